@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions and warnings of eom_dynamics. Every message names what is wrong, where, and what to do."""
+
+
+class EomDynamicsError(Exception):
+    """Base class of all errors that eom_dynamics raises on purpose."""
+
+
+class RobotDescriptionError(EomDynamicsError, ValueError):
+    """A robot description cannot be used as it stands."""
+
+
+class StateError(EomDynamicsError, ValueError):
+    """A joint state, setpoint or wrench has the wrong shape or is not finite."""
+
+
+class RobotDescriptionWarning(UserWarning):
+    """A robot description is usable but says something that no real robot would."""

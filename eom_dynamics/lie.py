@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid body motions: SE(3), its adjoint action, screws and twists.
+
+Twists and screws are 6-vectors (angular; linear), wrenches are (moment; force). A pose ``C`` is the
+4 x 4 matrix that takes coordinates in the moving frame to coordinates in the reference frame.
+
+All functions also take object arrays, so that the same lines run over symbols (SymPy, CasADi or
+anything with ``+ - * sin() cos()``). Equation numbers refer to A. Müller and S. Kumar, "Closed form time
+derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+def sincos(angle: Any) -> tuple[Any, Any]:
+    """Sine and cosine of a number, an array (elementwise) or a symbol that brings its own."""
+    if hasattr(angle, "sin"):
+        return angle.sin(), angle.cos()
+    if hasattr(angle, "free_symbols"):
+        import sympy
+
+        return sympy.sin(angle), sympy.cos(angle)
+    return np.sin(angle), np.cos(angle)
+
+
+def skew(w: ArrayLike) -> Array:
+    """Matrix of the cross product: ``skew(w) @ v == np.cross(w, v)``. Shape (3,) to (3, 3)."""
+    x, y, z = np.asarray(w)
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Pose (4, 4) from a rotation matrix (3, 3) and a translation (3,) in m."""
+    rotation, translation = np.asarray(rotation), np.asarray(translation)
+    C = np.zeros((4, 4), dtype=np.result_type(rotation, translation))
+    C[:3, :3] = rotation
+    C[:3, 3] = translation
+    C[3, 3] = 1
+    return C
+
+
+def inverse(C: Array) -> Array:
+    """Inverse of a pose, without solving a linear system."""
+    R = C[:3, :3]
+    return pose(R.T, -R.T @ C[:3, 3])
+
+
+def rotation_from_rpy(rpy: ArrayLike) -> NDArray[np.float64]:
+    """Rotation matrix of roll, pitch and yaw about the fixed axes x, y, z in that order (as in URDF).
+
+    A right angle written as the nearest double has a cosine of 6e-17. Entries within that of -1, 0 or 1
+    are taken to be exact, so that the structure of a robot's frames is not lost to rounding.
+    """
+    (sr, sp, sy), (cr, cp, cy) = sincos(np.asarray(rpy, dtype=float))
+    R = np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+    nearest = np.round(R)
+    return np.where(np.abs(R - nearest) < 4e-16, nearest, R)
+
+
+def exp(screw: ArrayLike, q: Any) -> Array:
+    """Exponential of ``screw * q``: the motion of a joint, equations (10)-(14).
+
+    Args:
+        screw: joint screw (6,), either with a unit angular part (revolute, helical) or with none
+            (prismatic).
+        q: joint variable: an angle in rad, for a prismatic joint a length in m.
+
+    Returns:
+        Pose (4, 4).
+    """
+    X = np.asarray(screw)
+    e, m = X[:3], X[3:]
+    if not np.any(e):
+        return pose(np.eye(3, dtype=int), m * q)
+    s, c = sincos(q)
+    E = skew(e)
+    eye = np.eye(3, dtype=int)
+    R = eye + s * E + (1 - c) * (E @ E)
+    # e x m is the point of the axis nearest to the origin; e (e.m) is what the pitch adds along it.
+    return pose(R, (eye - R) @ np.cross(e, m) + e * (e @ m) * q)
+
+
+def Ad(C: Array) -> Array:
+    """Adjoint of a pose (6, 6): takes twists from the moving to the reference frame, equation (18)."""
+    R = C[:3, :3]
+    A = np.zeros((6, 6), dtype=C.dtype)
+    A[:3, :3] = R
+    A[3:, 3:] = R
+    A[3:, :3] = skew(C[:3, 3]) @ R
+    return A
+
+
+def ad(twist: ArrayLike) -> Array:
+    """Matrix (6, 6) of the Lie bracket, ``ad(V1) @ V2 == [V1, V2]``, equation (21)."""
+    V = np.asarray(twist)
+    A = np.zeros((6, 6), dtype=V.dtype)
+    A[:3, :3] = A[3:, 3:] = skew(V[:3])
+    A[3:, :3] = skew(V[3:])
+    return A
+
+
+def momentum_cross(momentum: ArrayLike) -> Array:
+    """Matrix ``H(h)`` (6, 6) with ``H(h) @ V == -ad(V).T @ h`` for a momentum ``h`` (6,), skew-symmetric.
+
+    It swaps the roles of twist and momentum in the Euler equations; the Christoffel form of the
+    Coriolis matrix is built on it.
+    """
+    h = np.asarray(momentum)
+    H = np.zeros((6, 6), dtype=h.dtype)
+    H[:3, :3] = -skew(h[:3])
+    H[:3, 3:] = H[3:, :3] = -skew(h[3:])
+    return H
