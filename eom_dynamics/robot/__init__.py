@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a robot is, and how one is read from a file or from ROS 2 parameters."""
+
+from .loading import load_robot, packaged_robots
+from .model import Joint, Robot
+from .parameters import robot_from_parameters
+
+__all__ = ["Joint", "Robot", "load_robot", "packaged_robots", "robot_from_parameters"]
