@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinematics of all bodies at once: the block matrices A, S, J, U with their time derivatives.
+
+Body-fixed twists, stacked. Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives
+of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021). The paper writes out
+first and second derivatives; with S = A a they follow, at every order, from
+
+    dA/dt = S - S A,    dJ/dt = -S J,    dU/dt = -S U.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import lie
+from ..robot import Robot
+from .jet import Jet, leibniz
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class System:
+    """Kinematics of the whole robot in one state, as jets of order m.
+
+    Attributes:
+        S: A a (6n, 6n), the matrix that every time derivative goes by.
+        J: system Jacobian (6n, n), equation (16); V = J qd stacks the body-fixed twists of the bodies.
+        U: (6n, 6), takes a motion of the base to the bodies, equation (33).
+        V: stacked twists (6n,), equation (15).
+        b: block-diagonal ad of the twists (6n, 6n), equation (24).
+    """
+
+    S: Jet
+    J: Jet
+    U: Jet
+    V: Jet
+    b: Jet
+
+
+def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
+    """Kinematics for joint variables ``q`` (n,) and their derivatives ``rates`` = qd, qdd, … (m + 1 of them)."""
+    steps = [lie.Ad(lie.inverse(j.reference_pose @ lie.exp(j.screw, x))) for j, x in zip(robot.joints, q, strict=True)]
+    A0 = _ancestors(robot, steps)
+    a = Jet([_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in rates])
+    S = _carried(A0, a)
+    J = _rates_by(S, A0 @ screw_matrix(robot))
+    U = _rates_by(S, A0 @ _base(robot, steps))
+    V = J @ Jet(rates)
+    b = Jet([_blocks(robot, [lie.ad(twist) for twist in V_k.reshape(-1, 6)]) for V_k in V])
+    return System(S=S, J=J, U=U, V=V, b=b)
+
+
+def screw_matrix(robot: Robot) -> Array:
+    """The constant block-diagonal matrix X (6n, n) of the joint screws, equation (17)."""
+    X = np.zeros((6 * robot.n, robot.n))
+    for i, joint in enumerate(robot.joints):
+        X[6 * i : 6 * i + 6, i] = joint.screw
+    return X
+
+
+def inertia_matrix(robot: Robot) -> Array:
+    """The constant block-diagonal matrix M_b (6n, 6n) of the body inertias, equations (27), (30)."""
+    return _blocks(robot, [joint.spatial_inertia for joint in robot.joints])
+
+
+def _ancestors(robot: Robot, steps: Sequence[Array]) -> Array:
+    """A (6n, 6n), equation (17): block (i, j) takes the twist of body j, an ancestor of body i, to body i.
+
+    A = (I - D)^-1, where D holds Ad of each step at block (i, parent of i); rows are filled from the base on.
+    """
+    A = _blocks(robot, [np.eye(6, dtype=int)] * robot.n).astype(steps[0].dtype)
+    for i, joint in enumerate(robot.joints):
+        if joint.parent >= 0:
+            row, parent = slice(6 * i, 6 * i + 6), slice(6 * joint.parent, 6 * joint.parent + 6)
+            A[row, : row.start] = steps[i] @ A[parent, : row.start]
+    return A
+
+
+def _base(robot: Robot, steps: Sequence[Array]) -> Array:
+    """The rows (6n, 6) by which bodies on the base take part in its motion."""
+    rows = np.zeros((6 * robot.n, 6), dtype=steps[0].dtype)
+    for i, joint in enumerate(robot.joints):
+        if joint.parent < 0:
+            rows[6 * i : 6 * i + 6] = steps[i]
+    return rows
+
+
+def _carried(A0: Array, a: Jet) -> Jet:
+    """S = A a and its derivatives, by Leibniz' rule on S = A a and dA/dt = S - S A, equations (20), (23)."""
+    A, S = [A0], [A0 @ a[0]]
+    for k in range(1, len(a)):
+        A.append(S[k - 1] - leibniz(S, A, k - 1))
+        S.append(leibniz(A, a, k))
+    return Jet(S)
+
+
+def _rates_by(S: Jet, value: Array) -> Jet:
+    """A matrix whose derivative is -S times itself, such as J, equation (19), and U."""
+    derivatives = [value]
+    for k in range(len(S) - 1):
+        derivatives.append(-leibniz(S, derivatives, k))
+    return Jet(derivatives)
+
+
+def _blocks(robot: Robot, blocks: Sequence[Array]) -> Array:
+    """Block-diagonal matrix (6n, 6n) of one (6, 6) block for each body."""
+    matrix = np.zeros((6 * robot.n, 6 * robot.n), dtype=np.result_type(*blocks))
+    for i, block in enumerate(blocks):
+        matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = block
+    return matrix
+
+
+
