@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cosines of time, known exactly with all their derivatives.
+
+They carry the iiwa example of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion
+of rigid body systems", Multibody System Dynamics 53 (2021): joint variables q_i = A_i cos(w_i t), and the
+tool wrench 10 sin(pi t) in all six components.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+_PAPER_AMPLITUDES = (
+    -1.2943753211777664,
+    0.7175341454355011,
+    -0.5691380764966176,
+    0.5848944158627155,
+    1.6216297151633214,
+    -0.9187855709752027,
+    0.4217605991935227,
+)
+_PAPER_FREQUENCIES = (
+    1.7073873117335832,
+    3.079992797637052,
+    2.1084514453622774,
+    3.5903916041026207,
+    1.4183262544423447,
+    2.285625793808507,
+    5.927533308659986,
+)
+
+
+class Cosine:
+    """The vector x(t) with components x_i = A_i cos(w_i t + phi_i)."""
+
+    def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike = 0.0) -> None:
+        """Take amplitudes A, in the unit of x, angular frequencies w in rad/s and phases phi in rad.
+
+        Each is (n,) or one number for all components.
+        """
+        self.amplitude, self.frequency, self.phase = np.broadcast_arrays(
+            *(np.atleast_1d(np.asarray(value, dtype=float)) for value in (amplitude, frequency, phase))
+        )
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).
+
+        Args:
+            t: one time, or times (N,), in s.
+            order: the highest derivative.
+
+        Returns:
+            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
+        """
+        angle = np.asarray(t, dtype=float)[..., np.newaxis] * self.frequency + self.phase
+        cos, sin = np.cos(angle), np.sin(angle)
+        # A quarter of a turn a derivative, taken without adding pi/2, which no float is.
+        turned = (cos, -sin, -cos, sin)
+        return tuple(self.amplitude * self.frequency**k * turned[k % 4] for k in range(order + 1))
+
+
+def paper_motion(n: int = 7) -> Cosine:
+    """The joint motion of the paper's iiwa example, in rad.
+
+    A robot with fewer than seven joints takes the first ones, one with more starts over with the first.
+    """
+    return Cosine(np.resize(_PAPER_AMPLITUDES, n), np.resize(_PAPER_FREQUENCIES, n))
+
+
+def paper_wrench() -> Cosine:
+    """The tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, in N m and N."""
+    return Cosine(np.full(6, 10.0), np.pi, -np.pi / 2)
