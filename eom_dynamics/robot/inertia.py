@@ -29,13 +29,16 @@ def steiner(mass: float, center_of_mass: Array) -> Array:
 
 
 def spatial_inertia(mass: float, center_of_mass: Array, inertia_about_origin: Array) -> Array:
-    """Inertia matrix (6, 6) of a body in its own frame, for twists (angular; linear), equation (30)."""
+    """Inertia matrix (6, 6) of a body in its own frame, for twists (angular; linear), equation (30).
+
+    Also of symbols, in object arrays.
+    """
     c = mass * lie.skew(center_of_mass)
-    M = np.zeros((6, 6))
+    M = np.zeros((6, 6), dtype=np.result_type(c, inertia_about_origin, float))
     M[:3, :3] = inertia_about_origin
     M[:3, 3:] = c
     M[3:, :3] = -c
-    M[3:, 3:] = mass * np.eye(3)
+    M[3:, 3:] = mass * np.eye(3, dtype=int)
     return M
 
 
