@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import lie
+from ..jet import Jet
 from ..robot import Robot
 from ..states import joint_vectors, wrenches
-from .jet import Jet
 from .system import System, inertia_matrix, system
 
 Array = NDArray[Any]

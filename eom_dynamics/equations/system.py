@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import lie
+from ..jet import Jet, leibniz
 from ..robot import Robot
-from .jet import Jet, leibniz
 
 Array = NDArray[Any]
 

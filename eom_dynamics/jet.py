@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities with their time derivatives, multiplied by Leibniz' rule."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from math import comb
+from typing import Any
+
+
+class Jet(Sequence[Any]):
+    """A scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th.
+
+    Sums and products of jets reach as far as the shorter of the two. What is not a jet counts as a constant,
+    of every order. The entries may be anything that adds and multiplies: numbers, arrays, symbols.
+    """
+
+    __slots__ = ("_derivatives",)
+
+    # Keeps NumPy from taking `array @ jet` apart element by element.
+    __array_ufunc__ = None
+
+    def __init__(self, derivatives: Sequence[Any]) -> None:
+        self._derivatives = tuple(derivatives)
+
+    @classmethod
+    def constant(cls, value: Any, length: int) -> Jet:
+        """A number that does not change, with ``length - 1`` derivatives."""
+        return cls([value] + [0.0] * (length - 1))
+
+    def __getitem__(self, k: Any) -> Any:
+        return self._derivatives[k]
+
+    def __len__(self) -> int:
+        return len(self._derivatives)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._derivatives)
+
+    @property
+    def T(self) -> Jet:
+        """The transpose of every derivative."""
+        return Jet([x.T for x in self])
+
+    @property
+    def rate(self) -> Jet:
+        """The time derivative, known to one order less."""
+        return Jet(self._derivatives[1:])
+
+    def __neg__(self) -> Jet:
+        return Jet([-x for x in self])
+
+    def __add__(self, other: Jet) -> Jet:
+        return Jet([x + y for x, y in zip(self, other, strict=False)])
+
+    def __sub__(self, other: Jet) -> Jet:
+        return Jet([x - y for x, y in zip(self, other, strict=False)])
+
+    def __mul__(self, other: Any) -> Jet:
+        return self._product(other, operator.mul)
+
+    def __rmul__(self, constant: Any) -> Jet:
+        return Jet([constant * x for x in self])
+
+    def __matmul__(self, other: Any) -> Jet:
+        return self._product(other, operator.matmul)
+
+    def __rmatmul__(self, constant: Any) -> Jet:
+        return Jet([constant @ x for x in self])
+
+    def _product(self, other: Any, multiply: Callable[[Any, Any], Any]) -> Jet:
+        if not isinstance(other, Jet):
+            return Jet([multiply(x, other) for x in self])
+        return Jet([leibniz(self, other, k, multiply) for k in range(min(len(self), len(other)))])
+
+
+def leibniz(
+    left: Sequence[Any], right: Sequence[Any], k: int, multiply: Callable[[Any, Any], Any] = operator.matmul
+) -> Any:
+    """The k-th derivative of a product: sum over j of binomial(k, j) left[j] right[k - j]."""
+    total = multiply(left[0], right[k])
+    for j in range(1, k + 1):
+        term = multiply(left[j], right[k - j])
+        total = total + (term if j == k else comb(k, j) * term)
+    return total
