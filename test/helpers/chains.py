@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots and states to test the mathematics on: random chains by Hypothesis, and a few that are always the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import Robot, robot_from_parameters
+
+Array = NDArray[np.float64]
+
+JOINT_TYPES = ("revolute", "prismatic", "helical")
+
+
+def numbers(limit: float, shape: int | tuple[int, ...]) -> st.SearchStrategy[Array]:
+    """Arrays of a shape with entries of at most ``limit``, and none so small that its square is lost."""
+    entry = st.floats(-limit, limit, allow_nan=False).map(lambda x: round(x, 6))
+    return arrays(float, shape, elements=entry, fill=st.nothing())
+
+
+def unit_vectors() -> st.SearchStrategy[Array]:
+    """Coordinate axes and any others."""
+    anywhere = numbers(1.0, 3).filter(lambda v: np.linalg.norm(v) > 0.1).map(lambda v: v / np.linalg.norm(v))
+    return st.one_of(st.sampled_from([*np.eye(3), *-np.eye(3)]), anywhere)
+
+
+@st.composite
+def screws(draw: st.DrawFn, kind: str) -> Array:
+    """Screw of a joint of this type, about or along any axis."""
+    axis = draw(unit_vectors())
+    if kind == "prismatic":
+        return np.concatenate([np.zeros(3), axis])
+    pitch = draw(st.sampled_from([-0.3, 0.05, 0.2])) if kind == "helical" else 0.0
+    return np.concatenate([axis, np.cross(draw(numbers(0.5, 3)), axis) + pitch * axis])
+
+
+@st.composite
+def inertias(draw: st.DrawFn) -> list[float]:
+    """Inertia of a body about its centre of mass: xx xy xz yy yz zz, from positive second moments of mass."""
+    second_moments = np.array(draw(st.tuples(*[st.floats(0.01, 0.3)] * 3)))
+    R = Rotation.from_rotvec(draw(numbers(3.0, 3))).as_matrix()
+    inertia = R @ np.diag(second_moments.sum() - second_moments) @ R.T
+    return [float(inertia[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
+
+
+@st.composite
+def joint_parameters(draw: st.DrawFn) -> dict[str, Any]:
+    """One joint with its body, as it stands in a robot's file."""
+    kind = draw(st.sampled_from(JOINT_TYPES))
+    return {
+        "type": kind,
+        "screw": draw(screws(kind)).tolist(),
+        "origin": {"xyz": draw(numbers(0.5, 3)).tolist(), "rpy": draw(numbers(3.0, 3)).tolist()},
+        "mass": draw(st.floats(0.5, 5.0)),
+        "center_of_mass": draw(numbers(0.3, 3)).tolist(),
+        "inertia": draw(inertias()),
+    }
+
+
+@st.composite
+def chain_parameters(draw: st.DrawFn, max_joints: int = 4) -> dict[str, Any]:
+    """A serial chain of revolute, prismatic and helical joints, as the ``robot`` section of a file."""
+    joints = draw(st.lists(joint_parameters(), min_size=1, max_size=max_joints))
+    named = {f"joint_{i + 1}": joint for i, joint in enumerate(joints)}
+    return {
+        "name": "chain",
+        "joint_names": list(named),
+        "inertia_reference": "com",
+        "gravity": draw(numbers(10.0, 3)).tolist(),
+        "joints": named,
+    }
+
+
+class Case(NamedTuple):
+    """A chain in one state: its description, the robot built from it, and q with time derivatives (m + 1, n)."""
+
+    parameters: dict[str, Any]
+    robot: Robot
+    motion: Array
+
+
+@st.composite
+def cases(draw: st.DrawFn, derivatives: int, max_joints: int = 4) -> Case:
+    """A random chain in a random state with that many time derivatives."""
+    parameters = draw(chain_parameters(max_joints))
+    robot = robot_from_parameters(parameters)
+    return Case(parameters, robot, draw(numbers(2.0, (derivatives + 1, robot.n))))
+
+
+FIXED = ("iiwa", "planar_2r", "mixed_chain")
+"""Names for :func:`fixed_case`."""
+
+
+def fixed_case(name: str, derivatives: int) -> Case:
+    """A packaged robot or the mixed chain in a generic state, always the same."""
+    parameters = _mixed_chain() if name == "mixed_chain" else packaged_parameters(name)
+    robot = robot_from_parameters(parameters)
+    return Case(parameters, robot, np.random.default_rng(7).uniform(-2, 2, (derivatives + 1, robot.n)))
+
+
+def packaged_parameters(name: str) -> dict[str, Any]:
+    """The ``robot`` section of a packaged file, read by plain PyYAML."""
+    text = (Path(__file__).parents[2] / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
+
+
+def _mixed_chain() -> dict[str, Any]:
+    """Each type of joint, axes off the origin and off the coordinate directions, gravity askew."""
+    axes = np.array([[1, 2, 2], [2, -1, 2], [-2, 2, 1], [0, 1.8, 2.4]]) / 3
+    points = np.array([[0.1, 0.0, -0.2], [0.0, 0.0, 0.0], [0.2, -0.1, 0.3], [0.0, 0.3, 0.1]])
+    joints = {}
+    for i, kind in enumerate(("revolute", "prismatic", "helical", "revolute")):
+        axis = axes[i]
+        turning = np.cross(points[i], axis) + (0.1 * axis if kind == "helical" else 0.0)
+        screw = [np.zeros(3), axis] if kind == "prismatic" else [axis, turning]
+        joints[f"joint_{i + 1}"] = {
+            "type": kind,
+            "screw": np.concatenate(screw).tolist(),
+            "origin": {"xyz": [0.1 * i, 0.3, -0.2], "rpy": [0.4 - i, 0.2 * i, 1.0 + i]},
+            "mass": 3.0 - 0.5 * i,
+            "center_of_mass": [0.1, -0.05 * i, 0.2],
+            "inertia": [0.05, 0.002, -0.003, 0.04, 0.001, 0.03],
+        }
+    return {
+        "name": "mixed_chain",
+        "joint_names": list(joints),
+        "inertia_reference": "com",
+        "gravity": [1.0, -3.0, -9.0],
+        "joints": joints,
+    }

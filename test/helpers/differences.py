@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives by differences, which share no code with the library, and how far two results are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+# Central differences of order 10: f'(0) = sum of weight * (f(k h) - f(-k h)) / h, k = 1 … 5.
+_WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
+
+
+def derivative(function: Callable[[float], Any], step: float = 0.01) -> Array:
+    """Derivative of a smooth function of time at 0: error of order step^10, and 1e-16 / step from rounding."""
+    total: Any = 0.0
+    for k, weight in enumerate(_WEIGHTS, start=1):
+        total = total + weight * (np.asarray(function(k * step)) - np.asarray(function(-k * step)))
+    return np.asarray(total / step)
+
+
+def gradient(function: Callable[[Array], Any], at: Array) -> Array:
+    """Partial derivatives of a function of several variables; the last axis counts the variables."""
+    return np.stack([derivative(lambda t, e=e: function(at + t * e)) for e in np.eye(len(at))], axis=-1)
+
+
+def polynomial_motion(derivatives: Array) -> Callable[[float], Array]:
+    """The motion with these derivatives (m + 1, n) at time 0 and none above; gives all of them at any time."""
+    m = len(derivatives)
+    powers = [[k - j if k >= j else 0 for k in range(m)] for j in range(m)]
+    scales = np.array([[1 / factorial(k - j) if k >= j else 0.0 for k in range(m)] for j in range(m)])
+    return lambda t: (scales * np.power(float(t), powers)) @ derivatives
+
+
+def deviation(actual: ArrayLike, desired: ArrayLike, floor: float = 0.0) -> float:
+    """Largest difference between two arrays, relative to the largest entry desired, or to ``floor`` if that is more.
+
+    Terms that cancel leave rounding errors of their own size: the floor is that size, where the result may be less.
+    """
+    actual, desired = np.asarray(actual, dtype=float), np.asarray(desired, dtype=float)
+    assert actual.shape == desired.shape, f"shapes {actual.shape} and {desired.shape} differ"
+    difference = np.max(np.abs(actual - desired), initial=0.0)
+    return float(difference / np.max(np.abs(desired), initial=floor)) if difference else 0.0

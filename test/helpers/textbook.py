@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinematics and energy of a described chain by textbook formulas, from its parameters and SciPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from differences import derivative
+from numpy.typing import NDArray
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+Array = NDArray[np.float64]
+
+
+def twist_matrix(twist: Array) -> Array:
+    """The 4 x 4 matrix of a twist (angular; linear), whose exponential is the motion."""
+    x, y, z = twist[:3]
+    matrix = np.zeros((4, 4))
+    matrix[:3, :3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]]
+    matrix[:3, 3] = twist[3:]
+    return matrix
+
+
+def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
+    """Poses (n, 4, 4) of all bodies in the base."""
+    poses, pose = [], np.eye(4)
+    for name, angle in zip(parameters["joint_names"], q, strict=True):
+        joint = parameters["joints"][name]
+        origin = np.eye(4)
+        origin[:3, :3] = Rotation.from_euler("xyz", joint["origin"]["rpy"]).as_matrix()
+        origin[:3, 3] = joint["origin"]["xyz"]
+        pose = pose @ origin @ expm(twist_matrix(np.array(joint["screw"])) * angle)
+        poses.append(pose)
+    return np.array(poses)
+
+
+def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
+    """Body-fixed twists (n, 6) by differences of the poses."""
+    poses = body_poses(parameters, q)
+    rates = derivative(lambda t: body_poses(parameters, q + t * qd))
+    matrices = np.linalg.inv(poses) @ rates
+    return np.stack([*(matrices[:, i, j] for i, j in ((2, 1), (0, 2), (1, 0))), *(matrices[:, i, 3] for i in range(3))], 1)
+
+
+def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
+    """Sum over the bodies of m v²/2, v of the centre of mass, and w' I w/2, I about it."""
+    total = 0.0
+    for name, twist in zip(parameters["joint_names"], body_twists(parameters, q, qd), strict=True):
+        joint = parameters["joints"][name]
+        xx, xy, xz, yy, yz, zz = joint["inertia"]
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        angular, linear = twist[:3], twist[3:] + np.cross(twist[:3], joint["center_of_mass"])
+        total += (joint["mass"] * linear @ linear + angular @ inertia @ angular) / 2
+    return total
+
+
+def potential_energy(parameters: Mapping[str, Any], q: Array) -> float:
+    """Minus the sum over the bodies of m g · (position of the centre of mass)."""
+    joints = [parameters["joints"][name] for name in parameters["joint_names"]]
+    return -sum(
+        joint["mass"] * np.array(parameters["gravity"]) @ (pose @ [*joint["center_of_mass"], 1.0])[:3]
+        for joint, pose in zip(joints, body_poses(parameters, q), strict=True)
+    )
+
+
+def planar_2r(parameters: Mapping[str, Any]) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """The textbook 2R with point masses at the link ends: (q, qd) to its mass matrix and its other forces."""
+    first, second = (parameters["joints"][name] for name in parameters["joint_names"])
+    m1, m2, L1, L2 = first["mass"], second["mass"], first["center_of_mass"][0], second["center_of_mass"][0]
+    g = -parameters["gravity"][1]
+
+    def equations(q: Array, qd: Array) -> tuple[Array, Array]:
+        c2, s2 = np.cos(q[1]), np.sin(q[1])
+        a, b = (m1 + m2) * L1**2 + m2 * L2**2, m2 * L1 * L2
+        M = np.array([[a + 2 * b * c2, m2 * L2**2 + b * c2], [m2 * L2**2 + b * c2, m2 * L2**2]])
+        coriolis = b * s2 * np.array([-qd[1] * (2 * qd[0] + qd[1]), qd[0] ** 2])
+        outer = m2 * g * L2 * np.cos(q[0] + q[1])
+        return M, coriolis + np.array([(m1 + m2) * g * L1 * np.cos(q[0]) + outer, outer])
+
+    return equations
