@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: the folder of helper modules, and reproducible, quick Hypothesis runs."""
-
-import sys
-from pathlib import Path
+"""What all tests share: reproducible, quick runs of Hypothesis, and the published values."""
 
 import pytest
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+from published import FILE, PublishedTrajectory
 
 # The same examples at each run, and no deadline: a shared machine may stall in any of them.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)
@@ -15,10 +11,8 @@ settings.load_profile("eom_dynamics")
 
 
 @pytest.fixture(scope="session")
-def published() -> "PublishedTrajectory":
+def published() -> PublishedTrajectory:
     """Efforts of the iiwa from the published code, or a skip where the data is not there."""
-    from published import FILE, PublishedTrajectory
-
     if not FILE.is_file():
         pytest.skip(f"the published values ({FILE.name}) are not beside this checkout")
     return PublishedTrajectory()

@@ -26,7 +26,9 @@ def derivatives_against_differences(case: Case, coriolis: str, floor: float = 0.
     terms = equations_of_motion(case.robot, *case.motion, wrench=WRENCH, coriolis=coriolis)
 
     def at(t: float, order: int) -> list[np.ndarray]:
-        there = equations_of_motion(case.robot, *motion(t)[: order + 2], wrench=wrench(t)[: order + 1], coriolis=coriolis)
+        there = equations_of_motion(
+            case.robot, *motion(t)[: order + 2], wrench=wrench(t)[: order + 1], coriolis=coriolis
+        )
         return [getattr(there, term)[order].ravel() for term in TERMS]
 
     worst = 0.0

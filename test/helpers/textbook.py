@@ -42,7 +42,9 @@ def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
     poses = body_poses(parameters, q)
     rates = derivative(lambda t: body_poses(parameters, q + t * qd))
     matrices = np.linalg.inv(poses) @ rates
-    return np.stack([*(matrices[:, i, j] for i, j in ((2, 1), (0, 2), (1, 0))), *(matrices[:, i, 3] for i in range(3))], 1)
+    return np.stack(
+        [*(matrices[:, i, j] for i, j in ((2, 1), (0, 2), (1, 0))), *(matrices[:, i, 3] for i in range(3))], 1
+    )
 
 
 def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
