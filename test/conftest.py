@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: reproducible, quick runs of Hypothesis, and the published values."""
+"""What all tests share: the helper modules, reproducible runs of Hypothesis, and the published values."""
+
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from published import FILE, PublishedTrajectory
+
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+
+from published import FILE, PublishedTrajectory  # noqa: E402 (a helper)
 
 # The same examples at each run, and no deadline: a shared machine may stall in any of them.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)

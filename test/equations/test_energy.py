@@ -58,8 +58,8 @@ def test_external_forces_do_the_work_of_the_tool_wrench(case: Case) -> None:
 
 
 def test_packaged_2r_is_that_of_the_textbook() -> None:
-    case = fixed_case("planar_2r", 2)
-    q, qd, qdd = case.motion
+    case = fixed_case("planar_2r", 1)
+    q, qd = case.motion
     M, forces = planar_2r(case.parameters)(q, qd)
     terms = equations_of_motion(case.robot, q, qd)
     assert deviation(terms.M[0], M) < 1e-15
