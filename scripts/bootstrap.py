@@ -23,7 +23,7 @@ from pathlib import Path
 
 from health import damaged_package_file, dangling_link
 from machine import check_machine
-from steps import Setup, Step, StepFailed
+from steps import Setup, Step, StepError
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
@@ -134,7 +134,7 @@ def only_one_at_a_time():
 if __name__ == "__main__":
     try:
         main()
-    except StepFailed as failure:
+    except StepError as failure:
         sys.exit(str(failure))
     except KeyboardInterrupt:
         sys.exit("\ninterrupted: the next call starts where this one stopped")

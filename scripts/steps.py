@@ -10,7 +10,7 @@ from pathlib import Path
 LOG_TAIL_LINES = 30
 
 
-class StepFailed(Exception):
+class StepError(Exception):
     """A command of a step failed; the message says which one and where its output is."""
 
 
@@ -70,7 +70,7 @@ class Setup:
         with log_path.open("w") as log:
             for command in step.commands:
                 if subprocess.run(command, stdout=log, stderr=log, env=environment).returncode:
-                    raise StepFailed(_failure(command, log_path))
+                    raise StepError(_failure(command, log_path))
         self._stamp(step).write_text(self._digests[step.name])
 
     def _stamp(self, step):
