@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Newton-Euler equations with time derivatives of any order, in one pass out and one pass in.
+
+Every quantity is a jet: itself and its time derivatives, all in the coordinates of the body's own frame. The
+order is the length of the jets that come in. With angular velocity w and the classical acceleration p of the
+origin of a body's frame, a point r of the body accelerates by
+
+    p + U r,    U = dw/dt x + w x (w x,
+
+so that with first moment c and second moment Z of its mass m the body needs the force m p + U c and, about
+its origin, the moment c x p + the axial vector of U Z. The velocity of the origin never enters. All derivatives
+follow by Leibniz' rule, the same that gives equations (35)-(60) of A. Müller and S. Kumar, "Closed form time
+derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), at a cost
+that grows with n instead of n². Gravity is a base that accelerates by -g.
+
+The scalars may be anything with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or
+the expressions of :mod:`eom_dynamics.kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, pi
+from typing import Any
+
+from ..jet import Jet
+from ..lie import sincos
+from .links import Link, LinkTree
+
+Scalar = Any
+Vector = list[Jet]
+
+
+def inverse_dynamics(
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], wrench: Sequence[Sequence[Scalar]] = ()
+) -> list[list[Scalar]]:
+    """Joint efforts and their time derivatives.
+
+    Args:
+        tree: the robot.
+        states: q, qd, qdd, …: at least three, each with one scalar for each joint.
+        wrench: W, Wd, …: the wrench that the robot exerts on its surroundings at the tool body, moment first,
+            in the tool body's frame, with its time derivatives; what is not given is zero.
+
+    Returns:
+        tau, taud, …: each with one scalar for each joint, as many as there are states beyond qd.
+    """
+    orders = len(states) - 2
+    motions = []
+    for i, link in enumerate(tree.links):
+        q = Jet([state[i] for state in states])
+        parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
+        motions.append(_outward(link, q, parent))
+
+    forces: list[Vector] = [_sum(_times(link.mass, motion.p), motion.U.times(link.first_moment))
+                            for link, motion in zip(tree.links, motions, strict=True)]
+    moments: list[Vector] = [_sum(motion.U.axial(link.second_moment), _cross(link.first_moment, motion.p))
+                             for link, motion in zip(tree.links, motions, strict=True)]
+    if wrench:
+        moment, force = _tool(tree, wrench, orders)
+        moments[-1], forces[-1] = _sum(moments[-1], moment), _sum(forces[-1], force)
+
+    efforts: list[Jet] = []
+    for i in reversed(range(len(tree.links))):
+        link, motion, force = tree.links[i], motions[i], forces[i]
+        moment = moments[i]
+        efforts.insert(0, moment[2] + link.pitch * force[2] if link.turns else force[2])
+        if link.parent >= 0:
+            force, moment = _inward(link, motion, force, moment)
+            forces[link.parent] = _sum(forces[link.parent], force)
+            moments[link.parent] = _sum(moments[link.parent], moment)
+    return [[effort[k] for effort in efforts] for k in range(orders)]
+
+
+@dataclass(frozen=True)
+class _Motion:
+    """Motion of a body: angular velocity, acceleration p of its origin, and U; and of its joint."""
+
+    w: Vector
+    p: Vector
+    U: _AccelerationMatrix
+    angle: _Angle | None
+    shift: Jet
+
+
+class _AccelerationMatrix:
+    """U = skew(dw/dt) + skew(w)²: what the acceleration of a body's points is linear in.
+
+    Off the diagonal, U_xy = w_x w_y - dw_z/dt and U_yx = w_x w_y + dw_z/dt; on it, U_xx = -(w_y² + w_z²).
+    """
+
+    def __init__(self, w: Vector) -> None:
+        x, y, z = w
+        self.squares = [_square(x), _square(y), _square(z)]
+        xy, xz, yz = x * y, x * z, y * z
+        self.xy, self.yx = xy - z.rate, xy + z.rate
+        self.xz, self.zx = xz + y.rate, xz - y.rate
+        self.yz, self.zy = yz - x.rate, yz + x.rate
+
+    def times(self, r: Sequence[float]) -> Vector:
+        """U r for a constant vector r."""
+        xx, yy, zz = self.squares
+        return [
+            self.xy * r[1] + self.xz * r[2] - (yy + zz) * r[0],
+            self.yx * r[0] + self.yz * r[2] - (xx + zz) * r[1],
+            self.zx * r[0] + self.zy * r[1] - (xx + yy) * r[2],
+        ]
+
+    def times_z(self, length: Jet) -> Vector:
+        """U (0, 0, length)."""
+        xx, yy, _ = self.squares
+        return [self.xz * length, self.yz * length, -((xx + yy) * length)]
+
+    def axial(self, second_moment: Any) -> Vector:
+        """Integral of r x U r dm for a second moment Z = integral of r r' dm (3, 3)."""
+        (Zxx, Zxy, Zxz), (_, Zyy, Zyz), (_, _, Zzz) = second_moment.tolist()
+        xx, yy, zz = self.squares
+        return [
+            self.zx * Zxy + self.zy * Zyy - self.yx * Zxz - self.yz * Zzz + (zz - yy) * Zyz,
+            self.xy * Zyz + self.xz * Zzz - self.zx * Zxx - self.zy * Zxy + (xx - zz) * Zxz,
+            self.yx * Zxx + self.yz * Zxz - self.xy * Zyy - self.xz * Zyz + (yy - xx) * Zxy,
+        ]
+
+
+class _Angle:
+    """A turn about z by a jet of angles, of vectors whose every derivative turns with it.
+
+    Written as complex numbers x + i y, coordinates in the turned frame are exp(-i q) u, and their derivatives
+    exp(-i q) D^k u with D = d/dt - i dq/dt. The powers of D are expanded so that each derivative of q
+    multiplies but once.
+    """
+
+    def __init__(self, sine: Scalar, cosine: Scalar, rates: Jet) -> None:
+        self._sine, self._cosine, self._rates = sine, cosine, rates
+
+    def back(self) -> _Angle:
+        """The opposite turn."""
+        return _Angle(-self._sine, self._cosine, -self._rates)
+
+    def turned(self, vector: Vector) -> Vector:
+        """The coordinates of a vector in the turned frame."""
+        u = list(zip(vector[0], vector[1], strict=True))
+        D: list[list[tuple[Scalar, Scalar]]] = [u]  # D[a][b]: b-th derivative of D^a u
+        for a in range(1, len(u)):
+            D.append([self._power(D, a, b) for b in range(len(u) - a)])
+        s, c = self._sine, self._cosine
+        turned = [(c * x + s * y, c * y - s * x) for x, y in (powers[0] for powers in D)]
+        return [Jet([x for x, _ in turned]), Jet([y for _, y in turned]), vector[2]]
+
+    def _power(self, D: list[list[tuple[Scalar, Scalar]]], a: int, b: int) -> tuple[Scalar, Scalar]:
+        # (d/dt)^b D^a = (d/dt)^(a+b) + sum over j < a of (d/dt)^(b+j) (D - d/dt) D^(a-1-j).
+        x, y = D[0][a + b]
+        for m in range(a + b):
+            terms = [(comb(b + j, m), D[a - 1 - j][b + j - m]) for j in range(a) if b + j >= m]
+            sum_x = sum_y = 0.0
+            for factor, (term_x, term_y) in terms:
+                sum_x, sum_y = sum_x + factor * term_x, sum_y + factor * term_y
+            x, y = x + self._rates[m] * sum_y, y - self._rates[m] * sum_x
+        return x, y
+
+
+def _base(tree: LinkTree, orders: int) -> _Motion:
+    w = [Jet.constant(0.0, orders + 1) for _ in range(3)]
+    p = [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
+    return _Motion(w=w, p=p, U=_AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, orders))
+
+
+def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
+    """Motion of a body from that of its parent."""
+    into = link.rotation.T.tolist()
+    w = _rotated(into, parent.w)
+    p = _rotated(into, _sum(parent.p, parent.U.times(link.translation.tolist())))
+    angle = None
+    if link.turns:
+        angle = _Angle(*_shifted_sincos(q[0], link.angle), q.rate)
+        w, p = angle.turned(w), angle.turned(p)
+        w = [w[0], w[1], w[2] + q.rate]
+    U = _AccelerationMatrix(w)
+    shift = link.pitch * q + Jet.constant(link.offset, len(q)) if link.pitch else Jet.constant(link.offset, len(q))
+    x, y, z = U.times_z(shift)
+    twice = 2.0 * shift.rate
+    p = _sum(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
+    return _Motion(w=w, p=p, U=U, angle=angle, shift=shift)
+
+
+def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
+    """Force and moment, about the body's origin, as they act on the parent about its origin."""
+    moment = [moment[0] - motion.shift * force[1], moment[1] + motion.shift * force[0], moment[2]]
+    if motion.angle is not None:
+        back = motion.angle.back()
+        force, moment = back.turned(force), back.turned(moment)
+    out = link.rotation.tolist()
+    force, moment = _rotated(out, force), _rotated(out, moment)
+    return force, _sum(moment, _cross(link.translation, force))
+
+
+def _tool(tree: LinkTree, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
+    """Moment and force of the tool wrench in the last link's frame, about its origin."""
+    rows = list(wrench)[:orders] + [[0.0] * 6] * (orders - len(wrench))
+    components = [Jet([row[i] for row in rows]) for i in range(6)]
+    R, r = tree.tool[:3, :3].tolist(), tree.tool[:3, 3].tolist()
+    moment, force = _rotated(R, components[:3]), _rotated(R, components[3:])
+    return _sum(moment, _cross(r, force)), force
+
+
+def _shifted_sincos(q: Scalar, angle: float) -> tuple[Scalar, Scalar]:
+    """Sine and cosine of q + angle, without rounding where the angle is a multiple of a right one."""
+    quarters = angle / (pi / 2)
+    if quarters != round(quarters):
+        return sincos(q + angle)
+    s, c = sincos(q)
+    return ((s, c), (c, -s), (-s, -c), (-c, s))[round(quarters) % 4]
+
+
+def _square(x: Jet) -> Jet:
+    """x², each product of two different derivatives taken once."""
+    derivatives: list[Scalar] = []
+    for k in range(len(x)):
+        total: Scalar = 0.0
+        for j in range((k + 1) // 2):
+            total = total + comb(k, j) * (x[j] * x[k - j])
+        total = 2.0 * total
+        if k % 2 == 0:
+            total = total + comb(k, k // 2) * (x[k // 2] * x[k // 2])
+        derivatives.append(total)
+    return Jet(derivatives)
+
+
+def _sum(a: Vector, b: Vector) -> Vector:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _times(factor: float, a: Vector) -> Vector:
+    return [factor * x for x in a]
+
+
+def _cross(c: Sequence[float], a: Vector) -> Vector:
+    """Cross product of a constant vector with a vector."""
+    x, y, z = c
+    return [y * a[2] - z * a[1], z * a[0] - x * a[2], x * a[1] - y * a[0]]
+
+
+def _rotated(matrix: list[list[float]], a: Vector) -> Vector:
+    """A constant matrix times a vector."""
+    return [row[0] * a[0] + row[1] * a[1] + row[2] * a[2] for row in matrix]
