@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from importlib import resources
@@ -17,8 +18,8 @@ from .parameters import robot_from_parameters
 
 _PACKAGED = resources.files(__package__.rpartition(".")[0]) / "config"
 
-# A robot takes a few kilobytes; more than this is some other file.
-_MAX_BYTES = 1_000_000
+# A robot takes a few kilobytes; more than this is some other file, and takes long to parse.
+_MAX_BYTES = 200_000
 
 
 def packaged_robots() -> list[str]:
@@ -56,10 +57,14 @@ def load_robot(source: str | os.PathLike[str], *, inertia_reference: str | None 
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a file")  # to open a pipe would wait for its writer
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise RobotDescriptionError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # no name of a file, such as one with a null character
+        raise RobotDescriptionError(f"{str(path)!r}: cannot be read: {error}") from None
     if len(data) > _MAX_BYTES:
         raise RobotDescriptionError(f"{path}: larger than {_MAX_BYTES} bytes; this is not a robot's file")
     try:
@@ -72,9 +77,16 @@ def _parse(text: str, label: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise RobotDescriptionError(f"{label}: not valid YAML: {' '.join(str(error).split())}") from None
+        raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
     except RecursionError:
         raise RobotDescriptionError(f"{label}: not valid YAML: nested too deeply") from None
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        return f"{place}: not valid YAML: {error.problem}"
+    return f"not valid YAML: {' '.join(str(error).split())}"
 
 
 def _robot_section(document: Any, label: str) -> dict[str, Any]:
@@ -97,7 +109,7 @@ def _robot_section(document: Any, label: str) -> dict[str, Any]:
     if len(found) > 1:
         raise RobotDescriptionError(f"{label}: {len(found)} robots; a robot's file has one")
     if not isinstance(found[0], dict):
-        raise RobotDescriptionError(f"{label}: robot: must be a section")
+        raise RobotDescriptionError(f"{label}: robot: must be a section, is {found[0]!r:.60}")
     return found[0]
 
 
@@ -128,15 +140,19 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.events.AliasEvent):
             event = self.get_event()
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", event.start_mark)
+        event = self.peek_event()
+        if event.tag is not None:
+            raise yaml.composer.ComposerError(None, None, f"the tag {event.tag} is not allowed", event.start_mark)
         return super().compose_node(parent, index)
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:float"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
-    list("-+.0123456789"),
-)
+# The scalars that ROS 2 knows: no dates, merge keys, digits in groups or numbers to the base 60. An integer that
+# it could not hold is a float, and so refused or not by its size.
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(0x[0-9a-fA-F]{1,15}|0[0-7]{0,17}|[1-9][0-9]{0,17})", "-+0123456789"),
+    ("float", r"[-+]?((\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|\.(inf|Inf|INF)|\.(nan|NaN|NAN))", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
