@@ -44,6 +44,9 @@ Array = NDArray[np.float64]
 # An axis written with six digits is a unit vector to this; it is then normalised.
 _UNIT_TOLERANCE = 1e-5
 
+# No robot has an entry beyond these, in SI units; products of what is beyond them overflow.
+_LARGEST, _SMALLEST = 1e12, 1e-12
+
 
 def robot_from_parameters(parameters: Mapping[str, Any], source: str = "parameters") -> Robot:
     """Build a robot from the ``robot`` section of a parameter tree.
@@ -96,9 +99,7 @@ def _joint(section: _Section, name: str, parent: int, reference: str) -> Joint:
         with joint.section("origin") as origin:
             xyz = origin.vector("xyz", 3)
             rpy = origin.vector("rpy", 3)
-        mass = joint.number("mass")
-        if mass <= 0:
-            joint.refuse("mass", f"must be greater than 0, is {mass:g} kg")
+        mass = joint.positive("mass")
         center_of_mass = joint.vector("center_of_mass", 3)
         inertia = inertias.symmetric(*joint.vector("inertia", 6))
         if reason := inertias.objection(inertia):
@@ -150,10 +151,7 @@ def _stiffness(joint: _Section) -> float:
     with joint.section("elasticity") as elasticity:
         if elasticity.choice("type", ("linear", "rigid")) == "rigid":
             return math.inf
-        stiffness = elasticity.number("stiffness")
-        if stiffness <= 0:
-            elasticity.refuse("stiffness", f"must be greater than 0, is {stiffness:g}")
-        return stiffness
+        return elasticity.positive("stiffness")
 
 
 class _Section:
@@ -177,8 +175,8 @@ class _Section:
             return
         for key in self._mapping:
             if key not in self._known:
-                close = difflib.get_close_matches(str(key), self._known, n=1)
-                hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(self._known)}"
+                close = difflib.get_close_matches(str(key), [k for k in self._known if k not in self._mapping], n=1)
+                hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(dict.fromkeys(self._known))}"
                 self.refuse(key, f"unknown entry; {hint}")
 
     def __contains__(self, key: str) -> bool:
@@ -196,13 +194,13 @@ class _Section:
 
     def text(self, key: str) -> str:
         value = self._read(key)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value.strip():
             self.refuse(key, f"must be a text, is {_shown(value)}")
         return str(value)
 
     def choice(self, key: str, options: Sequence[str]) -> str:
         value = self._read(key)
-        if value not in options:
+        if not isinstance(value, str) or value not in options:
             self.refuse(key, f"must be one of {', '.join(options)}, is {_shown(value)}")
         return str(value)
 
@@ -216,15 +214,24 @@ class _Section:
                 self.refuse(key, f"{name!r} stands there twice")
             if "." in name or "/" in name:
                 self.refuse(key, f"{name!r} has a '.' or '/', which ROS 2 parameter names cannot hold")
+            if not name.isprintable() or name != name.strip():
+                self.refuse(key, f"{name!r} has control characters, or blanks at an end")
         return names
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self._read(key, default)
         if not _is_number(value):
             self.refuse(key, f"must be a number, is {_shown(value)}")
-        if not math.isfinite(value):
-            self.refuse(key, f"must be finite, is {value}")
+        self._check_size(key, [value])
         return float(value)
+
+    def positive(self, key: str) -> float:
+        value = self.number(key)
+        if value <= 0:
+            self.refuse(key, f"must be greater than 0, is {value:g}")
+        if value < _SMALLEST:
+            self.refuse(key, f"must be at least {_SMALLEST:g}, is {value:g}")
+        return value
 
     def vector(self, key: str, length: int, default: Sequence[float] | None = None) -> Array:
         value = self._read(key, default)
@@ -232,16 +239,25 @@ class _Section:
             self.refuse(key, f"must be a list of {length} numbers, is {_shown(value)}")
         if len(value) != length:
             self.refuse(key, f"must have {length} entries, has {len(value)}")
-        vector = np.array(value, dtype=float)
-        if not np.all(np.isfinite(vector)):
-            self.refuse(key, f"must be finite, is {vector.tolist()}")
-        return vector
+        self._check_size(key, value)
+        return np.array(value, dtype=float)
+
+    def _check_size(self, key: str, values: Sequence[float]) -> None:
+        for value in values:
+            if math.isnan(value) or abs(value) == math.inf:
+                self.refuse(key, f"must be finite, is {value}")
+            if abs(value) > _LARGEST:
+                self.refuse(key, f"must not exceed {_LARGEST:g} in SI units, is {_shown(value)}")
 
     def _read(self, key: str, default: Any = None) -> Any:
         self._known.append(key)
         value = self._mapping.get(key, default)
+        if value is None and key in self._mapping:
+            self.refuse(key, "has no value")
         if value is None:
-            self.refuse(key, "missing")
+            unread = [str(k) for k in self._mapping if k not in self._known]
+            close = difflib.get_close_matches(key, unread, n=1, cutoff=0.8)
+            self.refuse(key, f"missing; is it what is called {close[0]}?" if close else "missing")
         return value
 
 
