@@ -9,7 +9,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
-from published import FILE, PublishedTrajectory  # noqa: E402 (a helper)
+from published import FILE, PublishedTrajectory
 
 # The same examples at each run, and no deadline: a shared machine may stall in any of them.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)

@@ -244,7 +244,7 @@ class _Section:
 
     def _check_size(self, key: str, values: Sequence[float]) -> None:
         for value in values:
-            if math.isnan(value) or abs(value) == math.inf:
+            if isinstance(value, float) and not math.isfinite(value):
                 self.refuse(key, f"must be finite, is {value}")
             if abs(value) > _LARGEST:
                 self.refuse(key, f"must not exceed {_LARGEST:g} in SI units, is {_shown(value)}")
