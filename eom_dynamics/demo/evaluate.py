@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the answers of the node are worth: counts, times, and deviations from two independent ways.
+
+The first way is numerical differentiation: the received tau, differentiated once and twice, must be the
+received taud and taudd. The second is the library's closed form of the equations of motion, in this process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..equations import equations_of_motion
+from ..ros.conversions import COMMAND_FIELDS
+from .differences import REACH, differentiate, rounding
+from .plan import Plan
+
+Array = NDArray[np.float64]
+
+# The node may sum in another order than the closed form does: rounding, some hundred operations deep.
+_CLOSED_FORM_TOLERANCE = 1e-10
+
+CLOSED_FORM_SAMPLES = 250
+"""Answers that are held against the closed form, at most: it takes a millisecond for each."""
+
+# The error of the differences is estimated at these samples only; elsewhere it may be larger.
+_DIFFERENCE_SAMPLES = 25
+_SAFETY = 10.0
+
+# An effort comes out of some hundred operations, each of which rounds: in double precision it is known to this
+# many times its resolution.
+_EFFORT_ROUNDING = 16.0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one run brought back; row i belongs to setpoint i, and is NaN where no answer came.
+
+    Attributes:
+        sent, received: times (N,) in s on one clock, at which setpoints left and answers arrived.
+        answers: the quantities of FeedforwardCommand, each (N, n).
+        backend: what computed in the node.
+    """
+
+    sent: Array
+    received: Array
+    answers: dict[str, Array]
+    backend: str
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A largest deviation, relative to the largest value of the quantity, and what is allowed.
+
+    Attributes:
+        name: what deviates from what.
+        value: largest deviation; NaN where nothing could be compared.
+        tolerance: the largest one that passes.
+    """
+
+    name: str
+    value: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the deviation is known and within the tolerance."""
+        return bool(self.value <= self.tolerance)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The numbers of one run.
+
+    Attributes:
+        sent, received: numbers of setpoints and of their answers.
+        rate: setpoints a second that were really sent, Hz.
+        late: setpoints that were sent more than one period after their time.
+        round_trip: times (received,) from sending to answer, s, in the order of sending.
+        differentiation: deviation of taud and of taudd from the received tau, differentiated.
+        closed_form: deviation of all quantities from the library's closed form.
+        numerical: the received tau (N, n), differentiated once and twice.
+    """
+
+    sent: int
+    received: int
+    rate: float
+    late: int
+    round_trip: Array
+    differentiation: tuple[Deviation, Deviation]
+    closed_form: Deviation
+    numerical: tuple[Array, Array]
+
+    @property
+    def lost(self) -> int:
+        """Setpoints without an answer."""
+        return self.sent - self.received
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """All deviations."""
+        return (*self.differentiation, self.closed_form)
+
+    def percentile(self, percent: float) -> float:
+        """Round trip that ``percent`` of the answers do not exceed, s; NaN without answers."""
+        return float(np.percentile(self.round_trip, percent)) if len(self.round_trip) else float("nan")
+
+    @property
+    def failures(self) -> list[str]:
+        """What is lost or off, a line each; empty if the run passed."""
+        lines = [f"{self.lost} of {self.sent} setpoints were not answered"] if self.lost else []
+        for deviation in self.deviations:
+            if np.isnan(deviation.value):
+                lines.append(f"{deviation.name}: nothing to compare, too few answers came")
+            elif not deviation.passed:
+                lines.append(f"{deviation.name}: off by {deviation.value:.1e}, tolerance {deviation.tolerance:.1e}")
+        return lines
+
+
+def evaluate(plan: Plan, recording: Recording) -> Evaluation:
+    """Count, time and compare what a run brought back."""
+    arrived = ~np.isnan(recording.received)
+    step = 1 / plan.rate
+    numerical = tuple(differentiate(recording.answers["effort"], step, k) for k in (1, 2))
+    tolerances = _difference_tolerances(plan)
+    differentiation = tuple(
+        Deviation(f"{name} against numerical differentiation", _relative(value, recording.answers[key]), tolerance)
+        for name, key, value, tolerance in zip(
+            ("taud", "taudd"), ("effort_rate", "effort_acceleration"), numerical, tolerances, strict=True
+        )
+    )
+    elapsed = recording.sent[-1] - recording.sent[0]
+    return Evaluation(
+        sent=plan.count,
+        received=int(arrived.sum()),
+        rate=(plan.count - 1) / elapsed,
+        late=int(np.sum(recording.sent - recording.sent[0] - plan.t > step)),
+        round_trip=(recording.received - recording.sent)[arrived],
+        differentiation=(differentiation[0], differentiation[1]),
+        closed_form=Deviation(
+            "all quantities against the closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
+        ),
+        numerical=(numerical[0], numerical[1]),
+    )
+
+
+def closed_form(plan: Plan, t: float) -> dict[str, Array]:
+    """The quantities of an answer, each (n,), by the closed form at time ``t``."""
+    q, qd, qdd, qddd, qdddd = plan.motion.derivatives(t)
+    equations = equations_of_motion(plan.robot, q, qd, qdd, qddd, wrench=plan.wrench.derivatives(t, order=2))
+    tau, taud, taudd = equations.efforts(qdddd)
+    # Linear springs, tau = K (theta - q), and rotors, tau_m = B thetadd + tau.
+    stiffness, rotor_inertia = plan.robot.stiffness, plan.robot.rotor_inertia
+    motor_acceleration = qdd + taudd / stiffness
+    motor = (q + tau / stiffness, qd + taud / stiffness, motor_acceleration, rotor_inertia * motor_acceleration + tau)
+    return dict(zip(COMMAND_FIELDS, (tau, taud, taudd, *motor), strict=True))
+
+
+def _relative(expected: Array, values: Array) -> float:
+    """Largest deviation over the largest value; NaN where there is nothing to compare."""
+    difference = np.abs(values - expected)
+    if np.isnan(difference).all():
+        return float("nan")
+    largest = np.nanmax(np.abs(expected))
+    return float(np.nanmax(difference) / largest) if largest > 0 else float(np.nanmax(difference))
+
+
+def _off_closed_form(plan: Plan, recording: Recording) -> float:
+    rows = _spread(plan.count, CLOSED_FORM_SAMPLES)
+    expected = [closed_form(plan, t) for t in plan.t[rows]]
+    return float(
+        np.max(
+            [_relative(np.array([e[key] for e in expected]), recording.answers[key][rows]) for key in COMMAND_FIELDS]
+        )
+    )
+
+
+def _difference_tolerances(plan: Plan) -> tuple[float, float]:
+    """What numerical differentiation itself may be off by, relative to the largest taud and taudd.
+
+    Differences of order 8 are better than those of order 6, so that what lies between the two bounds their
+    truncation error; to it comes the rounding of the efforts, which differences magnify. Both are taken from the
+    closed form, and not from what was received, so that bad answers cannot widen the tolerance.
+    """
+    step = 1 / plan.rate
+    offsets = step * np.arange(-REACH, REACH + 1)
+    windows = [
+        np.array([closed_form(plan, t + offset)["effort"] for offset in offsets])
+        for t in plan.t[_spread(plan.count, _DIFFERENCE_SAMPLES)]
+    ]
+    magnitude = float(np.max(np.abs(windows)))
+
+    def tolerance(derivative: int) -> float:
+        eighth, sixth = (
+            np.array([differentiate(window, step, derivative, order)[REACH] for window in windows]) for order in (8, 6)
+        )
+        error = np.max(np.abs(eighth - sixth)) + _EFFORT_ROUNDING * rounding(step, derivative, magnitude)
+        return float(_SAFETY * error / np.max(np.abs(eighth)))
+
+    return tolerance(1), tolerance(2)
+
+
+def _spread(count: int, samples: int) -> NDArray[np.int_]:
+    """Up to ``samples`` of ``count`` indices, evenly spread, first and last among them."""
+    return np.unique(np.linspace(0, count - 1, samples).round().astype(int))
