@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One wide picture of a run: efforts with two derivatives, motors against links, round trips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from numpy.typing import NDArray
+
+from .evaluate import Evaluation, Recording
+from .plan import Plan
+from .style import CURVE_POINTS, MARKERS, color, effort_unit, position_unit
+
+Array = NDArray[np.float64]
+
+_INK = "#30363d"
+
+
+def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Evaluation) -> None:
+    """Write the picture as PNG, for a light ground."""
+    figure = Figure(figsize=(15, 7.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
+    (tau, taud, taudd), (positions, deflections, round_trips) = figure.subplots(2, 3)
+    effort, position = effort_unit(plan.robot), position_unit(plan.robot)
+    answers = recording.answers
+    q = plan.motion.derivatives(plan.t, order=0)[0]
+
+    _frame(tau, f"joint effort  τ  [{effort}]")
+    _curves(tau, plan, answers["effort"])
+    _frame(taud, f"τ̇  [{effort}/s]   circles: differentiated τ")
+    _curves(taud, plan, answers["effort_rate"], evaluation.numerical[0])
+    _frame(taudd, f"τ̈  [{effort}/s²]   circles: differentiated τ")
+    _curves(taudd, plan, answers["effort_acceleration"], evaluation.numerical[1])
+    _frame(positions, f"link  q  (lines), motor  θ  (circles)  [{position}]")
+    _curves(positions, plan, q, answers["motor_position"])
+    _frame(deflections, f"spring deflection  θ − q  [m{position}]")
+    _curves(deflections, plan, 1e3 * (answers["motor_position"] - q))
+    _frame(round_trips, "round trip of a setpoint  [µs]", "share of answers that were faster")
+    _percentiles(round_trips, evaluation)
+
+    lines = tau.get_lines()
+    for line, name in zip(lines, plan.robot.joint_names, strict=True):
+        line.set_label(name)
+    figure.suptitle(
+        f"{plan.robot.name} at {plan.rate:,.0f} Hz over ROS 2:  joint efforts with two time derivatives, "
+        "and the motors that follow",
+        fontsize=15,
+        color=_INK,
+    )
+    figure.legend(
+        handles=lines,
+        loc="outside lower center",
+        ncols=min(len(lines), 7),
+        frameon=False,
+        fontsize=12.5,
+        labelcolor=_INK,
+    )
+    figure.savefig(path, dpi=120)
+
+
+def _frame(axes: Axes, title: str, x_title: str = "time [s]") -> None:
+    axes.set_title(title, fontsize=14, color=_INK, loc="left")
+    axes.set_xlabel(x_title, fontsize=12.5, color=_INK)
+    axes.tick_params(labelsize=12, colors=_INK, length=0)
+    axes.grid(color="#d8dee4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _curves(axes: Axes, plan: Plan, curves: Array, markers: Array | None = None) -> None:
+    line, dot = max(1, plan.count // CURVE_POINTS), max(1, plan.count // MARKERS)
+    for i in range(plan.robot.n):
+        axes.plot(plan.t[::line], curves[::line, i], color=color(i), linewidth=1.8)
+    for i in range(plan.robot.n if markers is not None else 0):
+        axes.plot(plan.t[::dot], markers[::dot, i], "o", color=color(i), fillstyle="none", markersize=5)  # type: ignore[index]
+    axes.margins(x=0.01)
+
+
+def _percentiles(axes: Axes, evaluation: Evaluation) -> None:
+    """Round trips by percentile, with room for the rare slow ones."""
+    if not evaluation.received:
+        axes.text(0.5, 0.5, "no answers", ha="center", va="center", transform=axes.transAxes, fontsize=14)
+        return
+    round_trip = 1e6 * np.sort(evaluation.round_trip)
+    slower = 1 - np.arange(len(round_trip)) / len(round_trip)
+    axes.plot(slower, round_trip, color=color(0), linewidth=2.2)
+    axes.set_xscale("log")
+    axes.set_xlim(1.2, 0.8 / len(round_trip))
+    axes.set_xticks([0.5, 0.1, 0.01, 0.001], ["50 %", "90 %", "99 %", "99.9 %"])
+    axes.set_xticks([], minor=True)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_locator(NullLocator())
