@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics inspect``: what it prints is what the robot is."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.cli.inspect import describe
+from eom_dynamics.cli.main import main
+
+
+@pytest.mark.parametrize("name", eom.packaged_robots())
+def test_json_is_the_robot(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", name, "--json"]) == 0
+    description = json.loads(capsys.readouterr().out)
+    robot = eom.load_robot(name)
+    assert description["name"] == robot.name
+    assert description["gravity"] == robot.gravity.tolist()
+    assert description["total_mass"] == pytest.approx(sum(joint.mass for joint in robot.joints))
+    assert [joint["name"] for joint in description["joints"]] == list(robot.joint_names)
+    assert [joint["stiffness"] for joint in description["joints"]] == robot.stiffness.tolist()
+    assert [joint["rotor_inertia"] for joint in description["joints"]] == robot.rotor_inertia.tolist()
+    assert {joint["type"] for joint in description["joints"]} == {"revolute"}
+    assert description["warnings"] == []
+
+
+@pytest.mark.parametrize("name", eom.packaged_robots())
+def test_text_has_a_line_for_each_joint(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{name}: ")
+    for joint in eom.load_robot(name).joints:
+        (line,) = [line for line in lines if line.startswith(joint.name)]
+        assert line.split()[1] == "revolute"
+        assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
+
+
+def _joint(kind: str, screw: list[float], **more: Any) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "screw": screw,
+        "origin": {"xyz": [0.0, 0.0, 0.3], "rpy": [0.0, 0.0, 0.0]},
+        "mass": 2.0,
+        "center_of_mass": [0.0, 0.0, 0.1],
+        "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01],
+        **more,
+    }
+
+
+@pytest.fixture
+def mixed() -> eom.Robot:
+    """One joint of each type; the slide has a spring, the others are rigid."""
+    joints = {
+        "turn": _joint("revolute", [0.0, 1.0, 0.0, 0.1, 0.0, 0.2], rotor_inertia=0.3),
+        "slide": _joint("prismatic", [0.0, 0.0, 0.0, 0.6, 0.0, 0.8], elasticity={"type": "linear", "stiffness": 500.0}),
+        "drill": _joint("helical", [0.0, 0.0, 1.0, 0.0, 0.0, 0.05]),
+    }
+    names = list(joints)
+    return eom.robot_from_parameters(
+        {"name": "mixed", "joint_names": names, "inertia_reference": "com", "joints": joints}
+    )
+
+
+def test_types_and_axes_of_all_kinds_of_joints(mixed: eom.Robot) -> None:
+    joints = describe(mixed)["joints"]
+    assert [joint["type"] for joint in joints] == ["revolute", "prismatic", "helical"]
+    np.testing.assert_allclose([joint["axis"] for joint in joints], [[0, 1, 0], [0.6, 0, 0.8], [0, 0, 1]])
+
+
+def test_what_the_file_does_not_say_is_named(mixed: eom.Robot) -> None:
+    description = json.loads(json.dumps(describe(mixed), allow_nan=False))
+    assert [joint["stiffness"] for joint in description["joints"]] == [None, 500.0, None]
+    assert description["assumed"][:2] == ["rigid, without a spring: turn, drill", "no rotor inertia: slide, drill"]
+
+
+def test_a_doubtful_table_is_shown_with_its_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packaged = (resources.files(eom) / "config" / "iiwa.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "link.yaml"
+    file.write_text(packaged.replace("inertia_reference: com", "inertia_reference: link"), encoding="utf-8")
+    assert main(["inspect", str(file)]) == 0
+    output = capsys.readouterr()
+    assert "warning: " in output.out and "inertia_reference" in output.out
+    assert not output.err
