@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .equations import equations_of_motion
-from .exceptions import StateError
 from .robot import Robot
+from .states import joint_states, wrenches
 
 Array = NDArray[np.float64]
 
@@ -53,15 +53,11 @@ class Dynamics:
         Raises:
             StateError: an argument has the wrong shape or is not finite.
         """
-        states = [np.asarray(x, dtype=float) for x in (q, qd, qdd, qddd, qdddd)]
+        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
         if states[0].ndim == 1:
             return self._one(states, wrench)
-        if any(x.ndim != 2 or x.shape != (len(states[0]), self.robot.n) for x in states):
-            raise StateError(f"q … qdddd must all be (n,) or (N, n) with n = {self.robot.n}")
-        wrenches = [np.broadcast_to(np.asarray(W, dtype=float), (len(states[0]), 6)) for W in wrench]
-        efforts: list[Any] = [
-            self._one([x[i] for x in states], [W[i] for W in wrenches]) for i in range(len(states[0]))
-        ]
+        tool = wrenches(wrench, 3, samples=len(states[0]))
+        efforts: list[Any] = [self._one([x[i] for x in states], [W[i] for W in tool]) for i in range(len(states[0]))]
         tau, taud, taudd = np.asarray(efforts).reshape(-1, 3, self.robot.n).swapaxes(0, 1)
         return tau, taud, taudd
 

@@ -13,31 +13,84 @@ from .exceptions import StateError
 
 Array = NDArray[Any]
 
-RATE_NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
+STATE_NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
 """Names of the joint variables and their time derivatives."""
 
+WRENCH_NAMES = ("W", "Wd", "Wdd")
+"""Names of the tool wrench and its time derivatives."""
 
-def joint_vectors(n: int, *vectors: ArrayLike) -> list[Array]:
+EFFORT_NAMES = ("tau", "taud", "taudd")
+"""Names of the joint efforts and their time derivatives."""
+
+
+def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0) -> list[Array]:
     """The vectors as arrays (n,) of finite numbers; symbols pass as they are.
+
+    Args:
+        n: number of joints.
+        vectors: q and its time derivatives, from the one of order ``first`` on.
+        first: order of the first of them.
 
     Raises:
         StateError: one has another shape, or is not finite.
     """
-    return [_checked(vector, (n,), f"derivative {k} of the joint variables") for k, vector in enumerate(vectors)]
+    return [_checked(vector, _name(STATE_NAMES, k), (n,)) for k, vector in enumerate(vectors, start=first)]
 
 
-def wrenches(wrench: Sequence[ArrayLike], count: int) -> list[Array]:
-    """A wrench and its time derivatives as ``count`` arrays (6,); what is not given is zero."""
-    given = [_checked(W, (6,), f"derivative {k} of the wrench") for k, W in enumerate(wrench)]
-    return (given + [np.zeros(6)] * count)[:count]
+def joint_states(n: int, *vectors: ArrayLike) -> list[NDArray[np.float64]]:
+    """q and its time derivatives as arrays of finite numbers, all (n,) or all (N, n).
+
+    Raises:
+        StateError: one has another shape, or is not finite.
+    """
+    names = [_name(STATE_NAMES, k) for k in range(len(vectors))]
+    shape = np.shape(_array(vectors[0], names[0]))
+    if len(shape) not in (1, 2) or shape[-1] != n:
+        raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
+    return [_checked(vector, name, shape, symbols=False) for vector, name in zip(vectors, names, strict=True)]
 
 
-def _checked(value: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
-    array = np.asarray(value)
-    if array.dtype != object:
-        array = array.astype(float, copy=False)
-        if not np.all(np.isfinite(array)):
-            raise StateError(f"{name} is not finite: {array}")
+def wrenches(wrench: Sequence[ArrayLike], count: int, samples: int | None = None) -> list[Array]:
+    """A wrench and its time derivatives as ``count`` arrays (6,); what is not given is zero.
+
+    Args:
+        wrench: those that are given, (6,) each.
+        count: how many there are to be.
+        samples: makes them (samples, 6); each may then be given so, or once for all.
+
+    Raises:
+        StateError: one has another shape, or is not finite.
+    """
+    shape = (6,) if samples is None else (samples, 6)
+    given = []
+    for k, W in enumerate(wrench):
+        name = f"wrench {_name(WRENCH_NAMES, k)}"
+        once_for_all = _array(W, name).ndim < len(shape)
+        given.append(np.broadcast_to(_checked(W, name, shape[-1:] if once_for_all else shape), shape))
+    return (given + [np.zeros(shape)] * count)[:count]
+
+
+def _checked(value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True) -> Array:
+    array = _array(value, name)
     if array.shape != shape:
         raise StateError(f"{name} must have shape {shape}, has {array.shape}")
+    if symbols and array.dtype == object:
+        return array
+    if array.dtype.kind not in "biuf":
+        raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
+    array = np.ascontiguousarray(array, dtype=float)
+    if not np.all(np.isfinite(array)):
+        index = np.argwhere(~np.isfinite(array))[0]
+        raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
     return array
+
+
+def _array(value: ArrayLike, name: str) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise StateError(f"{name} is not an array of numbers") from None
+
+
+def _name(names: Sequence[str], order: int) -> str:
+    return names[order] if order < len(names) else f"{names[0]}, derivative {order},"

@@ -62,7 +62,7 @@ class EquationsOfMotion:
             next_rate: the next derivative of the joint variables (n,), which the matrices do not depend
                 on: qdd for order 0, qddd for order 1, qdddd for order 2.
         """
-        rates = (*self.rates, *joint_vectors(len(self.rates[0]), next_rate))
+        rates = (*self.rates, *joint_vectors(len(self.rates[0]), next_rate, first=len(self.rates) + 1))
         return tuple(
             self.gravity[k]
             + self.external[k]
