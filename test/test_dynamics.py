@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse dynamics: published values, differences in time, batches and arguments."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import FIXED, fixed_case
+from differences import derivative, deviation, polynomial_motion
+from published import PublishedTrajectory, iiwa_motion, iiwa_wrench
+
+from eom_dynamics import Dynamics, Robot, RobotDescriptionWarning, StateError, equations_of_motion, load_robot
+
+WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
+NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
+CONFIG = Path(__file__).parents[1] / "config"
+
+
+@pytest.fixture(scope="module", params=FIXED)
+def case(request: pytest.FixtureRequest):
+    """A robot in a generic state, with the fixed kernel of the robot."""
+    return fixed_case(request.param, 4)
+
+
+@pytest.fixture(scope="module")
+def iiwa() -> Dynamics:
+    return Dynamics(load_robot("iiwa"))
+
+
+def iiwa_about_link_by_argument(folder: Path) -> Robot:
+    return load_robot("iiwa", inertia_reference="link")
+
+
+def iiwa_about_link_by_file(folder: Path) -> Robot:
+    text = (CONFIG / "iiwa.yaml").read_text()
+    assert "inertia_reference: com" in text
+    path = folder / "iiwa_about_link.yaml"
+    path.write_text(text.replace("inertia_reference: com", "inertia_reference: link"))
+    return load_robot(path)
+
+
+@pytest.mark.parametrize("load", [iiwa_about_link_by_argument, iiwa_about_link_by_file])
+def test_published_efforts_of_the_iiwa(published: PublishedTrajectory, tmp_path: Path, load) -> None:
+    """All 201 rows; 1e-13 of a row's largest effort is some five times the rounding of both programs."""
+    with pytest.warns(RobotDescriptionWarning, match="no body can have"):
+        robot = load(tmp_path)
+    efforts = Dynamics(robot).inverse_dynamics(*iiwa_motion(published.t), wrench=iiwa_wrench(published.t))
+    assert len(published.t) == 201
+    for effort, expected in zip(efforts, (published.tau, published.taud, published.taudd), strict=True):
+        for row, expected_row in zip(effort, expected, strict=True):
+            assert deviation(row, expected_row) < 1e-13
+
+
+def test_published_trajectory_is_the_one_of_these_tests(published: PublishedTrajectory) -> None:
+    assert deviation(iiwa_motion(published.t)[0], published.q) < 1e-14
+
+
+def test_inertia_about_the_centre_of_mass_is_another_robot(published: PublishedTrajectory) -> None:
+    """The published code reads the table as about the link frame; its text, and so the packaged file, do not."""
+    motion, wrench = iiwa_motion(published.t), iiwa_wrench(published.t)
+    tau, _, _ = Dynamics(load_robot("iiwa")).inverse_dynamics(*motion, wrench=wrench)
+    assert deviation(tau, published.tau) > 1e-3
+
+
+def test_rates_are_the_derivatives_of_the_efforts(case) -> None:
+    """Differences leave some 1e-13; each rate is compared with differences of the effort below it."""
+    dynamics = Dynamics(case.robot)
+    motion, wrench = polynomial_motion(case.motion), polynomial_motion(WRENCH)
+    efforts = dynamics.inverse_dynamics(*case.motion, wrench=WRENCH)
+    rates = derivative(lambda t: np.array(dynamics.inverse_dynamics(*motion(t), wrench=wrench(t))[:2]))
+    assert deviation(efforts[1], rates[0]) < 1e-12
+    assert deviation(efforts[2], rates[1]) < 1e-12
+
+
+def test_efforts_are_those_of_the_closed_form(case) -> None:
+    efforts = Dynamics(case.robot).inverse_dynamics(*case.motion, wrench=WRENCH)
+    expected = equations_of_motion(case.robot, *case.motion[:4], wrench=WRENCH).efforts(case.motion[4])
+    for effort, desired in zip(efforts, expected, strict=True):
+        assert deviation(effort, desired) < 1e-13
+
+
+def test_a_robot_at_rest_holds_its_weight_for_ever(iiwa: Dynamics) -> None:
+    q, zero = fixed_case("iiwa", 0).motion[0], np.zeros(7)
+    tau, taud, taudd = iiwa.inverse_dynamics(q, zero, zero, zero, zero)
+    expected = equations_of_motion(iiwa.robot, q, zero).gravity[0]
+    assert deviation(tau, expected) < 1e-14
+    assert not np.any(taud) and not np.any(taudd)
+
+
+@pytest.mark.parametrize("samples", [0, 1, 2, 17])
+def test_a_batch_is_its_samples_one_by_one(iiwa: Dynamics, samples: int) -> None:
+    rng = np.random.default_rng(samples)
+    states, wrench = rng.uniform(-2, 2, (5, samples, 7)), rng.uniform(-5, 5, (3, samples, 6))
+    efforts = iiwa.inverse_dynamics(*states, wrench=wrench)
+    assert [x.shape for x in efforts] == [(samples, 7)] * 3
+    for i in range(samples):
+        one = iiwa.inverse_dynamics(*states[:, i], wrench=wrench[:, i])
+        for effort, expected in zip(efforts, one, strict=True):
+            assert deviation(effort[i], expected) < 1e-14
+
+
+def test_one_wrench_serves_a_whole_batch(iiwa: Dynamics) -> None:
+    states = np.random.default_rng(0).uniform(-2, 2, (5, 4, 7))
+    once = iiwa.inverse_dynamics(*states, wrench=WRENCH)
+    repeated = iiwa.inverse_dynamics(*states, wrench=np.repeat(WRENCH[:, None], 4, axis=1))
+    np.testing.assert_array_equal(once, repeated)
+
+
+def test_wrenches_that_are_not_given_are_zero(iiwa: Dynamics) -> None:
+    motion, zero = fixed_case("iiwa", 4).motion, np.zeros(6)
+    np.testing.assert_array_equal(
+        iiwa.inverse_dynamics(*motion, wrench=WRENCH[:1]),
+        iiwa.inverse_dynamics(*motion, wrench=[WRENCH[0], zero, zero]),
+    )
+    np.testing.assert_array_equal(iiwa.inverse_dynamics(*motion), iiwa.inverse_dynamics(*motion, wrench=[zero] * 3))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.ndarray.tolist,
+        np.asfortranarray,
+        lambda x: x.astype(">f8"),
+        lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+        lambda x: np.flip(np.flip(x, -1).copy(), -1),
+    ],
+    ids=["list", "column by column", "big-endian", "every second", "backwards"],
+)
+@pytest.mark.parametrize("shape", [(7,), (3, 7)], ids=["state", "batch"])
+def test_arrays_of_any_layout_are_taken(iiwa: Dynamics, convert, shape: tuple[int, ...]) -> None:
+    states = np.random.default_rng(1).uniform(-2, 2, (5, *shape))
+    expected = iiwa.inverse_dynamics(*states)
+    np.testing.assert_array_equal(iiwa.inverse_dynamics(*(convert(x) for x in states)), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
+def test_other_numbers_count_as_doubles(iiwa: Dynamics, dtype: Any) -> None:
+    states = np.random.default_rng(1).uniform(-3, 3, (5, 7)).astype(dtype)
+    np.testing.assert_array_equal(iiwa.inverse_dynamics(*states), iiwa.inverse_dynamics(*states.astype(float)))
+
+
+def test_arguments_are_left_alone(iiwa: Dynamics) -> None:
+    states, wrench = np.random.default_rng(1).uniform(-2, 2, (5, 3, 7)), np.ones((3, 3, 6))
+    states.flags.writeable = wrench.flags.writeable = False
+    iiwa.inverse_dynamics(*states, wrench=wrench)
+
+
+def test_results_belong_to_the_caller(iiwa: Dynamics) -> None:
+    motion = fixed_case("iiwa", 4).motion
+    first = iiwa.inverse_dynamics(*motion)
+    kept = np.copy(first)
+    first[0][:] = 0
+    second = iiwa.inverse_dynamics(*motion)
+    np.testing.assert_array_equal(second, kept)
+    assert all(x.dtype == np.float64 and x.flags.writeable for x in second)
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 7)], ids=["state", "batch"])
+@pytest.mark.parametrize("which", range(5), ids=NAMES)
+class TestBadArgument:
+    """Each of q … qdddd in turn, in a single state and in a batch."""
+
+    def message(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, bad: Any) -> str:
+        arguments: list[Any] = [np.zeros(shape)] * 5
+        arguments[which] = bad
+        with pytest.raises(StateError) as error:
+            iiwa.inverse_dynamics(*arguments)
+        return str(error.value)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_not_finite(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, value: float) -> None:
+        bad = np.zeros(shape)
+        bad[..., 4] = value
+        assert re.search(rf"^{NAMES[which]}\b.*finite", self.message(iiwa, shape, which, bad))
+
+    @pytest.mark.parametrize("size", [0, 1, 6, 8])
+    def test_wrong_length(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, size: int) -> None:
+        bad = np.zeros((*shape[:-1], size))
+        assert re.search(rf"^{NAMES[which]}\b.*shape", self.message(iiwa, shape, which, bad))
+
+    def test_too_many_dimensions(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
+        bad = np.zeros((2, 3, 7))
+        assert re.search(rf"^{NAMES[which]}\b.*shape", self.message(iiwa, shape, which, bad))
+
+    def test_not_numbers(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
+        bad = np.full(shape, "x").tolist()
+        assert self.message(iiwa, shape, which, bad).startswith(f"{NAMES[which]} ")
+
+    def test_rows_of_different_lengths(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
+        bad = [[0.0] * 7, [0.0]]
+        assert self.message(iiwa, shape, which, bad).startswith(f"{NAMES[which]} ")
+
+
+def test_states_and_batches_cannot_be_mixed(iiwa: Dynamics) -> None:
+    one, many = np.zeros(7), np.zeros((3, 7))
+    with pytest.raises(StateError, match=r"^qd\b.*shape"):
+        iiwa.inverse_dynamics(many, one, many, many, many)
+    with pytest.raises(StateError, match=r"^qdd\b.*shape"):
+        iiwa.inverse_dynamics(one, one, many, one, one)
+    with pytest.raises(StateError, match=r"^qddd\b.*shape"):
+        iiwa.inverse_dynamics(many, many, many, np.zeros((2, 7)), many)
+
+
+@pytest.mark.parametrize("which", range(3), ids=["W", "Wd", "Wdd"])
+@pytest.mark.parametrize(
+    ("samples", "bad"),
+    [
+        (None, np.zeros(5)),
+        (None, np.zeros((1, 6))),
+        (None, [0.0, 0.0, np.nan, 0.0, 0.0, 0.0]),
+        (None, 1.0),
+        (3, np.zeros((2, 6))),
+        (3, np.zeros((3, 5))),
+        (3, np.full((3, 6), np.inf)),
+        (3, np.zeros(3)),
+    ],
+)
+def test_a_bad_wrench_is_refused_by_name(iiwa: Dynamics, which: int, samples: int | None, bad: Any) -> None:
+    state = np.zeros(7) if samples is None else np.zeros((samples, 7))
+    wrench: list[Any] = [np.zeros(6)] * 3
+    wrench[which] = bad
+    with pytest.raises(StateError, match=rf"^wrench {('W', 'Wd', 'Wdd')[which]}\b"):
+        iiwa.inverse_dynamics(*[state] * 5, wrench=wrench)
+
+
+def test_what_computes_is_said(iiwa: Dynamics) -> None:
+    assert iiwa.backend in ("native", "casadi", "numpy")
+    assert iiwa.robot.name == "iiwa"
