@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages to arrays and back. Every setpoint and every request is checked here, and nowhere else.
+
+In a received message a ``float64[]`` field is an ``array.array``, which NumPy reads without a copy of its
+own; a field that is given a list or a NumPy array is checked number by number, so that fields are always
+given an ``array.array``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import StateError
+
+Array = NDArray[np.float64]
+
+STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
+"""Fields of q to qdddd, in the setpoint and in the request."""
+
+WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
+"""Fields of the tool wrench and its time derivatives, in the setpoint and in the request."""
+
+COMMAND_FIELDS = (
+    "effort",
+    "effort_rate",
+    "effort_acceleration",
+    "motor_position",
+    "motor_velocity",
+    "motor_acceleration",
+    "motor_effort",
+)
+"""Fields of the command and of the response, in the order of :class:`eom_dynamics.Feedforward`."""
+
+
+class StateMessage(Protocol):
+    """What a setpoint and a request have in common."""
+
+    joint_names: list[str]
+    position: array[float]
+    velocity: array[float]
+    acceleration: array[float]
+    jerk: array[float]
+    snap: array[float]
+    wrench: array[float]
+    wrench_rate: array[float]
+    wrench_acceleration: array[float]
+
+
+class JointOrder:
+    """The order in which a message lists the robot's joints.
+
+    Attributes:
+        names: the joints in the message's order; the robot's own order where the message names none.
+        message_index: (n,), where each of the robot's joints stands in the message; None where the orders agree.
+        robot_index: (n,), which of the robot's joints each entry of the message is; None where the orders agree.
+    """
+
+    def __init__(self, robot_names: Sequence[str], names: Sequence[str]) -> None:
+        """Match the names of a message with those of the robot.
+
+        Raises:
+            StateError: a joint is unknown, missing, or named twice.
+        """
+        self.names = list(names or robot_names)
+        known = set(robot_names)
+        places: dict[str, int] = {}
+        for place, name in enumerate(self.names):
+            if name not in known:
+                raise StateError(f"joint_names[{place}]: the robot has no joint {_shown(name)}")
+            if name in places:
+                raise StateError(f"joint_names[{place}]: joint {_shown(name)} stands there twice")
+            places[name] = place
+        missing = [name for name in robot_names if name not in places]
+        if missing:
+            raise StateError(f"joint_names: {', '.join(map(_shown, missing))} missing; each joint must be there once")
+        same = self.names == list(robot_names)
+        self.message_index = None if same else np.array([places[name] for name in robot_names])
+        self.robot_index = None if self.message_index is None else np.argsort(self.message_index)
+
+    def to_robot(self, values: Array) -> Array:
+        """Bring values (…, n) from the message's order into the robot's."""
+        return values if self.message_index is None else values[..., self.message_index]
+
+    def to_message(self, values: Array) -> Array:
+        """Bring values (…, n) from the robot's order into the message's."""
+        return values if self.robot_index is None else values[..., self.robot_index]
+
+
+class JointOrders:
+    """Joint orders for one robot. A stream repeats its list of names: the last order is kept."""
+
+    def __init__(self, robot_names: Sequence[str]) -> None:
+        self._robot_names = tuple(robot_names)
+        self._last_names: list[str] = []
+        self._last = JointOrder(self._robot_names, ())
+
+    def of(self, names: list[str]) -> JointOrder:
+        """The order that a message's list of names says; StateError as for :class:`JointOrder`."""
+        if names != self._last_names:
+            self._last = JointOrder(self._robot_names, names)
+            self._last_names = names
+        return self._last
+
+
+def read_state(message: StateMessage, order: JointOrder, optional: Collection[str] = ()) -> Array:
+    """q, qd, qdd, qddd, qdddd of a message, (5, n) in the robot's order; rad or m, and per s … s⁴.
+
+    Args:
+        message: a setpoint or a request.
+        order: its joint order.
+        optional: fields that may be empty, which means zero.
+
+    Raises:
+        StateError: a field has the wrong length or a number that is not finite; the message says which.
+    """
+    values = _read(message, STATE_FIELDS, len(order.names), optional)
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        name = _shown(order.names[column])
+        raise StateError(f"{STATE_FIELDS[row]}[{column}] (joint {name}) is {values[row, column]}")
+    return order.to_robot(values)
+
+
+def read_wrench(message: StateMessage) -> tuple[Array, ...]:
+    """W, Wd, Wdd of a message, (6,) each in N m and N, moment first; () where all three are empty.
+
+    Raises:
+        StateError: one of them has neither 6 entries nor none, or a number that is not finite.
+    """
+    if not (message.wrench or message.wrench_rate or message.wrench_acceleration):
+        return ()
+    values = _read(message, WRENCH_FIELDS, 6, WRENCH_FIELDS)
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise StateError(f"{WRENCH_FIELDS[row]}[{column}] is {values[row, column]}")
+    return tuple(values)
+
+
+def check_command(command: Array, joint_names: Sequence[str]) -> None:
+    """Refuse a command (7, n), rows as in COMMAND_FIELDS, that overflowed.
+
+    Raises:
+        StateError: an entry is not finite.
+    """
+    if not np.isfinite(command).all():
+        row, column = np.argwhere(~np.isfinite(command))[0]
+        raise StateError(
+            f"numbers too large: {COMMAND_FIELDS[row]} of joint {_shown(joint_names[column])} "
+            f"would be {command[row, column]}"
+        )
+
+
+def doubles(values: Array) -> array[float]:
+    """Any array as the contents of a ``float64[]`` field, row after row."""
+    return array("d", values.tobytes())
+
+
+def _read(message: StateMessage, fields: Sequence[str], length: int, optional: Collection[str]) -> Array:
+    """The fields stacked: (number of fields, length)."""
+    parts = [getattr(message, field) for field in fields]
+    for i, field in enumerate(fields):
+        if len(parts[i]) != length:
+            if parts[i] or field not in optional:
+                allowed = f"{length} or none" if field in optional else f"{length}, one for each joint"
+                if field in WRENCH_FIELDS:
+                    allowed = "6 (moment and force) or none"
+                raise StateError(f"{field} has {len(parts[i])} entries, must have {allowed}")
+            parts[i] = array("d", bytes(8 * length))
+    return np.frombuffer(b"".join(parts)).reshape(len(fields), length)
+
+
+def _shown(name: str) -> str:
+    """A name for a log line: one from the network can be of any length and hold any character."""
+    return repr(name if len(name) <= 60 else name[:57] + "...")

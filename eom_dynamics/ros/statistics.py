@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stream did: counters since the start, and figures of the last period."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import IntEnum
+from statistics import median
+from typing import NamedTuple
+
+# Bounds the memory of a long period: the median then is that of the latest ten seconds at 1 kHz.
+_KEPT_TIMES = 10_000
+
+# Above this share of the time spent on setpoints there is no room for anything else, and they queue up.
+_BUSY = 0.8
+
+
+class Level(IntEnum):
+    """Levels of a diagnostic status, with the values of diagnostic_msgs/DiagnosticStatus."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+
+
+class Report(NamedTuple):
+    """A diagnostic status: level, one line, and figures by name."""
+
+    level: Level
+    message: str
+    values: dict[str, str]
+
+
+class StreamStatistics:
+    """Counts setpoints by what became of them.
+
+    Attributes:
+        received: setpoints that arrived.
+        published: setpoints that were answered.
+        refused: setpoints that could not be used.
+        ignored: setpoints that arrived while the node was not active.
+        last_refusal: why the last one was refused.
+    """
+
+    def __init__(self) -> None:
+        self.received = self.published = self.refused = self.ignored = 0
+        self.last_refusal = ""
+        self._before = (0, 0, 0)
+        self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
+        self._busy = self._longest = 0
+
+    def add_time(self, nanoseconds: int) -> None:
+        """Add the time that the answer to one setpoint took."""
+        self._times.append(nanoseconds)
+        self._busy += nanoseconds
+        if nanoseconds > self._longest:
+            self._longest = nanoseconds
+
+    def refuse(self, reason: str) -> None:
+        """Count a refused setpoint."""
+        self.refused += 1
+        self.last_refusal = reason
+
+    def report(self, seconds: float) -> Report:
+        """Figures since the last report, ``seconds`` ago, as they stand in the active state; starts the next period."""
+        received, refused, ignored = (
+            now - before for now, before in zip((self.received, self.refused, self.ignored), self._before, strict=True)
+        )
+        load = self._busy * 1e-9 / seconds
+        values = {
+            "received": str(self.received),
+            "published": str(self.published),
+            "refused": str(self.refused),
+            "ignored while not active": str(self.ignored),
+            "last refusal": self.last_refusal,
+            "rate (Hz)": f"{received / seconds:.1f}",
+            "compute time median (us)": f"{median(self._times) * 1e-3:.1f}" if self._times else "",
+            "compute time max (us)": f"{self._longest * 1e-3:.1f}" if self._times else "",
+            "load (%)": f"{100 * load:.1f}",
+        }
+        self._before = (self.received, self.refused, self.ignored)
+        self._times.clear()
+        self._busy = self._longest = 0
+        if refused:
+            level = Level.ERROR if refused == received else Level.WARN
+            return Report(level, f"{refused} of {received} setpoints refused, the last: {self.last_refusal}", values)
+        if ignored:
+            return Report(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
+        if load > _BUSY:
+            return Report(Level.WARN, f"busy for {100 * load:.0f} % of the time: setpoints queue up", values)
+        return Report(Level.OK, "streaming" if received else "waiting for setpoints", values)
+
+
+class WarningThrottle:
+    """Lets one warning through in each period, and counts the rest."""
+
+    def __init__(self, period: float) -> None:
+        self.period = period
+        self._suppressed = 0
+        self._next = 0.0
+
+    def pass_at(self, now: float) -> int | None:
+        """How many were held back since the last one, or None if this one is held back; ``now`` in s."""
+        if now < self._next:
+            self._suppressed += 1
+            return None
+        suppressed, self._suppressed = self._suppressed, 0
+        self._next = now + self.period
+        return suppressed
