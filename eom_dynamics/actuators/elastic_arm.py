@@ -97,20 +97,24 @@ class ElasticArm:
         Arguments, shapes, units and errors are those of :meth:`Dynamics.inverse_dynamics`.
         """
         tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
-        motor_acceleration = qdd + taudd / self.stiffness
+        position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
+        motor_acceleration = acceleration + taudd / self.stiffness
         return Feedforward(
             tau=tau,
             taud=taud,
             taudd=taudd,
-            motor_position=q + tau / self.stiffness,
-            motor_velocity=qd + taud / self.stiffness,
+            motor_position=position + tau / self.stiffness,
+            motor_velocity=velocity + taud / self.stiffness,
             motor_acceleration=motor_acceleration,
             motor_effort=self.rotor_inertia * motor_acceleration + tau,
         )
 
 
 def _per_joint(robot: Robot, name: str, value: ArrayLike) -> Array:
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise RobotDescriptionError(f"{name} must be one number or {robot.n}, one a joint; is {value!r:.60}") from None
     if array.shape not in ((), (robot.n,)):
         raise RobotDescriptionError(f"{name} must be one number or {robot.n}, one a joint; has shape {array.shape}")
     return np.broadcast_to(array, (robot.n,)).copy()
