@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities with their derivatives: sums, products and constants against differences of polynomials."""
+
+import numpy as np
+import pytest
+from chains import numbers
+from differences import derivative, deviation, polynomial_motion
+from hypothesis import given
+
+from eom_dynamics.jet import Jet, leibniz
+
+
+def jet(coefficients: np.ndarray, t: float = 0.0) -> Jet:
+    """Derivatives (k, 2, 2) of a polynomial, at time t."""
+    flat = polynomial_motion(coefficients.reshape(len(coefficients), -1))(t)
+    return Jet(list(flat.reshape(coefficients.shape)))
+
+
+jets = numbers(2.0, (4, 2, 2))
+OPERATIONS = {
+    "sum": lambda a, b: a + b,
+    "difference": lambda a, b: a - b,
+    "negative": lambda a, b: -a,
+    "multiple": lambda a, b: 0.5 * a + b * 2.0,
+    "product": lambda a, b: a @ b,
+    "product of the entries": lambda a, b: a * b,
+    "three factors": lambda a, b: a @ b @ a,
+    "transposed": lambda a, b: a.T @ b,
+    "constant on the left": lambda a, b: np.array([[1.0, 2.0], [3.0, 5.0]]) @ a,
+    "constant on the right": lambda a, b: a @ np.array([[1.0, 2.0], [3.0, 5.0]]),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@given(a=jets, b=jets)
+def test_each_derivative_is_that_of_the_one_below(operation, a: np.ndarray, b: np.ndarray) -> None:
+    """Differences of these polynomials, up to some thousands in size, leave 1e-13 of it."""
+    result = operation(jet(a), jet(b))
+    assert len(result) == 4
+    for k in range(3):
+        expected = derivative(lambda t, k=k: operation(jet(a, t), jet(b, t))[k])
+        assert deviation(result[k + 1], expected, floor=1.0) < 1e-11
+
+
+@given(a=jets, b=jets)
+def test_product_of_values_is_the_value_of_the_product(a: np.ndarray, b: np.ndarray) -> None:
+    np.testing.assert_array_equal((jet(a) @ jet(b))[0], a[0] @ b[0])
+    np.testing.assert_array_equal(leibniz(jet(a), jet(b), 0), a[0] @ b[0])
+
+
+def test_results_reach_as_far_as_the_shorter_factor() -> None:
+    long, short = Jet([np.eye(2)] * 4), Jet([np.eye(2)] * 2)
+    assert [len(x) for x in (long + short, short - long, long @ short, short @ long, long.rate)] == [2, 2, 2, 2, 3]
+
+
+def test_a_constant_does_not_change() -> None:
+    assert list(Jet.constant(3.0, 4)) == [3.0, 0.0, 0.0, 0.0]
