@@ -16,22 +16,22 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import SetParametersResult
-from rclpy._rclpy_pybind11 import RCLError
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
-from rclpy.experimental import EventsExecutor
+from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import InvalidQosOverridesError, QoSOverridingOptions
+from rclpy.task import Future
+from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -49,6 +49,8 @@ NODE_NAME = "eom_dynamics"
 
 # Reliable, and deep enough for a second at 1 kHz: a hiccup of either side loses nothing.
 _STREAM_QOS_DEPTH = 1000
+
+_SPIN_PERIOD = 1.0
 
 _EFFORT_COMMAND_ROWS = {"motor": COMMAND_FIELDS.index("motor_effort"), "joint": COMMAND_FIELDS.index("effort")}
 
@@ -320,7 +322,7 @@ class DynamicsNode(LifecycleNode):
         )
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
     # rclpy ends the context on SIGINT, and with it the spinning. Python's own handler would besides raise
     # KeyboardInterrupt in whatever line happens to run.
@@ -328,7 +330,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         rclpy.init(args=args)
         node = DynamicsNode()
-    except (RCLError, ParameterException, InvalidQosOverridesError) as error:
+    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy, too
         print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
@@ -336,21 +338,21 @@ def main(args: Sequence[str] | None = None) -> int:
     if node.get_parameter("autostart").value:
         node.bring_up()
     _spin(executor, node)
-    rclpy.try_shutdown()
+    try_shutdown()
     return 0
 
 
 def _spin(executor: Executor, node: DynamicsNode) -> None:
-    """Spin until the context ends, whatever comes in.
-
-    Some malformed requests to the services that rclpy itself puts on a node raise in rclpy.
-    """
+    """Spin until the context ends, whatever comes in."""
     while node.context.ok():
         try:
-            executor.spin()
+            # Not spin(): where rclpy is built for an old C library, as the wheels on PyPI are, the events
+            # executor's wait without a deadline overflows and never sleeps.
+            executor.spin_until_future_complete(Future(), timeout_sec=_SPIN_PERIOD)
         except ExternalShutdownException:
             return
         except Exception:
+            # Malformed requests to the services that rclpy itself puts on a node raise here.
             if node.context.ok():
                 node.get_logger().error(f"a callback failed:\n{traceback.format_exc()}")
 

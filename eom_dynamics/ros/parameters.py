@@ -23,7 +23,7 @@ from ..exceptions import RobotDescriptionError
 ROBOT = "robot"
 """The section of the robot's parameters."""
 
-EXECUTORS = ("single_threaded", "events")
+EXECUTORS = ("events", "single_threaded")
 EFFORT_COMMANDS = ("motor", "joint")
 
 _CHOICES = {"executor": EXECUTORS, "effort_command": EFFORT_COMMANDS}
@@ -152,7 +152,9 @@ def robot_tree(node: Node) -> dict[str, Any]:
     Raises:
         RobotDescriptionError: there are none, or a name is both a value and a section.
     """
-    flat = {name: parameter.value for name, parameter in node.get_parameters_by_prefix(ROBOT).items()}
+    # rclpy's annotation says values; they are parameters.
+    found: dict[str, Any] = node.get_parameters_by_prefix(ROBOT)
+    flat = {name: parameter.value for name, parameter in found.items()}
     if not flat:
         raise RobotDescriptionError("no robot: start the node with a robot's parameter file (--params-file)")
     return nested(flat)
