@@ -95,13 +95,11 @@ def _frames(robot: Robot) -> list[Array]:
     """For each body, the pose (4, 4) of the frame along its joint's axis in the body's given frame."""
     frames = [_along_axis(joint) for joint in robot.joints]
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
-    # From the tip to the base: where a frame stands depends on the next axis.
+    # From the tip to the base: where a frame stands depends on the next axis. Without one it stays as given.
     for i in reversed(range(robot.n)):
         child = first_child.get(i)
         if child is not None:
             frames[i] = _towards(frames[i], robot.joints[child].reference_pose @ frames[child])
-        else:
-            frames[i] = _least_offset(robot, frames, i)
     return frames
 
 
@@ -136,11 +134,6 @@ def _towards(frame: Array, child: Array) -> Array:
     else:
         return frame
     return lie.pose(np.column_stack([x, np.cross(z, x), z]), origin + slide * z)
-
-
-def _least_offset(robot: Robot, frames: list[Array], i: int) -> Array:
-    """The frame of a body without children is as good anywhere along its axis; keep the body's own."""
-    return frames[i]
 
 
 def _link(joint: Joint, step: Array, frame: Array) -> Link:
@@ -190,9 +183,7 @@ def _regrouped(links: list[Link]) -> list[Link]:
             p = link.translation + link.offset * z
             kept = link.second_moment.copy()
             kept[2, 2] = 0.0
-            links[i] = replace(
-                link, mass=0.0, first_moment=np.append(link.first_moment[:2], 0.0), second_moment=kept
-            )
+            links[i] = replace(link, mass=0.0, first_moment=np.append(link.first_moment[:2], 0.0), second_moment=kept)
             _add_to_parent(
                 links,
                 link,
@@ -213,7 +204,7 @@ def _add_to_parent(links: list[Link], link: Link, **moments: float | Array) -> N
 
 def _snapped(values: Array) -> Array:
     nearest = np.round(values)
-    return np.where(np.abs(values - nearest) < _ROUNDING, nearest, values)
+    return np.where(np.abs(values - nearest) < _ROUNDING, nearest, values) + 0.0  # no -0.0
 
 
 def _exact(pose: Array) -> Array:

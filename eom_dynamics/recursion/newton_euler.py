@@ -47,29 +47,29 @@ def inverse_dynamics(
         tau, taud, …: each with one scalar for each joint, as many as there are states beyond qd.
     """
     orders = len(states) - 2
-    motions = []
+    motions: list[_Motion] = []
     for i, link in enumerate(tree.links):
         q = Jet([state[i] for state in states])
         parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
         motions.append(_outward(link, q, parent))
 
-    forces: list[Vector] = [_sum(_times(link.mass, motion.p), motion.U.times(link.first_moment))
-                            for link, motion in zip(tree.links, motions, strict=True)]
-    moments: list[Vector] = [_sum(motion.U.axial(link.second_moment), _cross(link.first_moment, motion.p))
-                             for link, motion in zip(tree.links, motions, strict=True)]
+    forces, moments = [], []
+    for link, motion in zip(tree.links, motions, strict=True):
+        first_moment = link.first_moment.tolist()
+        forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
+        moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
     if wrench:
         moment, force = _tool(tree, wrench, orders)
         moments[-1], forces[-1] = _sum(moments[-1], moment), _sum(forces[-1], force)
 
     efforts: list[Jet] = []
     for i in reversed(range(len(tree.links))):
-        link, motion, force = tree.links[i], motions[i], forces[i]
-        moment = moments[i]
+        link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
         efforts.insert(0, moment[2] + link.pitch * force[2] if link.turns else force[2])
         if link.parent >= 0:
-            force, moment = _inward(link, motion, force, moment)
-            forces[link.parent] = _sum(forces[link.parent], force)
-            moments[link.parent] = _sum(moments[link.parent], moment)
+            to_parent = _inward(link, motion, force, moment)
+            forces[link.parent] = _sum(forces[link.parent], to_parent[0])
+            moments[link.parent] = _sum(moments[link.parent], to_parent[1])
     return [[effort[k] for effort in efforts] for k in range(orders)]
 
 
@@ -177,7 +177,7 @@ def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
         w, p = angle.turned(w), angle.turned(p)
         w = [w[0], w[1], w[2] + q.rate]
     U = _AccelerationMatrix(w)
-    shift = link.pitch * q + Jet.constant(link.offset, len(q)) if link.pitch else Jet.constant(link.offset, len(q))
+    shift = link.pitch * q + Jet.constant(link.offset, len(q))
     x, y, z = U.times_z(shift)
     twice = 2.0 * shift.rate
     p = _sum(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
@@ -192,7 +192,7 @@ def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple
         force, moment = back.turned(force), back.turned(moment)
     out = link.rotation.tolist()
     force, moment = _rotated(out, force), _rotated(out, moment)
-    return force, _sum(moment, _cross(link.translation, force))
+    return force, _sum(moment, _cross(link.translation.tolist(), force))
 
 
 def _tool(tree: LinkTree, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:

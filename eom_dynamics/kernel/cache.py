@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled code on disk, under a key of everything that it depends on.
+
+An entry's name holds the key and the checksum of its contents. Entries are written aside and renamed into place,
+and read only if they match their checksum: what another process is writing, or what a full disk left behind, is
+never loaded. The folder and what is in it belong to the user alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+_CHECKSUM_DIGITS = 32
+
+
+def cache_directory() -> Path:
+    """``$EOM_DYNAMICS_CACHE``, or ``eom_dynamics`` in the user's cache folder."""
+    if override := os.environ.get("EOM_DYNAMICS_CACHE"):
+        return Path(override)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "eom_dynamics"
+
+
+def cached(key: str, build: Callable[[Path], None]) -> Path:
+    """The file for a key, built if there is none that is whole.
+
+    Args:
+        key: hexadecimal digest of all that the file depends on.
+        build: writes the file to the path it is given.
+
+    Raises:
+        OSError: the cache folder cannot be made or written, or belongs to somebody else.
+    """
+    directory = cache_directory()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_foreign(directory)
+    for entry in directory.glob(f"{key}-*.so"):
+        if _is_whole(entry):
+            return entry
+        entry.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="building-", dir=directory) as scratch:
+        built = Path(scratch) / "built.so"
+        build(built)
+        built.chmod(0o700)
+        entry = directory / f"{key}-{_checksum(built)}.so"
+        os.replace(built, entry)
+    return entry
+
+
+def digest(*parts: bytes | str) -> str:
+    """Hexadecimal digest of parts, each of which counts with its length."""
+    result = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        result.update(len(data).to_bytes(8, "little"))
+        result.update(data)
+    return result.hexdigest()[:40]
+
+
+def _refuse_foreign(directory: Path) -> None:
+    # Whoever can write here can run code as this user.
+    status = directory.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError(f"{directory}: belongs to another user; set EOM_DYNAMICS_CACHE to a folder of your own")
+    if status.st_mode & 0o022:
+        raise PermissionError(f"{directory}: others may write to it; run: chmod go-w {directory}")
+
+
+def _is_whole(entry: Path) -> bool:
+    try:
+        return entry.stat().st_uid == os.getuid() and entry.stem.endswith(f"-{_checksum(entry)}")
+    except OSError:
+        return False
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:_CHECKSUM_DIGITS]

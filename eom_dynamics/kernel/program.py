@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Straight-line programs: what is left of a computation when it is traced for one robot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .expressions import ARITHMETIC, Expression, Graph, Node, Op, Scalar
+
+Sizes: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One output: ``factor`` times a node, or the number ``factor`` where the node is None."""
+
+    node: int | None
+    factor: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """Arithmetic from named input vectors to named output vectors.
+
+    Attributes:
+        name: a C identifier.
+        inputs, outputs: names and lengths of the vectors, in order.
+        nodes: the operations, operands before their use. INPUT nodes count through all inputs in order.
+        results: one for each entry of the outputs, in order.
+    """
+
+    name: str
+    inputs: Sizes
+    outputs: Sizes
+    nodes: tuple[Node, ...]
+    results: tuple[Result, ...]
+
+    def operation_counts(self) -> Counter[str]:
+        """How many of each operation one evaluation takes."""
+        return Counter(node.op.value for node in self.nodes if node.op is not Op.INPUT)
+
+    @property
+    def operations(self) -> int:
+        """Number of arithmetic operations of one evaluation, sines and cosines apart."""
+        return sum(node.op in ARITHMETIC for node in self.nodes)
+
+
+def trace(
+    name: str, inputs: Sizes, compute: Callable[[dict[str, list[Expression]]], Mapping[str, Sequence[Scalar]]]
+) -> Program:
+    """Record what ``compute`` does with symbols for its inputs.
+
+    Args:
+        name: a C identifier.
+        inputs: names and lengths of the input vectors.
+        compute: takes the symbols by name and returns the output vectors by name.
+    """
+    graph = Graph()
+    symbols = {key: [graph.input() for _ in range(size)] for key, size in inputs.items()}
+    outputs = compute(symbols)
+    results = [value for vector in outputs.values() for value in vector]
+    kept = _reachable(graph, [x.node for x in results if isinstance(x, Expression)])
+    position = {old: new for new, old in enumerate(kept)}
+    return Program(
+        name=name,
+        inputs=dict(inputs),
+        outputs={key: len(vector) for key, vector in outputs.items()},
+        nodes=tuple(_renumbered(graph.nodes[old], position) for old in kept),
+        results=tuple(
+            Result(position[x.node], x.factor) if isinstance(x, Expression) else Result(None, float(x)) for x in results
+        ),
+    )
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """The nodes that a node takes."""
+    if node.op is Op.INPUT:
+        return ()
+    if node.op in (Op.ADD, Op.SUB, Op.MUL):
+        return node.left, int(node.right)
+    return (node.left,)
+
+
+def _reachable(graph: Graph, roots: Sequence[int]) -> list[int]:
+    """The nodes that the roots depend on, in their order."""
+    needed = set()
+    stack = list(roots)
+    while stack:
+        index = stack.pop()
+        if index not in needed:
+            needed.add(index)
+            stack.extend(operands(graph.nodes[index]))
+    return sorted(needed)
+
+
+def _renumbered(node: Node, position: Mapping[int, int]) -> Node:
+    if node.op is Op.INPUT:
+        return node
+    if node.op in (Op.ADD, Op.SUB, Op.MUL):
+        return Node(node.op, position[node.left], position[int(node.right)])
+    return Node(node.op, position[node.left], node.right)
