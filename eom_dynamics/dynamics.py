@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics with two time derivatives, for one state or many."""
+"""Inverse dynamics with two time derivatives, specialised for one robot, for one state or many."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .equations import equations_of_motion
+from .exceptions import KernelError, KernelWarning, StateError
+from .kernel.backends import KERNELS, Kernel
+from .kernel.native import NativeKernel
 from .robot import Robot
 from .states import joint_states, wrenches
 
@@ -17,16 +19,38 @@ Array = NDArray[np.float64]
 
 
 class Dynamics:
-    """Inverse dynamics of one robot.
+    """Inverse dynamics of one robot, by code that is made for it.
+
+    At first use a robot's dynamics are traced and compiled, which takes about a second; from then on they come
+    from a cache on disk (``$EOM_DYNAMICS_CACHE``, else ``eom_dynamics`` in the user's cache folder).
 
     Attributes:
         robot: the robot.
-        backend: what computes: ``numpy``.
+        backend: what computes: ``native`` (compiled C), ``casadi`` or ``numpy``.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
+        """Prepare the dynamics of a robot.
+
+        Args:
+            robot: the robot.
+            backend: ``native``, ``casadi`` or ``numpy``. By default the first of them that works; a warning
+                (:class:`KernelWarning`) says why if that is not ``native``.
+
+        Raises:
+            KernelError: the backend that was asked for does not work here; the message says why.
+            ValueError: there is no backend of that name.
+        """
+        if backend is not None and backend not in KERNELS:
+            raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
         self.robot = robot
-        self.backend = "numpy"
+        self._kernels: dict[str, Kernel] = {}
+        self.backend = self._working_backend() if backend is None else backend
+        kernel = self._kernel("inverse_dynamics")
+        if isinstance(kernel, NativeKernel):
+            # One state at the cost of a C call; all else comes back to the method below.
+            general = self.inverse_dynamics
+            self.inverse_dynamics = kernel.state_call(robot.n, general)  # type: ignore[method-assign]
 
     def inverse_dynamics(
         self,
@@ -37,7 +61,8 @@ class Dynamics:
         qdddd: ArrayLike,
         *,
         wrench: Sequence[ArrayLike] = (),
-    ) -> tuple[Array, Array, Array]:
+        out: Sequence[Array] | None = None,
+    ) -> tuple[Array, ...]:
         """Joint efforts tau and their time derivatives taud, taudd.
 
         Args:
@@ -46,6 +71,7 @@ class Dynamics:
             wrench: (W, Wd, Wdd), the wrench that the robot exerts on its surroundings at the tool body,
                 moment first, in the tool body's frame, N m and N, with its time derivatives: each (6,) or
                 (N, 6); what is not given is zero.
+            out: three arrays to write the results to, C-contiguous and of their shape.
 
         Returns:
             tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
@@ -54,13 +80,103 @@ class Dynamics:
             StateError: an argument has the wrong shape or is not finite.
         """
         states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
-        if states[0].ndim == 1:
-            return self._one(states, wrench)
-        tool = wrenches(wrench, 3, samples=len(states[0]))
-        efforts: list[Any] = [self._one([x[i] for x in states], [W[i] for W in tool]) for i in range(len(states[0]))]
-        tau, taud, taudd = np.asarray(efforts).reshape(-1, 3, self.robot.n).swapaxes(0, 1)
-        return tau, taud, taudd
+        return self._run("inverse_dynamics", states, wrench, 3, [(self.robot.n,)] * 3, out)
 
-    def _one(self, state: Sequence[Array], wrench: Sequence[ArrayLike]) -> tuple[Array, Array, Array]:
-        tau, taud, taudd = equations_of_motion(self.robot, *state[:4], wrench=wrench).efforts(state[4])
-        return tau, taud, taudd
+    def effort(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        *,
+        wrench: Sequence[ArrayLike] = (),
+        out: Sequence[Array] | None = None,
+    ) -> Array:
+        """Joint efforts tau alone, (n,) or (N, n); arguments and errors as of :meth:`inverse_dynamics`."""
+        states = joint_states(self.robot.n, q, qd, qdd)
+        return self._run("effort", states, wrench, 1, [(self.robot.n,)], out)[0]
+
+    def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Mass matrix M, (n, n) for ``q`` (n,), or (N, n, n) for (N, n)."""
+        n = self.robot.n
+        return self._run("mass_matrix", joint_states(n, q), (), 0, [(n, n)], out)[0]
+
+    def effort_partials(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        *,
+        wrench: Sequence[ArrayLike] = (),
+        out: Sequence[Array] | None = None,
+    ) -> tuple[Array, ...]:
+        """Partial derivatives of tau with respect to q, qd and qdd (the last is M).
+
+        Arguments and errors are those of :meth:`inverse_dynamics`.
+
+        Returns:
+            dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i belongs to effort i.
+        """
+        n = self.robot.n
+        states = joint_states(n, q, qd, qdd)
+        return self._run("effort_partials", states, wrench, 1, [(n, n)] * 3, out)
+
+    def _run(
+        self,
+        program: str,
+        states: Sequence[Array],
+        wrench: Sequence[ArrayLike],
+        wrench_count: int,
+        shapes: Sequence[tuple[int, ...]],
+        out: Sequence[Array] | None,
+    ) -> tuple[Array, ...]:
+        """Run a program on states that are all (n,) or all (N, n)."""
+        if len(wrench) > 3:
+            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, has {len(wrench)} entries")
+        samples = states[0].shape[:-1]
+        count = samples[0] if samples else 1
+        results = _outputs([samples + shape for shape in shapes], out)
+        if count:
+            forces = wrenches(wrench, wrench_count, *samples)
+            inputs = [_rows(x) for x in (*states, *forces)]
+            self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results])
+        return results
+
+    def _kernel(self, program: str) -> Kernel:
+        kernel = self._kernels.get(program)
+        if kernel is None:
+            kernel = self._kernels[program] = KERNELS[self.backend](self.robot, program)
+        return kernel
+
+    def _working_backend(self) -> str:
+        reasons = []
+        for name, kernel in KERNELS.items():
+            try:
+                self._kernels["inverse_dynamics"] = kernel(self.robot, "inverse_dynamics")
+            except KernelError as error:
+                reasons.append(str(error))
+                continue
+            if reasons:
+                warnings.warn(
+                    f"{self.robot.name}: running on the slower {name} backend: {'; '.join(reasons)}",
+                    KernelWarning,
+                    stacklevel=3,
+                )
+            return name
+        raise KernelError("; ".join(reasons))
+
+
+def _rows(x: Array) -> Array:
+    """The array as (N, size) with the entries of a row next to each other; copied only if they are not."""
+    rows = np.atleast_2d(x)
+    return rows if rows.strides[1] == rows.itemsize and rows.strides[0] >= 0 else np.ascontiguousarray(rows)
+
+
+def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
+    if out is None:
+        return tuple(np.empty(shape) for shape in shapes)
+    if len(out) != len(shapes):
+        raise StateError(f"out must hold {len(shapes)} arrays, holds {len(out)}")
+    for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
+        if array.shape != shape or array.dtype != np.float64 or not array.flags.carray:
+            raise StateError(f"out[{k}] must be a writable C-contiguous float64 array of shape {shape}")
+    return tuple(out)

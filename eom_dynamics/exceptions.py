@@ -14,5 +14,13 @@ class StateError(EomDynamicsError, ValueError):
     """A joint state, setpoint or wrench has the wrong shape or is not finite."""
 
 
+class KernelError(EomDynamicsError, RuntimeError):
+    """A kernel cannot be compiled, loaded or run."""
+
+
+class KernelWarning(UserWarning):
+    """A slower backend runs in place of the fastest one."""
+
+
 class RobotDescriptionWarning(UserWarning):
     """A robot description is usable but says something that no real robot would."""

@@ -67,7 +67,7 @@ def wrenches(wrench: Sequence[ArrayLike], count: int, samples: int | None = None
         name = f"wrench {_name(WRENCH_NAMES, k)}"
         once_for_all = _array(W, name).ndim < len(shape)
         given.append(np.broadcast_to(_checked(W, name, shape[-1:] if once_for_all else shape), shape))
-    return (given + [np.zeros(shape)] * count)[:count]
+    return (given + [np.broadcast_to(np.zeros(6), shape)] * count)[:count]
 
 
 def _checked(value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True) -> Array:

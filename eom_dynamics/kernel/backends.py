@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs a program: compiled C, CasADi's virtual machine, or NumPy."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import KernelError
+from ..robot import Robot
+from .emit_python import python_function
+from .native import NativeKernel
+from .programs import PROGRAMS
+
+Array = NDArray[np.float64]
+
+
+class Kernel(Protocol):
+    """A program of one robot, ready to run."""
+
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute ``count`` states.
+
+        Args:
+            count: number of states.
+            inputs: for each input of the program an array (count, size), or (1, size) where all states share
+                it, with its rows' entries next to each other.
+            outputs: for each output a C-contiguous array (count, size), to be filled.
+        """
+
+
+class NumpyKernel:
+    """A program as a Python function, over numbers for one state and over arrays for many."""
+
+    def __init__(self, robot: Robot, name: str) -> None:
+        self._function = python_function(PROGRAMS[name](robot))
+
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute ``count`` states; see :class:`Kernel`."""
+        if count == 1:
+            # Arithmetic of Python's own floats costs a third of that of NumPy's scalars.
+            entries: list[Any] = [value for array in inputs for value in array[0].tolist()]
+        else:
+            entries = [column for array in inputs for column in array.T]
+        results = iter(self._function(entries))
+        for output in outputs:
+            for column in output.T:
+                column[:] = next(results)
+
+
+class CasadiKernel:
+    """A program on CasADi's virtual machine."""
+
+    def __init__(self, robot: Robot, name: str) -> None:
+        try:
+            casadi: Any = importlib.import_module("casadi")
+        except ImportError:
+            raise KernelError("CasADi is not installed; run: pip install casadi") from None
+        program = PROGRAMS[name](robot)
+        symbols = [casadi.SX.sym(key, size) for key, size in program.inputs.items()]
+        results = iter(python_function(program)([x for symbol in symbols for x in casadi.vertsplit(symbol)]))
+        values = [casadi.vertcat(*(next(results) for _ in range(size))) for size in program.outputs.values()]
+        self._function = casadi.Function(program.name, symbols, values)
+        self._buffer, self._evaluate = self._function.buffer()
+
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute ``count`` states; see :class:`Kernel`."""
+        if count == 1:
+            # Through its buffer CasADi takes a state at a fifth of the cost of a call.
+            for k, array in enumerate(inputs):
+                self._buffer.set_arg(k, array.data)
+            for k, array in enumerate(outputs):
+                self._buffer.set_res(k, array.data)
+            self._evaluate()
+            return
+        # A function called with more columns than it was made for runs once for each.
+        results = self._function.call([np.broadcast_to(x, (count, x.shape[1])).T for x in inputs])
+        for output, result in zip(outputs, results, strict=True):
+            output[:] = np.asarray(result).T
+
+
+KERNELS: Mapping[str, Callable[[Robot, str], Kernel]] = MappingProxyType(
+    {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
+)
+"""The backends by name, the fastest first: each makes a kernel of a robot and the name of a program."""

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as compiled C, called without copies and without the interpreter lock."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import os
+import sysconfig
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import KernelError, KernelWarning
+from ..robot import Robot
+from .cache import digest
+from .compiler import compiled
+from .emit_c import EMITTER_VERSION, c_source
+from .programs import PROGRAMS, c_name, fingerprint
+
+Array = NDArray[np.float64]
+
+# Below this many states a second thread costs more than it saves.
+_STATES_PER_THREAD = 4096
+
+
+class NativeKernel:
+    """A program of one robot, compiled at first use and from then on taken from the cache.
+
+    Raises:
+        KernelError: it cannot be compiled or loaded.
+    """
+
+    def __init__(self, robot: Robot, name: str) -> None:
+        key = digest("kernel", fingerprint(robot), name, str(EMITTER_VERSION))
+        path = compiled(lambda: c_source(PROGRAMS[name](robot)), key)
+        try:
+            library = ctypes.CDLL(str(path))
+            self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
+        except (OSError, AttributeError) as error:
+            raise KernelError(f"{path}: cannot be loaded: {error}") from None
+        self._batch.restype = None
+
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute ``count`` states; see :class:`.backends.Kernel`."""
+        threads = min(_processors(), count // _STATES_PER_THREAD)
+        if threads < 2:
+            self._run(0, count, inputs, outputs)
+            return
+        bounds = [count * k // threads for k in range(threads + 1)]
+        parts = [_pool().submit(self._run, start, stop, inputs, outputs) for start, stop in pairwise(bounds)]
+        for part in parts:
+            part.result()
+
+    def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        strides = [x.strides[0] if len(x) > 1 else 0 for x in inputs]
+        self._batch(
+            ctypes.c_size_t(stop - start),
+            _pointers([x.ctypes.data + start * stride for x, stride in zip(inputs, strides, strict=True)]),
+            (ctypes.c_size_t * len(strides))(*(stride // 8 for stride in strides)),
+            _pointers([y.ctypes.data + start * y.strides[0] for y in outputs]),
+        )
+
+    def state_call(self, n: int, general: Callable[..., Any]) -> Callable[..., Any]:
+        """A callable like ``general`` that takes one state straight to the compiled code.
+
+        Only for the program ``inverse_dynamics``; whatever is not one plain state is left to ``general``.
+        """
+        try:
+            module = _caller()
+        except KernelError as error:
+            warnings.warn(f"{error}; each call will cost some 20 µs more", KernelWarning, stacklevel=4)
+            return general
+        address = ctypes.cast(self._one, ctypes.c_void_p).value
+        caller: Callable[..., Any] = module.Caller(address, n, general)
+        # The code must stay loaded as long as something may call it; ctypes never unloads a library.
+        return caller
+
+
+def _pointers(addresses: Sequence[int]) -> Any:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_processors(), thread_name_prefix="eom_dynamics")
+
+
+@cache
+def _caller() -> ModuleType:
+    """The compiled caller, an extension module for this Python and this NumPy."""
+    include = sysconfig.get_path("include")
+    if not (Path(include) / "Python.h").exists():
+        raise KernelError(f"no Python headers in {include} (Debian: apt install python3-dev)")
+    source = (resources.files(__package__) / "csrc" / "caller.c").read_text()
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    path = compiled(
+        lambda: source,
+        digest("caller", source, suffix, np.__version__),
+        [f"-I{include}", f"-I{np.get_include()}"],
+    )
+    name = "eom_dynamics_caller"
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as error:
+        raise KernelError(f"{path}: cannot be loaded: {error}") from None
+    return module
