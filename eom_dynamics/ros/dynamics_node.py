@@ -329,10 +329,12 @@ def main(args: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         rclpy.init(args=args)
+    except RuntimeError as error:  # of rclpy: an argument or a parameter file that it cannot read
+        return _refuse_to_start(error)
+    try:
         node = DynamicsNode()
-    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy, too
-        print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:
+        return _refuse_to_start(error) if rclpy.ok() else 0  # a signal ended it before it began
     executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
     executor.add_node(node)
     if node.get_parameter("autostart").value:
@@ -340,6 +342,11 @@ def main(args: list[str] | None = None) -> int:
     _spin(executor, node)
     try_shutdown()
     return 0
+
+
+def _refuse_to_start(error: Exception) -> int:
+    print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
+    return 1
 
 
 def _spin(executor: Executor, node: DynamicsNode) -> None:

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Play setpoints from a file to the node at a fixed rate, and record its answers with their times.
+
+    python -m eom_dynamics.ros.player SETPOINTS.npz ANSWERS.npz --rate 1000
+
+SETPOINTS.npz holds, for N setpoints of a robot with n joints, in SI units:
+
+==============================================  ======  =====================================================
+joint_names                                     (n,)    the order of the columns; left out: the robot's own
+q, qd, qdd, qddd, qdddd                         (N, n)  joint variables and their time derivatives
+wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; left out: none
+==============================================  ======  =====================================================
+
+ANSWERS.npz is written at the end; row i belongs to setpoint i, and is NaN where no answer came:
+
+==============================================  ======  =====================================================
+joint_names                                     (n,)    the order of the columns
+stamp                                           (N,)    header stamps of the setpoints, integer ns
+sent, received                                  (N,)    times on one monotonic clock, s
+round_trip                                      (N,)    received - sent, s
+effort … motor_effort                           (N, n)  the seven arrays of FeedforwardCommand
+backend                                         ()      what computed in the node; empty where it did not say
+sent_count, received_count, lost_count          ()      setpoints sent, answered, not answered
+out_of_order_count                              ()      answers that came after the answer to a later setpoint
+==============================================  ======  =====================================================
+
+While it plays it prints a line of JSON ten times a second, ``{"sent": 1200, "received": 1199}``, and at the
+end one with all four counts. Exit code 0, 1 where the node is not there or does not answer, 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
+from rclpy.executors import ExternalShutdownException
+from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.utilities import remove_ros_args, try_shutdown
+
+from ..exceptions import EomDynamicsError
+from .conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
+from .diagnostics import STATUS_NAME
+from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+
+Array = NDArray[np.float64]
+
+_STATE_ARRAYS = ("q", "qd", "qdd", "qddd", "qdddd")
+
+_QOS = QoSProfile(depth=1000)
+_PROGRESS_PERIOD = 0.1
+_PROBE_PERIOD = 0.05
+
+
+class PlayerError(EomDynamicsError):
+    """The setpoints cannot be played, or nobody answers them."""
+
+
+class Setpoints(NamedTuple):
+    """What to play.
+
+    Attributes:
+        joint_names: the order of the joints; empty for the robot's own.
+        rows: one array (N, n) or (N, 6) for each field of the setpoint message that is not empty.
+    """
+
+    joint_names: list[str]
+    rows: dict[str, Array]
+
+    @property
+    def count(self) -> int:
+        """Number of setpoints N."""
+        return len(self.rows["position"])
+
+
+def read_setpoints(path: Path) -> Setpoints:
+    """Read a file of setpoints, as described at the top of this module.
+
+    Raises:
+        PlayerError: it cannot be read, an array is missing, or shapes do not fit together.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
+    rows: dict[str, Array] = {}
+    for name, field in zip(_STATE_ARRAYS, STATE_FIELDS, strict=True):
+        if name not in arrays:
+            raise PlayerError(f"{path}: {name} is missing")
+        rows[field] = np.asarray(arrays[name], dtype=float)
+    shape = rows["position"].shape
+    if len(shape) != 2 or 0 in shape:
+        raise PlayerError(f"{path}: q must be (N, n), has shape {shape}")
+    rows |= {field: np.asarray(arrays[field], dtype=float) for field in WRENCH_FIELDS if field in arrays}
+    for field, values in rows.items():
+        wanted = (shape[0], 6) if field in WRENCH_FIELDS else shape
+        if values.shape != wanted:
+            raise PlayerError(f"{path}: {field} must be {wanted}, has shape {values.shape}")
+    joint_names = [str(name) for name in arrays.get("joint_names", ())]
+    if joint_names and len(joint_names) != shape[1]:
+        raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {shape[1]} columns")
+    return Setpoints(joint_names, rows)
+
+
+class Player(Node):
+    """Sends setpoints on ``setpoint`` and takes the answers from ``feedforward``.
+
+    Everything happens in one thread: answers are taken while it waits for the time of the next setpoint.
+    """
+
+    def __init__(self, setpoints: Setpoints) -> None:
+        super().__init__("setpoint_player")
+        self._setpoints = setpoints
+        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
+        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
+        self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, _QOS)
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._executor = EventsExecutor()
+        self._executor.add_node(self)
+        self._index_of_stamp: dict[int, int] = {}
+        self._answers: dict[int, Any] = {}
+        self._probes_answered = 0
+        self._last_index = -1
+        self._received_times = np.full(setpoints.count, np.nan)
+        self._sent_times = np.full(setpoints.count, np.nan)
+        self._stamps = np.zeros(setpoints.count, dtype=np.int64)
+        self._out_of_order = 0
+        self._backend = ""
+
+    def wait_for_node(self, timeout: float) -> None:
+        """Send the first setpoint, again and again, until an answer comes: both ways are open then.
+
+        Args:
+            timeout: s.
+
+        Raises:
+            PlayerError: there was no answer in time; the error says what is missing.
+        """
+        deadline = time.monotonic() + timeout
+        probes = 0
+        while not self._probes_answered:
+            if time.monotonic() > deadline:
+                raise PlayerError(f"after {timeout:g} s {self._missing()}")
+            if self._publisher.get_subscription_count():
+                self._send(0, -1 - probes)
+                probes += 1
+            self._spin_until(time.monotonic() + _PROBE_PERIOD)
+        # The answers to all that is on its way belong to no measurement.
+        while self._probes_answered < probes and time.monotonic() < deadline:
+            self._spin_until(time.monotonic() + _PROBE_PERIOD)
+
+    def play(self, rate: float, grace: float) -> None:
+        """Send each setpoint at its time, and wait for the last answers.
+
+        Args:
+            rate: setpoints a second.
+            grace: how long to wait for answers after the last setpoint, s.
+        """
+        count = self._setpoints.count
+        first_stamp = self.get_clock().now().nanoseconds
+        self._stamps = first_stamp + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
+        self._index_of_stamp = {int(stamp): i for i, stamp in enumerate(self._stamps)}
+        start = time.monotonic()
+        next_progress = start + _PROGRESS_PERIOD
+        for i in range(count):
+            self._spin_until(start + i / rate)
+            self._sent_times[i] = time.monotonic()
+            self._send(i, int(self._stamps[i]))
+            if self._sent_times[i] >= next_progress:
+                self._print({"sent": i + 1, "received": len(self._answers)})
+                next_progress += _PROGRESS_PERIOD
+        deadline = time.monotonic() + grace
+        while len(self._answers) < count and time.monotonic() < deadline:
+            self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
+            self._print({"sent": count, "received": len(self._answers)})
+
+    def record(self) -> dict[str, Any]:
+        """What was sent and received, as described at the top of this module."""
+        count, n = self._setpoints.rows["position"].shape
+        record: dict[str, Any] = {field: np.full((count, n), np.nan) for field in COMMAND_FIELDS}
+        joint_names = self._setpoints.joint_names
+        for i, answer in self._answers.items():
+            joint_names = answer.joint_names
+            for field in COMMAND_FIELDS:
+                record[field][i] = getattr(answer, field)
+        return {
+            **record,
+            "joint_names": np.array(joint_names, dtype=str),
+            "stamp": self._stamps,
+            "sent": self._sent_times,
+            "received": self._received_times,
+            "round_trip": self._received_times - self._sent_times,
+            "backend": self._backend,
+            **{f"{name}_count": value for name, value in self.counts().items()},
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Setpoints sent, answered (received), not answered (lost), and answers that were out of order."""
+        sent, received = self._setpoints.count, len(self._answers)
+        return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
+
+    def _send(self, index: int, stamp: int) -> None:
+        message = self._message
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        for field, values in self._setpoints.rows.items():
+            setattr(message, field, doubles(values[index]))
+        self._publisher.publish(message)
+
+    def _on_answer(self, answer: Any) -> None:
+        now = time.monotonic()
+        stamp = answer.header.stamp.sec * 1_000_000_000 + answer.header.stamp.nanosec
+        index = self._index_of_stamp.get(stamp)
+        if index is None:
+            self._probes_answered += stamp < 0
+            return
+        if index in self._answers:
+            return
+        self._answers[index] = answer
+        self._received_times[index] = now
+        self._out_of_order += index < self._last_index
+        self._last_index = max(index, self._last_index)
+
+    def _on_diagnostics(self, message: Any) -> None:
+        for status in message.status:
+            if status.name == STATUS_NAME:
+                self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
+
+    def _spin_until(self, deadline: float) -> None:
+        """Take what arrives, until a time on the monotonic clock."""
+        while (remaining := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=remaining)
+
+    def _missing(self) -> str:
+        topic = self.resolve_topic_name("setpoint")
+        if not self._publisher.get_subscription_count():
+            return f"nobody subscribes to {topic}: is the node running, in the same domain and namespace?"
+        if not self._subscription.get_publisher_count():
+            return f"nobody publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
+        return f"no answer to setpoints on {topic}: is the node active, and its robot the one of the file? See its log"
+
+    @staticmethod
+    def _print(line: dict[str, int]) -> None:
+        print(json.dumps(line), flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play one file; returns the exit code."""
+    arguments = sys.argv if arguments is None else arguments
+    parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
+    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
+    parser.add_argument("answers", type=Path, help=".npz to write")
+    parser.add_argument("--rate", type=_positive, default=1000.0, help="setpoints a second; default: %(default)g")
+    parser.add_argument(
+        "--timeout", type=_positive, default=10.0, help="how long to wait for the node, in s; default: %(default)g"
+    )
+    parser.add_argument(
+        "--grace",
+        type=_positive,
+        default=2.0,
+        help="how long to wait for answers after the last setpoint, in s; default: %(default)g",
+    )
+    options = parser.parse_args(remove_ros_args(arguments)[1:])
+    try:
+        setpoints = read_setpoints(options.setpoints)
+    except PlayerError as error:
+        print(f"player: {error}", file=sys.stderr)
+        return 2
+    rclpy.init(args=arguments)
+    try:
+        player = Player(setpoints)
+        player.wait_for_node(options.timeout)
+        gc.disable()  # a pause of the collector would be measured as a round trip
+        player.play(options.rate, options.grace)
+        np.savez(options.answers, **player.record())
+        print(json.dumps(player.counts()), flush=True)
+    except (PlayerError, OSError) as error:
+        print(f"player: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        print("player: interrupted", file=sys.stderr)
+        return 1
+    finally:
+        try_shutdown()
+    return 0
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
