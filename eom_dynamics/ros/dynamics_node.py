@@ -30,6 +30,7 @@ from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, T
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import InvalidQosOverridesError, QoSOverridingOptions
+from rclpy.signals import SignalHandlerOptions, install_signal_handlers
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
@@ -187,7 +188,8 @@ class DynamicsNode(LifecycleNode):
             try:
                 return change_state(request, response)
             except Exception as error:
-                self.get_logger().warning(f"transition refused in state {self.state}: {error}")
+                if self.context.ok():  # else the transition could not be published, and nobody waits for it
+                    self.get_logger().warning(f"transition refused in state {self.state}: {error}")
                 response.success = False
                 return response
 
@@ -324,29 +326,32 @@ class DynamicsNode(LifecycleNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
-    # rclpy ends the context on SIGINT, and with it the spinning. Python's own handler would besides raise
-    # KeyboardInterrupt in whatever line happens to run.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
+    # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
+    # in whatever line happens to run.
+    stop = False
+
+    def remember(*_: object) -> None:
+        nonlocal stop
+        stop = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, remember)
     try:
-        rclpy.init(args=args)
-    except RuntimeError as error:  # of rclpy: an argument or a parameter file that it cannot read
-        return _refuse_to_start(error)
-    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = DynamicsNode()
-    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:
-        return _refuse_to_start(error) if rclpy.ok() else 0  # a signal ended it before it began
+    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
+        print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
     executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
     executor.add_node(node)
     if node.get_parameter("autostart").value:
         node.bring_up()
-    _spin(executor, node)
+    install_signal_handlers()
+    if not stop:
+        _spin(executor, node)
     try_shutdown()
     return 0
-
-
-def _refuse_to_start(error: Exception) -> int:
-    print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
-    return 1
 
 
 def _spin(executor: Executor, node: DynamicsNode) -> None:

@@ -36,8 +36,9 @@ import json
 import math
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import rclpy
@@ -67,7 +68,8 @@ class PlayerError(EomDynamicsError):
     """The setpoints cannot be played, or nobody answers them."""
 
 
-class Setpoints(NamedTuple):
+@dataclass(frozen=True)
+class Setpoints:
     """What to play.
 
     Attributes:
@@ -139,7 +141,7 @@ class Player(Node):
         self._out_of_order = 0
         self._backend = ""
 
-    def wait_for_node(self, timeout: float) -> None:
+    def wait_for_answers(self, timeout: float) -> None:
         """Send the first setpoint, again and again, until an answer comes: both ways are open then.
 
         Args:
@@ -280,7 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
     rclpy.init(args=arguments)
     try:
         player = Player(setpoints)
-        player.wait_for_node(options.timeout)
+        player.wait_for_answers(options.timeout)
         gc.disable()  # a pause of the collector would be measured as a round trip
         player.play(options.rate, options.grace)
         np.savez(options.answers, **player.record())
