@@ -66,10 +66,7 @@ class EquationsOfMotion:
         return tuple(
             self.gravity[k]
             + self.external[k]
-            + sum(
-                comb(k, j) * (self.M[j] @ rates[k - j + 1] + self.C[j] @ rates[k - j])
-                for j in range(k + 1)
-            )
+            + sum(comb(k, j) * (self.M[j] @ rates[k - j + 1] + self.C[j] @ rates[k - j]) for j in range(k + 1))
             for k in range(self.order + 1)
         )
 

@@ -47,7 +47,9 @@ def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
     """Kinematics for joint variables ``q`` (n,) and their derivatives ``rates`` = qd, qdd, … (m + 1 of them)."""
     steps = [lie.Ad(lie.inverse(j.reference_pose @ lie.exp(j.screw, x))) for j, x in zip(robot.joints, q, strict=True)]
     A0 = _ancestors(robot, steps)
-    a = Jet([_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in rates])
+    a = Jet(
+        [_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in rates]
+    )
     S = _carried(A0, a)
     J = _rates_by(S, A0 @ screw_matrix(robot))
     U = _rates_by(S, A0 @ _base(robot, steps))
@@ -114,6 +116,3 @@ def _blocks(robot: Robot, blocks: Sequence[Array]) -> Array:
     for i, block in enumerate(blocks):
         matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = block
     return matrix
-
-
-
