@@ -18,8 +18,8 @@ from importlib import resources
 from .expressions import Node, Op
 from .program import Program, Result, operands
 
-EMITTER_VERSION = 1
-"""Part of the key of compiled kernels: to be raised whenever the emitted code changes."""
+EMITTER_VERSION = 2
+"""Part of the key of compiled kernels: to be raised whenever the emitted code changes, for whatever reason."""
 
 _SOURCES = resources.files(__package__) / "csrc"
 

@@ -123,16 +123,20 @@ def _towards(frame: Array, child: Array) -> Array:
     normal = np.cross(z, child_z)
     sine = float(np.linalg.norm(normal))
     if sine > _NEARLY_PARALLEL:
-        x = normal / sine
+        x = normal
         # The foot of the common normal on z: where the gap, less a step along each axis, is along x only.
         slide = float(np.cross(gap, child_z) @ normal) / sine**2
     elif sine < _ROUNDING:
         slide = float(gap @ z)
         across = gap - slide * z
         distance = float(np.linalg.norm(across))
-        x = across / distance if distance > _ROUNDING else frame[:3, 0]
+        x = across if distance > _ROUNDING else frame[:3, 0]
     else:
         return frame
+    # A short vector across z is mostly rounding, some of it along z.
+    x = x / np.linalg.norm(x)
+    x = x - z * (z @ x)
+    x = x / np.linalg.norm(x)
     return lie.pose(np.column_stack([x, np.cross(z, x), z]), origin + slide * z)
 
 
