@@ -25,9 +25,13 @@ from ..robot import Joint, Robot
 
 Array = NDArray[np.float64]
 
-# Two axes closer to parallel than this (sine of the angle between them) keep their given frames: the foot of
-# their common normal is too far away, or too uncertain, to be an origin. Exactly parallel axes have one at will.
+# Two axes closer to parallel than this (sine of the angle between them) have no common normal but rounding. Those
+# that are exactly parallel have one at will.
 _NEARLY_PARALLEL = 1e-6
+
+# No origin moves farther than this many times the size of the robot. Moments about an origin that is d sizes away
+# are d² times less exact, and the common normal of nearly parallel axes can be anywhere.
+_FAR = 10.0
 
 # Entries of products of a few rotation matrices that are meant to be -1, 0 or 1 are off by less than this.
 _ROUNDING = 4e-15
@@ -94,13 +98,21 @@ def link_tree(robot: Robot) -> LinkTree:
 def _frames(robot: Robot) -> list[Array]:
     """For each body, the pose (4, 4) of the frame along its joint's axis in the body's given frame."""
     frames = [_along_axis(joint) for joint in robot.joints]
+    reach = _FAR * _size(robot, frames)
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     # From the tip to the base: where a frame stands depends on the next axis. Without one it stays as given.
     for i in reversed(range(robot.n)):
         child = first_child.get(i)
         if child is not None:
-            frames[i] = _towards(frames[i], robot.joints[child].reference_pose @ frames[child])
+            frames[i] = _towards(frames[i], robot.joints[child].reference_pose @ frames[child], reach)
     return frames
+
+
+def _size(robot: Robot, frames: list[Array]) -> float:
+    """The largest length in the robot, wherever its base may stand."""
+    lengths = [joint.reference_pose[:3, 3] for joint in robot.joints if joint.parent >= 0]
+    lengths += [joint.center_of_mass for joint in robot.joints] + [frame[:3, 3] for frame in frames]
+    return float(np.max(np.linalg.norm(lengths, axis=1)))
 
 
 def _along_axis(joint: Joint) -> Array:
@@ -116,8 +128,11 @@ def _along_axis(joint: Joint) -> Array:
     return lie.pose(np.column_stack([x, np.cross(axis, x), axis]), point)
 
 
-def _towards(frame: Array, child: Array) -> Array:
-    """The frame, slid along its z and turned about it until x is the common normal to the child's z axis."""
+def _towards(frame: Array, child: Array, reach: float) -> Array:
+    """The frame, slid along its z and turned about it until x is the common normal to the child's z axis.
+
+    It stays as it is where it would have to slide farther than ``reach``.
+    """
     z, origin = frame[:3, 2], frame[:3, 3]
     child_z, gap = child[:3, 2], child[:3, 3] - origin
     normal = np.cross(z, child_z)
@@ -132,6 +147,8 @@ def _towards(frame: Array, child: Array) -> Array:
         distance = float(np.linalg.norm(across))
         x = across if distance > _ROUNDING else frame[:3, 0]
     else:
+        return frame
+    if abs(slide) > reach:
         return frame
     # A short vector across z is mostly rounding, some of it along z.
     x = x / np.linalg.norm(x)
