@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -11,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import KernelError
 from ..robot import Robot
+from .casadi_function import casadi_function
 from .emit_python import python_function
 from .native import NativeKernel
 from .programs import PROGRAMS
@@ -57,15 +56,7 @@ class CasadiKernel:
     """A program on CasADi's virtual machine."""
 
     def __init__(self, robot: Robot, name: str) -> None:
-        try:
-            casadi: Any = importlib.import_module("casadi")
-        except ImportError:
-            raise KernelError("CasADi is not installed; run: pip install casadi") from None
-        program = PROGRAMS[name](robot)
-        symbols = [casadi.SX.sym(key, size) for key, size in program.inputs.items()]
-        results = iter(python_function(program)([x for symbol in symbols for x in casadi.vertsplit(symbol)]))
-        values = [casadi.vertcat(*(next(results) for _ in range(size))) for size in program.outputs.values()]
-        self._function = casadi.Function(program.name, symbols, values)
+        self._function = casadi_function(PROGRAMS[name](robot))
         self._buffer, self._evaluate = self._function.buffer()
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..lie import sincos
-from .expressions import Op
 from .program import Program
+from .straight_line import angles, straight_line
 
 
 def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
@@ -17,26 +17,19 @@ def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     The entries are scalars of any type that adds, multiplies and has a sine and cosine; arrays of one shape
     make a batch.
     """
-    lines = ["def evaluate(x):"]
-    for index, node in enumerate(program.nodes):
-        left, right = f"v{node.left}", f"v{node.right}"
-        text = {
-            Op.INPUT: f"x[{node.left}]",
-            Op.SIN: f"sincos({left})[0]",
-            Op.COS: f"sincos({left})[1]",
-            Op.ADD: f"{left} + {right}",
-            Op.SUB: f"{left} - {right}",
-            Op.MUL: f"{left} * {right}",
-            Op.SCALE: f"{left} * {node.right!r}",
-            Op.SHIFT: f"{left} + {node.right!r}",
-        }[node.op]
-        lines.append(f"    v{index} = {text}")
-    results = [
-        repr(result.factor) if result.node is None else f"{result.factor!r} * v{result.node}"
-        for result in program.results
-    ]
-    lines.append(f"    return [{', '.join(results)}]")
+    lines, results = straight_line(
+        program,
+        [f"x[{i}]" for i in range(sum(program.inputs.values()))],
+        [(f"s{k}", f"c{k}") for k in range(len(angles(program)))],
+        define="    {name} = {value}",
+    )
+    taken = [f"    s{k}, c{k} = sincos({_sum(position, shift)})" for k, (position, shift) in enumerate(angles(program))]
+    source = ["def evaluate(x):", *taken, *lines, f"    return [{', '.join(results)}]"]
     namespace: dict[str, Any] = {"sincos": sincos}
-    exec(compile("\n".join(lines), f"<{program.name}>", "exec"), namespace)
+    exec(compile("\n".join(source), f"<{program.name}>", "exec"), namespace)
     function: Callable[[Sequence[Any]], list[Any]] = namespace["evaluate"]
     return function
+
+
+def _sum(position: int, shift: float) -> str:
+    return f"x[{position}] + {shift!r}" if shift else f"x[{position}]"
