@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from enum import IntEnum
 from statistics import median
@@ -92,18 +93,22 @@ class StreamStatistics:
 
 
 class WarningThrottle:
-    """Lets one warning through in each period, and counts the rest."""
+    """Lets one warning through in each period, and counts the rest.
+
+    Attributes:
+        period: s.
+    """
 
     def __init__(self, period: float) -> None:
         self.period = period
+        self._last = -math.inf
         self._suppressed = 0
-        self._next = 0.0
 
     def pass_at(self, now: float) -> int | None:
         """How many were held back since the last one, or None if this one is held back; ``now`` in s."""
-        if now < self._next:
+        if now < self._last + self.period:
             self._suppressed += 1
             return None
         suppressed, self._suppressed = self._suppressed, 0
-        self._next = now + self.period
+        self._last = now
         return suppressed

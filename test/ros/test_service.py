@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service inverse_dynamics of a real node."""
+
+import numpy as np
+import pytest
+from node_client import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.ros.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+NAMES = list(ROBOT.joint_names)
+N = ROBOT.n
+STIFFNESS = np.array([2.0e4, 2.0e4, 1.5e4, 1.5e4, 1.0e4, 7.5e3, 7.5e3])
+ROTOR_INERTIA = np.array([3.2, 3.2, 1.6, 1.6, 1.0, 0.5, 0.5])
+RATES = ("", "_rate", "_acceleration")
+MATRICES = [f"{name}{rate}" for name in ("mass_matrix", "coriolis_matrix") for rate in RATES]
+VECTORS = [f"{name}{rate}" for name in ("gravity_effort", "external_effort") for rate in RATES]
+
+
+def assert_close(actual, wanted):
+    """Equal to 1e-12 of the largest entry: the node may sum in another order than the closed form."""
+    actual, wanted = np.array(actual), np.array(wanted)
+    assert actual.shape == wanted.shape
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
+@pytest.mark.parametrize("matrices", [False, True], ids=["efforts", "matrices"])
+def test_every_number_is_that_of_the_closed_form(iiwa, rng, shuffled, matrices):
+    state, wrench = rng.uniform(-2, 2, (5, N)), rng.uniform(-20, 20, (3, 6))
+    order = rng.permutation(N) if shuffled else np.arange(N)
+    answer = iiwa.inverse_dynamics(
+        joint_names=[NAMES[i] for i in order],
+        include_matrices=matrices,
+        **dict(zip(STATE_FIELDS, state[:, order], strict=True)),
+        **dict(zip(WRENCH_FIELDS, wrench, strict=True)),
+    )
+    assert (answer.success, answer.message) == (True, "")
+    assert answer.joint_names == [NAMES[i] for i in order]
+
+    q, qd, qdd, qddd, qdddd = state
+    equations = eom.equations_of_motion(ROBOT, q, qd, qdd, qddd, wrench=tuple(wrench))
+    tau, taud, taudd = equations.efforts(qdddd)
+    theta, thetad, thetadd = q + tau / STIFFNESS, qd + taud / STIFFNESS, qdd + taudd / STIFFNESS
+    command = (tau, taud, taudd, theta, thetad, thetadd, ROTOR_INERTIA * thetadd + tau)
+    for name, values in zip(COMMAND_FIELDS, command, strict=True):
+        assert_close(getattr(answer, name), values[order])
+
+    if not matrices:
+        assert all(len(getattr(answer, name)) == 0 for name in (*MATRICES, *VECTORS))
+        return
+    for k, rate in enumerate(RATES):
+        for name, matrix in (("mass_matrix", equations.M[k]), ("coriolis_matrix", equations.C[k])):
+            # Row after row, rows and columns both in the order of the request.
+            assert_close(getattr(answer, name + rate), [matrix[i, j] for i in order for j in order])
+        assert_close(getattr(answer, f"gravity_effort{rate}"), equations.gravity[k][order])
+        assert_close(getattr(answer, f"external_effort{rate}"), equations.external[k][order])
+
+
+def test_the_matrices_in_the_answer_make_the_effort_in_the_answer(iiwa, rng):
+    state, wrench = rng.uniform(-2, 2, (5, N)), rng.uniform(-20, 20, (3, 6))
+    order = rng.permutation(N)
+    fields = dict(zip(STATE_FIELDS, state[:, order], strict=True))
+    answer = iiwa.inverse_dynamics(
+        joint_names=[NAMES[i] for i in order], include_matrices=True, wrench=wrench[0], **fields
+    )
+    M, C = (np.array(getattr(answer, name)).reshape(N, N) for name in ("mass_matrix", "coriolis_matrix"))
+    rest = np.array(answer.gravity_effort) + np.array(answer.external_effort)
+    assert_close(M @ fields["acceleration"] + C @ fields["velocity"] + rest, answer.effort)
+
+
+def test_jerk_and_snap_may_be_left_out(iiwa, rng):
+    q, qd, qdd = rng.uniform(-2, 2, (3, N))
+    answer = iiwa.inverse_dynamics(position=q, velocity=qd, acceleration=qdd)
+    assert answer.success, answer.message
+    assert answer.joint_names == NAMES
+    zero = np.zeros(N)
+    tau, taud, taudd = eom.equations_of_motion(ROBOT, q, qd, qdd, zero).efforts(zero)
+    assert_close(answer.effort, tau)
+    assert_close(answer.effort_rate, taud)
+    assert_close(answer.effort_acceleration, taudd)
+
+
+GOOD = {name: np.full(N, 0.1) for name in STATE_FIELDS}
+REFUSED = {
+    "nothing": ({}, "position has 0 entries, must have 7"),
+    "acceleration left out": ({**GOOD, "acceleration": np.zeros(0)}, "acceleration has 0 entries"),
+    "jerk short": ({**GOOD, "jerk": np.zeros(3)}, "jerk has 3 entries, must have 7 or none"),
+    "nan": ({**GOOD, "velocity": np.full(N, np.nan)}, "velocity[0] (joint 'iiwa_joint_1') is nan"),
+    "unknown joint": ({**GOOD, "joint_names": ["tool", *NAMES[1:]]}, "joint_names[0]: the robot has no joint 'tool'"),
+    "wrench short": ({**GOOD, "wrench": np.zeros(3)}, "wrench has 3 entries, must have 6"),
+    "overflow": ({**GOOD, "velocity": np.full(N, 1e200)}, "numbers too large: effort"),
+    # The efforts are finite; the second derivative of the mass matrix is not.
+    "overflow of a matrix": (
+        {"position": np.full(N, 0.1), "velocity": np.zeros(N), "acceleration": np.full(N, 1e308)},
+        "numbers too large: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_request_says_why_and_stops_nothing(iiwa, fields, reason):
+    answered = len(iiwa.feedforward)
+    answer = iiwa.inverse_dynamics(include_matrices=True, **fields)
+    assert not answer.success
+    assert answer.message.startswith(reason), answer.message
+    for name in (*COMMAND_FIELDS, *MATRICES, *VECTORS):
+        assert len(getattr(answer, name)) == 0
+    assert iiwa.inverse_dynamics(**GOOD).success
+    iiwa.answers_to(iiwa.publish(**GOOD))
+    assert len(iiwa.feedforward) == answered + 1
+    assert "Traceback" not in iiwa.process.log
+
+
+def test_requests_are_no_setpoints(iiwa):
+    _, _, before = iiwa.next_diagnostics()
+    iiwa.inverse_dynamics(**GOOD)
+    iiwa.inverse_dynamics()
+    _, _, after = iiwa.next_diagnostics()
+    for count in ("received", "published", "refused", "ignored while not active"):
+        assert after[count] == before[count]
