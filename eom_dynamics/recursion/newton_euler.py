@@ -58,7 +58,7 @@ def inverse_dynamics(
         first_moment = link.first_moment.tolist()
         forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
-    if wrench:
+    if len(wrench):
         moment, force = _tool(tree, wrench, orders)
         moments[-1], forces[-1] = _sum(moments[-1], moment), _sum(forces[-1], force)
 
