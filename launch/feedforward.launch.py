@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start the feedforward node of one robot.
+r"""Start the feedforward node of one robot.
 
 The packaged iiwa:
 
@@ -7,7 +7,7 @@ The packaged iiwa:
 
 A robot of your own, in a namespace, fed by and feeding other topics:
 
-    ros2 launch eom_dynamics feedforward.launch.py robot_file:=/path/to/arm.yaml namespace:=left \\
+    ros2 launch eom_dynamics feedforward.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         setpoint_topic:=planner/setpoint effort_command_topic:=effort_controller/commands
 
 Left to a lifecycle manager:

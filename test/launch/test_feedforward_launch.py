@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""feedforward.launch.py on a ROS 2 installation, which has launch_ros: what it offers, and the node it starts."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
+
+import rclpy
+from lifecycle_msgs.srv import GetState
+from rcl_interfaces.srv import GetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+
+LAUNCH_FILE = Path(__file__).parents[2] / "launch" / "feedforward.launch.py"
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def observer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """A node that is alone in its domain with what the test launches."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randrange(1, 102)))
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    yield rclpy.create_node("observer", context=context)
+    rclpy.shutdown(context=context)
+
+
+@contextmanager
+def launched(**arguments: str) -> Iterator[None]:
+    """Run the launch file, and at the end see that node and launch leave without complaint."""
+    command = ["ros2", "launch", "eom_dynamics", LAUNCH_FILE.name, *map("{0[0]}:={0[1]}".format, arguments.items())]
+    launch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield
+    finally:
+        launch.send_signal(signal.SIGINT)
+        output, _ = launch.communicate(timeout=PATIENCE)
+    assert "process has finished cleanly" in output, output
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def ask(observer: Node, service_type: type, name: str, **fields: object) -> object:
+    client = observer.create_client(service_type, name)
+    assert client.wait_for_service(PATIENCE), name
+    executor = SingleThreadedExecutor(context=observer.context)
+    executor.add_node(observer)
+    future = client.call_async(service_type.Request(**fields))
+    executor.spin_until_future_complete(future, PATIENCE)
+    executor.remove_node(observer)
+    return future.result()
+
+
+def state(observer: Node, node: str) -> str:
+    return ask(observer, GetState, f"{node}/get_state").current_state.label
+
+
+def test_every_argument_is_described_and_has_a_default() -> None:
+    spec = util.spec_from_file_location("feedforward_launch", LAUNCH_FILE)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for argument in module.generate_launch_description().get_launch_arguments():
+        assert argument.description, argument.name
+        assert argument.default_value is not None, argument.name
+
+
+def test_without_arguments_the_packaged_robot_is_active(observer: Node) -> None:
+    with launched():
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        wait_for(lambda: observer.count_publishers("/feedforward") == 1)
+
+
+def test_arguments_reach_the_node(observer: Node, tmp_path: Path) -> None:
+    params = tmp_path / "params.yaml"
+    params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    topics = {"setpoint": "planner/setpoint", "feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
+    with launched(
+        **{f"{topic}_topic": name for topic, name in topics.items()},
+        namespace="left",
+        autostart="false",
+        use_sim_time="true",
+        params_file=str(params),
+    ):
+        wait_for(lambda: observer.count_subscribers("/left/planner/setpoint") == 1)
+        for publisher in ("/left/a", "/left/b", "/c"):
+            wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
+        assert state(observer, "/left/eom_dynamics") == "unconfigured"
+        names = ["autostart", "use_sim_time", "diagnostic_period"]
+        values = ask(observer, GetParameters, "/left/eom_dynamics/get_parameters", names=names).values
+        assert [values[0].bool_value, values[1].bool_value, values[2].double_value] == [False, True, 2.0]
