@@ -101,19 +101,26 @@ def read_setpoints(path: Path) -> Setpoints:
     for name, field in zip(_STATE_ARRAYS, STATE_FIELDS, strict=True):
         if name not in arrays:
             raise PlayerError(f"{path}: {name} is missing")
-        rows[field] = np.asarray(arrays[name], dtype=float)
+        rows[field] = _numbers(path, name, arrays[name])
     shape = rows["position"].shape
     if len(shape) != 2 or 0 in shape:
         raise PlayerError(f"{path}: q must be (N, n), has shape {shape}")
-    rows |= {field: np.asarray(arrays[field], dtype=float) for field in WRENCH_FIELDS if field in arrays}
+    rows |= {field: _numbers(path, field, arrays[field]) for field in WRENCH_FIELDS if field in arrays}
     for field, values in rows.items():
         wanted = (shape[0], 6) if field in WRENCH_FIELDS else shape
         if values.shape != wanted:
-            raise PlayerError(f"{path}: {field} must be {wanted}, has shape {values.shape}")
+            name = field if field in WRENCH_FIELDS else _STATE_ARRAYS[STATE_FIELDS.index(field)]
+            raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
     if joint_names and len(joint_names) != shape[1]:
         raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {shape[1]} columns")
     return Setpoints(joint_names, rows)
+
+
+def _numbers(path: Path, name: str, values: NDArray[Any]) -> Array:
+    if values.dtype.kind not in "fiu":
+        raise PlayerError(f"{path}: {name} holds no numbers")
+    return values.astype(float)
 
 
 class Player(Node):
@@ -164,7 +171,7 @@ class Player(Node):
             self._spin_until(time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
-        """Send each setpoint at its time, and wait for the last answers.
+        """Send each setpoint at its time, and wait for the last answers, and for a diagnostic status.
 
         Args:
             rate: setpoints a second.
@@ -184,7 +191,8 @@ class Player(Node):
                 self._print({"sent": i + 1, "received": len(self._answers)})
                 next_progress += _PROGRESS_PERIOD
         deadline = time.monotonic() + grace
-        while len(self._answers) < count and time.monotonic() < deadline:
+        # Diagnostics come once a second: a short run is over before the first of them.
+        while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
             self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
             self._print({"sent": count, "received": len(self._answers)})
 

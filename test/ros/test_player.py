@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The player against a real node: what it sends, what it records, and a stream at 1 kHz."""
+
+import itertools
+import json
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from node_client import CONFIG, NodeProcess
+
+import eom_dynamics as eom
+from eom_dynamics.ros.conversions import COMMAND_FIELDS, WRENCH_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+NAMES = list(ROBOT.joint_names)
+STATES = ("q", "qd", "qdd", "qddd", "qdddd")
+
+
+def motion(count, *, wrench=True):
+    """A smooth motion of all joints with a tool wrench, sampled at 1 kHz."""
+    t = np.arange(count)[:, None] * 1e-3
+    omega = np.linspace(1.0, 4.0, ROBOT.n)
+    arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATES)}
+    if wrench:
+        omega = np.linspace(2.0, 3.0, 6)
+        for k, name in enumerate(WRENCH_FIELDS):
+            arrays[name] = 10 * omega**k * np.sin(omega * t + k * np.pi / 2)
+    return arrays
+
+
+@pytest.fixture
+def play(ros, tmp_path):
+    """Start a node and play setpoints to it: exit code, lines on stdout, stderr, and the recorded answers."""
+    nodes = []
+
+    def run(arrays, *options, node=("--params-file", CONFIG / "iiwa.yaml"), while_playing=lambda process: None):
+        np.savez(tmp_path / "setpoints.npz", **arrays)
+        process = None
+        name = "nobody"
+        if node is not None:
+            process = NodeProcess(tmp_path, *node)
+            nodes.append(process)
+            name = process.name
+        # The second process of the test; pytest, the third, only looks at what it wrote.
+        player = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", *options),
+                *("--ros-args", "-r", f"__ns:=/{name}", "-r", f"/diagnostics:=/{name}/diagnostics"),
+            ],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        watcher = threading.Thread(target=while_playing, args=(process,))
+        watcher.start()
+        output, errors = player.communicate(timeout=110)
+        watcher.join()
+        answers = tmp_path / "answers.npz"
+        return player.returncode, output.splitlines(), errors, dict(np.load(answers)) if answers.exists() else None
+
+    yield run
+    for process in nodes:
+        process.kill()
+
+
+def assert_answers(arrays, record, order=slice(None), every=1):
+    """Each recorded number is that of the library; one in ``every`` also by the closed form."""
+    wrench = tuple(arrays[name] for name in WRENCH_FIELDS if name in arrays)
+    state = [arrays[name] for name in STATES]
+    wanted = eom.ElasticArm(ROBOT).feedforward(*state, wrench=wrench)
+    for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        np.testing.assert_allclose(record[name], values[:, order], rtol=0, atol=1e-12 * np.abs(values).max())
+    for i in range(0, len(state[0]), every):
+        equations = eom.equations_of_motion(ROBOT, *(x[i] for x in state[:4]), wrench=[W[i] for W in wrench])
+        for name, values in zip(COMMAND_FIELDS[:3], equations.efforts(state[4][i]), strict=True):
+            np.testing.assert_allclose(record[name][i], values[order], rtol=0, atol=1e-12 * np.abs(record[name]).max())
+
+
+def stream(play, seconds):
+    arrays = motion(1000 * seconds)
+    resident = []
+
+    def watch(process):
+        while process.process.poll() is None and not stop.wait(seconds / 10):
+            resident.append(process.resident_bytes)
+
+    stop = threading.Event()
+    timer = threading.Timer(seconds + 2, stop.set)
+    timer.start()
+    code, lines, errors, record = play(arrays, "--rate", "1000", "--grace", "10", while_playing=watch)
+    assert code == 0, errors
+    counts = {"sent": 1000 * seconds, "received": 1000 * seconds, "lost": 0, "out_of_order": 0}
+    assert json.loads(lines[-1]) == counts
+    assert {name: int(record[f"{name}_count"]) for name in counts} == counts
+    assert_answers(arrays, record, every=100)
+    # Never early, and so never faster than the rate; how late depends on the machine.
+    assert np.all(record["sent"] - record["sent"][0] > np.arange(1000 * seconds) * 1e-3 - 1e-3)
+    assert np.all(record["round_trip"] > 0)
+    return resident
+
+
+def test_nothing_is_lost_in_3_seconds_at_1_khz(play):
+    stream(play, 3)
+
+
+@pytest.mark.soak
+def test_nothing_is_lost_and_nothing_grows_in_30_seconds_at_1_khz(play):
+    resident = stream(play, 30)
+    assert max(resident[3:]) - resident[2] < 4e6
+
+
+def test_the_record_holds_what_was_sent_and_answered(play):
+    arrays = motion(200, wrench=False)
+    code, lines, errors, record = play({**arrays, "joint_names": NAMES}, "--rate", "500")
+    assert code == 0, errors
+    assert record["joint_names"].tolist() == NAMES
+    assert np.all(np.diff(record["stamp"]) == 2_000_000)
+    assert record["backend"] == eom.Dynamics(ROBOT).backend
+    np.testing.assert_array_equal(record["round_trip"], record["received"] - record["sent"])
+    assert_answers(arrays, record)
+    progress = [json.loads(line) for line in lines]
+    assert len(progress) >= 3
+    assert all(a["sent"] <= b["sent"] and a["received"] <= b["received"] for a, b in itertools.pairwise(progress))
+
+
+def test_columns_may_come_in_any_order(play):
+    order = [3, 0, 6, 1, 5, 2, 4]
+    arrays = motion(50)
+    shuffled = {name: values[:, order] if name in STATES else values for name, values in arrays.items()}
+    code, _, errors, record = play({**shuffled, "joint_names": [NAMES[i] for i in order]})
+    assert code == 0, errors
+    assert_answers(arrays, record, order)
+
+
+def test_refused_setpoints_are_lost_and_the_others_are_not(play):
+    arrays = motion(100)
+    arrays["qdd"][[40, 41, 70]] = np.nan
+    code, lines, errors, record = play(arrays, "--grace", "0.5")
+    assert code == 0, errors
+    assert json.loads(lines[-1]) == {"sent": 100, "received": 97, "lost": 3, "out_of_order": 0}
+    assert np.flatnonzero(np.isnan(record["received"])).tolist() == [40, 41, 70]
+    for name in (*COMMAND_FIELDS, "round_trip"):
+        assert np.isnan(record[name][[40, 41, 70]]).all()
+        assert np.isfinite(np.delete(record[name], [40, 41, 70], axis=0)).all()
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (None, "after 1 s nobody subscribes to /nobody/setpoint"),
+        (("--params-file", CONFIG / "iiwa.yaml", "-r", "feedforward:=elsewhere"), "nobody publishes /"),
+        (("--params-file", CONFIG / "planar_2r.yaml"), "no answer to setpoints on /"),
+    ],
+    ids=["no node", "remapped", "other robot"],
+)
+def test_a_node_that_does_not_answer_is_an_error(play, node, reason):
+    patience = "1" if node is None else "5"
+    code, _, errors, record = play(motion(10), "--timeout", patience, node=node)
+    assert code == 1
+    assert record is None
+    assert reason in errors
+    assert "Traceback" not in errors
+
+
+BAD_FILES = {
+    "missing": ({"qdd": None}, "qdd is missing"),
+    "one state": ({name: np.zeros(7) for name in STATES}, "q must be (N, n), has shape (7,)"),
+    "nothing": ({name: np.zeros((0, 7)) for name in STATES}, "q must be (N, n), has shape (0, 7)"),
+    "another length": ({"qddd": np.zeros((9, 7))}, "qddd must be (10, 7), has shape (9, 7)"),
+    "wrench": ({"wrench": np.zeros((10, 3))}, "wrench must be (10, 6), has shape (10, 3)"),
+    "names": ({"joint_names": NAMES[:3]}, "joint_names has 3 entries, q has 7 columns"),
+    "text": ({"q": np.full((10, 7), "a")}, "q holds no numbers"),
+}
+
+
+@pytest.mark.parametrize(("replaced", "reason"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_cannot_be_played_is_wrong_use(play, replaced, reason):
+    arrays = {name: values for name, values in {**motion(10), **replaced}.items() if values is not None}
+    code, _, errors, _ = play(arrays, node=None)
+    assert code == 2
+    assert errors.splitlines()[-1] == f"player: setpoints.npz: {reason}"
+
+
+def test_a_file_that_is_not_there_is_wrong_use(tmp_path, ros):
+    command = [sys.executable, "-m", "eom_dynamics.ros.player", "missing.npz", "answers.npz"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "missing.npz: cannot be read" in result.stderr

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counters, levels and figures of the diagnostics, and the throttle of warnings, without ROS."""
+
+import pytest
+
+from eom_dynamics.ros.statistics import Level, StreamStatistics, WarningThrottle
+
+
+def answered(statistics, times):
+    for time in times:
+        statistics.received += 1
+        statistics.published += 1
+        statistics.add_time(time)
+
+
+def refused(statistics, reasons):
+    for reason in reasons:
+        statistics.received += 1
+        statistics.refuse(reason)
+
+
+def test_figures_are_those_of_the_period():
+    statistics = StreamStatistics()
+    answered(statistics, [9_000_000])
+    statistics.report(1.0)
+    answered(statistics, [100_000, 300_000, 200_000, 50_000_000])
+    level, message, values = statistics.report(0.5)
+    assert (level, message) == (Level.OK, "streaming")
+    assert values["received"] == values["published"] == "5"
+    assert values["rate (Hz)"] == "8.0"
+    assert values["compute time median (us)"] == "250.0"
+    assert values["compute time max (us)"] == "50000.0"
+    assert values["load (%)"] == "10.1"
+    level, message, values = statistics.report(0.5)
+    assert (level, message) == (Level.OK, "waiting for setpoints")
+    assert values["compute time median (us)"] == values["compute time max (us)"] == ""
+    assert values["received"] == "5"
+
+
+def test_some_refused_warn_and_all_refused_are_an_error():
+    statistics = StreamStatistics()
+    answered(statistics, [1])
+    refused(statistics, ["first", "second"])
+    level, message, values = statistics.report(1.0)
+    assert (level, message) == (Level.WARN, "2 of 3 setpoints refused, the last: second")
+    assert (values["refused"], values["last refusal"]) == ("2", "second")
+    refused(statistics, ["third"])
+    assert statistics.report(1.0)[:2] == (Level.ERROR, "1 of 1 setpoints refused, the last: third")
+    level, _, values = statistics.report(1.0)
+    assert level == Level.OK
+    assert (values["refused"], values["last refusal"]) == ("3", "third")
+
+
+def test_ignored_setpoints_warn():
+    statistics = StreamStatistics()
+    statistics.received = statistics.ignored = 4
+    assert statistics.report(1.0)[:2] == (Level.WARN, "4 setpoints ignored: the node is not active")
+    assert statistics.report(1.0).level == Level.OK
+
+
+@pytest.mark.parametrize(("busy", "level"), [(0.79, Level.OK), (0.81, Level.WARN)])
+def test_too_little_time_warns(busy, level):
+    statistics = StreamStatistics()
+    answered(statistics, [round(busy * 1e6)] * 1000)
+    assert statistics.report(1.0).level == level
+
+
+def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum():
+    statistics = StreamStatistics()
+    answered(statistics, [5000, *[1000] * 30_000])
+    assert len(statistics._times) == 10_000
+    values = statistics.report(60.0).values
+    assert values["compute time median (us)"] == "1.0"
+    assert values["compute time max (us)"] == "5.0"
+
+
+def test_throttle_lets_one_warning_through_in_each_period():
+    throttle = WarningThrottle(1.0)
+    assert [throttle.pass_at(now) for now in (0.0, 0.1, 0.9, 1.0, 1.1, 5.0)] == [0, None, None, 2, None, 1]
+
+
+def test_throttle_without_period_lets_all_through():
+    throttle = WarningThrottle(0.0)
+    assert [throttle.pass_at(now) for now in (0.0, 0.0, 0.1)] == [0, 0, 0]
+
+
+def test_a_new_period_counts_from_the_last_warning():
+    throttle = WarningThrottle(3600.0)
+    assert throttle.pass_at(0.0) == 0
+    assert throttle.pass_at(2.0) is None
+    throttle.period = 1.0
+    assert throttle.pass_at(2.1) == 1
