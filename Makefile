@@ -9,7 +9,7 @@ BIN := .venv/bin
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH
 unexport RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-.PHONY: help build demo test lint clean
+.PHONY: help build demo test soak lint clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -25,6 +25,9 @@ demo: build  ## run the node on the paper's robot and write demo/
 # eom_dynamics lacks the generated msg and srv, which only the installed package has.
 test: lint  ## lint, then run all tests (some of them: make test PYTEST_ARGS="-k robot")
 	@$(BIN)/pytest $(PYTEST_ARGS)
+
+soak: build  ## stream to the node at 1 kHz for 30 s: nothing may be lost, and nothing grow
+	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
 
 lint: build  ## check style and types
 	@$(BIN)/ruff check .
