@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random computations, and numbers that are never rounded to run them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from eom_dynamics.kernel.expressions import Node, Op
+from eom_dynamics.kernel.program import Program
+
+CONSTANTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.25, 3.0, -0.75)
+"""What folding has to tell apart; few enough bits that products of some of them stay exact."""
+
+
+class Exact:
+    """A rational number with two functions that stand in for sine and cosine.
+
+    Like these, ``sin`` is odd and ``cos`` is even, and neither is anything else.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value.value if isinstance(value, Exact) else Fraction(value)
+
+    def sin(self) -> Exact:
+        return Exact(self.value**3 - 5 * self.value)
+
+    def cos(self) -> Exact:
+        return Exact(self.value**2 - 7)
+
+    def __add__(self, other: Any) -> Exact:
+        return Exact(self.value + Exact(other).value)
+
+    def __sub__(self, other: Any) -> Exact:
+        return Exact(self.value - Exact(other).value)
+
+    def __rsub__(self, other: Any) -> Exact:
+        return Exact(other) - self
+
+    def __mul__(self, other: Any) -> Exact:
+        return Exact(self.value * Exact(other).value)
+
+    def __neg__(self) -> Exact:
+        return Exact(-self.value)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __eq__(self, other: Any) -> bool:
+        return self.value == Exact(other).value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+class Dual:
+    """A rational number with its derivative."""
+
+    def __init__(self, value: Any, rate: Any = 0) -> None:
+        self.value, self.rate = Fraction(value), Fraction(rate)
+
+    def __add__(self, other: Any) -> Dual:
+        other = other if isinstance(other, Dual) else Dual(other)
+        return Dual(self.value + other.value, self.rate + other.rate)
+
+    def __mul__(self, other: Any) -> Dual:
+        other = other if isinstance(other, Dual) else Dual(other)
+        return Dual(self.value * other.value, self.rate * other.value + self.value * other.rate)
+
+    def __neg__(self) -> Dual:
+        return Dual(-self.value, -self.rate)
+
+    def __sub__(self, other: Any) -> Dual:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Dual:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Tape(NamedTuple):
+    """A computation: each step takes two of the values before it, the inputs first, then the constants."""
+
+    steps: tuple[tuple[str, int, int], ...]
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The values of all steps, the last ones being made of many."""
+        values: list[Any] = [*inputs, *CONSTANTS]
+        for operation, i, j in self.steps:
+            a, b = values[i % len(values)], values[j % len(values)]
+            if operation in ("sin", "cos") and isinstance(a, float):
+                operation = "add"
+            values.append(_OPERATIONS[operation](a, b))
+        return values[-min(4, len(self.steps)) :]
+
+
+_OPERATIONS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "neg": lambda a, b: -a,
+    "sin": lambda a, b: a.sin(),
+    "cos": lambda a, b: a.cos(),
+}
+
+
+def run_program(program: Program, inputs: Sequence[Exact]) -> list[Exact]:
+    """What a program computes, one operation after the other."""
+    values: list[Exact] = []
+    for node in program.nodes:
+        values.append(inputs[node.left] if node.op is Op.INPUT else _run_node(node, values))
+    return [Exact(x.factor) if x.node is None else x.factor * values[x.node] for x in program.results]
+
+
+def _run_node(node: Node, values: Sequence[Exact]) -> Exact:
+    left = values[node.left]
+    if node.op in (Op.SIN, Op.COS):
+        return left.sin() if node.op is Op.SIN else left.cos()
+    if node.op in (Op.SCALE, Op.SHIFT):
+        return left * node.right if node.op is Op.SCALE else left + node.right
+    return _OPERATIONS[node.op.value](left, values[int(node.right)])
+
+
+def tapes(*, trigonometry: bool = True) -> st.SearchStrategy[Tape]:
+    """Computations that share what they have in common, cancel, and multiply by numbers of all kinds."""
+    kinds = ["add", "sub", "mul", "neg"] + ["sin", "cos"] * trigonometry
+    step = st.tuples(st.sampled_from(kinds), st.integers(0, 30), st.integers(0, 30))
+    return st.lists(step, min_size=1, max_size=8).map(lambda steps: Tape(tuple(steps)))
