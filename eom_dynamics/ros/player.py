@@ -34,8 +34,10 @@ import argparse
 import gc
 import json
 import math
+import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,8 +131,10 @@ class Player(Node):
     Everything happens in one thread: answers are taken while it waits for the time of the next setpoint.
     """
 
-    def __init__(self, setpoints: Setpoints) -> None:
+    def __init__(self, setpoints: Setpoints, report: Callable[[dict[str, int]], None]) -> None:
+        """Take what to play, and what is called with the counts now and then."""
         super().__init__("setpoint_player")
+        self._report = report
         self._setpoints = setpoints
         self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
@@ -188,13 +192,13 @@ class Player(Node):
             self._sent_times[i] = time.monotonic()
             self._send(i, int(self._stamps[i]))
             if self._sent_times[i] >= next_progress:
-                self._print({"sent": i + 1, "received": len(self._answers)})
+                self._report({"sent": i + 1, "received": len(self._answers)})
                 next_progress += _PROGRESS_PERIOD
         deadline = time.monotonic() + grace
         # Diagnostics come once a second: a short run is over before the first of them.
         while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
             self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
-            self._print({"sent": count, "received": len(self._answers)})
+            self._report({"sent": count, "received": len(self._answers)})
 
     def record(self) -> dict[str, Any]:
         """What was sent and received, as described at the top of this module."""
@@ -260,10 +264,6 @@ class Player(Node):
             return f"nobody publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
         return f"no answer to setpoints on {topic}: is the node active, and its robot the one of the file? See its log"
 
-    @staticmethod
-    def _print(line: dict[str, int]) -> None:
-        print(json.dumps(line), flush=True)
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; returns the exit code."""
@@ -287,14 +287,21 @@ def main(arguments: list[str] | None = None) -> int:
     except PlayerError as error:
         print(f"player: {error}", file=sys.stderr)
         return 2
+    # The middleware writes some of its complaints to stdout; they go to stderr, and the counts alone to stdout.
+    stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def report(counts: dict[str, int]) -> None:
+        print(json.dumps(counts), file=stdout, flush=True)
+
     rclpy.init(args=arguments)
     try:
-        player = Player(setpoints)
+        player = Player(setpoints, report)
         player.wait_for_answers(options.timeout)
         gc.disable()  # a pause of the collector would be measured as a round trip
         player.play(options.rate, options.grace)
         np.savez(options.answers, **player.record())
-        print(json.dumps(player.counts()), flush=True)
+        report(player.counts())
     except (PlayerError, OSError) as error:
         print(f"player: {error}", file=sys.stderr)
         return 1
