@@ -15,6 +15,7 @@ if not (3, 10) <= sys.version_info < (3, 15):
         )
     )
 
+import argparse
 import contextlib
 import fcntl
 import os
@@ -28,9 +29,11 @@ from steps import Setup, Step, StepError
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
+# Another patch release of Python may come and go without .venv being made anew.
+SERIES = f"python{sys.version_info.major}.{sys.version_info.minor}"
 BUILD = VENV / "build"
 PYTHON = VENV / "bin/python"
-SITE_PACKAGES = VENV / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+SITE_PACKAGES = VENV / "lib" / SERIES / "site-packages"
 
 # Called with .venv active, this is the Python that .venv was made from.
 BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -38,15 +41,19 @@ BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 def main():
     """Bring .venv up to date; make it anew where it was left half made or is damaged."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     check_machine()
     packages, project = package_steps(), project_steps()
     setup = Setup([*packages, *project], VENV / "setup")
     with only_one_at_a_time():
-        if not (setup.is_fresh(packages[0]) and all(map(setup.was_done, packages))):
+        complete = setup.is_fresh(packages[0]) and all(map(setup.was_done, packages))
+        damage = complete and damaged_package_file(VENV, SITE_PACKAGES)
+        if damage:
+            print(f"{damage} is missing or was changed: making .venv anew", flush=True)
+        if damage or not complete:
+            # The stamps first: what is left of an interrupted removal must not count as whole.
+            shutil.rmtree(setup.folder, ignore_errors=True)
             shutil.rmtree(VENV, ignore_errors=True)
-        elif damage := damaged_package_file(VENV, SITE_PACKAGES):
-            print(f"{damage} is missing or was changed: making .venv anew")
-            shutil.rmtree(VENV)
         elif setup.is_fresh(project[-1]) and dangling_link(BUILD / "symlink_install_manifest.txt"):
             setup.forget(project[0])
         if not setup.run(environment()):
@@ -57,7 +64,7 @@ def package_steps():
     """Return the steps for everything in .venv that is not of this project."""
     pip_install = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation")
     lock = REQUIREMENTS / "lock.txt"
-    environment_commands = [
+    create = [
         (BASE_PYTHON, "-m", "venv", VENV),
         ("cp", ROOT / "scripts/ament_prefix.pth", SITE_PACKAGES),
         (*pip_install, "-c", lock, "pip", "setuptools"),
@@ -68,7 +75,7 @@ def package_steps():
         return Step(name, f"Installing {what}", [(*pip_install, "-r", file)], [lock, file])
 
     return [
-        Step("environment", f"Creating .venv with Python {sys.version.split()[0]}", environment_commands),
+        Step("environment", f"Creating .venv with Python {sys.version.split()[0]}", create, [str(VENV), SERIES]),
         install("ros", "ROS 2 Jazzy"),
         install("build", "the build tools"),
         install("runtime", "the numerical and plotting libraries"),
@@ -95,7 +102,7 @@ def project_steps():
         if path.is_file() and path.suffix != ".pyc"
     )
     return [
-        Step("interfaces", "Building the interfaces", [configure, (cmake, "--build", BUILD)], built),
+        Step("interfaces", "Building the interfaces", [configure, (cmake, "--build", BUILD)], [str(configure), *built]),
         Step(
             "project",
             "Installing eom_dynamics",

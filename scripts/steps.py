@@ -17,8 +17,8 @@ class StepError(Exception):
 class Step:
     """One step: commands, and the inputs that make it stale."""
 
-    def __init__(self, name, title, commands, inputs=()):
-        """Name the step's log and stamp `name`. Of an input that is a Path the content counts."""
+    def __init__(self, name, title, commands, inputs):
+        """Name the step's log and stamp `name`. Of an input that is a Path the content counts too."""
         self.name = name
         self.title = title
         self.commands = commands
@@ -29,13 +29,13 @@ class Setup:
     """Steps in order, with their logs and stamps in one folder."""
 
     def __init__(self, steps, folder):
-        """Stamps hold a digest of the step's commands and inputs, and of the steps before it."""
+        """Stamps hold a digest of the inputs of the step and of the steps before it."""
         self.steps = steps
         self.folder = folder
         self._digests = {}
         digest = hashlib.sha256()
         for step in steps:
-            for part in (*step.commands, *step.inputs):
+            for part in step.inputs:
                 content = part.read_bytes() if isinstance(part, Path) else b""
                 digest.update(b"\0" + str(part).encode() + b"\0" + content)
             self._digests[step.name] = digest.hexdigest()
