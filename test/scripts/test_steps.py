@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from steps import LOG_TAIL_LINES, Setup, Step, StepError
+
+
+def python(code: str) -> tuple[str, str, str]:
+    return (sys.executable, "-c", code)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., int]:
+    def run_steps(*steps: Step) -> int:
+        return Setup(steps, tmp_path / "setup").run(dict(os.environ))
+
+    return run_steps
+
+
+def test_steps_run_once_in_order_and_again_from_the_first_whose_input_changed(
+    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, changing = tmp_path / "trace", tmp_path / "changing"
+    changing.write_text("1")
+
+    def write(letter: str) -> list[tuple[str, str, str]]:
+        return [python(f"open({str(trace)!r}, 'a').write({letter!r})")]
+
+    steps = [Step("a", "A", write("a"), []), Step("b", "B", write("b"), [changing]), Step("c", "C", write("c"), [])]
+    assert run(*steps) == 3
+    assert run(*steps) == 0
+    changing.write_text("2")
+    assert run(*steps) == 2
+    assert trace.read_text() == "abcbc"
+    assert "[3/3] C … 0 s" in capsys.readouterr().out
+
+
+def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..., int], tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    code = f"import os; [print('line', i) for i in range(100)]; assert os.path.exists({str(ready)!r})"
+    step = Step("build", "Building", [python(code)], [])
+    with pytest.raises(StepError) as failure:
+        run(step)
+    message = str(failure.value)
+    assert "AssertionError" in message
+    assert str(tmp_path / "setup" / "build.log") in message
+    assert message.count("line") <= LOG_TAIL_LINES
+    ready.touch()
+    assert run(step) == 1
+    assert run(step) == 0
+
+
+def test_forgotten_step_runs_again_with_all_later_ones(run: Callable[..., int], tmp_path: Path) -> None:
+    steps = [Step(name, name, [python("pass")], []) for name in "abc"]
+    assert run(*steps) == 3
+    Setup(steps, tmp_path / "setup").forget(steps[1])
+    assert run(*steps) == 2
