@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -58,16 +59,18 @@ class CasadiKernel:
     def __init__(self, robot: Robot, name: str) -> None:
         self._function = casadi_function(PROGRAMS[name](robot))
         self._buffer, self._evaluate = self._function.buffer()
+        self._buffer_in_use = threading.Lock()
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute ``count`` states; see :class:`Kernel`."""
         if count == 1:
             # Through its buffer CasADi takes a state at a fifth of the cost of a call.
-            for k, array in enumerate(inputs):
-                self._buffer.set_arg(k, array.data)
-            for k, array in enumerate(outputs):
-                self._buffer.set_res(k, array.data)
-            self._evaluate()
+            with self._buffer_in_use:
+                for k, array in enumerate(inputs):
+                    self._buffer.set_arg(k, array.data)
+                for k, array in enumerate(outputs):
+                    self._buffer.set_res(k, array.data)
+                self._evaluate()
             return
         # A function called with more columns than it was made for runs once for each.
         results = self._function.call([np.broadcast_to(x, (count, x.shape[1])).T for x in inputs])
