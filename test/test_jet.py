@@ -42,10 +42,16 @@ def test_each_derivative_is_that_of_the_one_below(operation, a: np.ndarray, b: n
         assert deviation(result[k + 1], expected, floor=1.0) < 1e-11
 
 
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @given(a=jets, b=jets)
-def test_product_of_values_is_the_value_of_the_product(a: np.ndarray, b: np.ndarray) -> None:
-    np.testing.assert_array_equal((jet(a) @ jet(b))[0], a[0] @ b[0])
-    np.testing.assert_array_equal(leibniz(jet(a), jet(b), 0), a[0] @ b[0])
+def test_the_value_is_that_of_the_values(operation, a: np.ndarray, b: np.ndarray) -> None:
+    np.testing.assert_array_equal(operation(jet(a), jet(b))[0], operation(a[0], b[0]))
+
+
+def test_leibniz_at_order_two() -> None:
+    a, b = np.random.default_rng(0).uniform(-1, 1, (2, 3, 2, 2))
+    expected = a[2] @ b[0] + 2 * a[1] @ b[1] + a[0] @ b[2]
+    np.testing.assert_allclose(leibniz(jet(a), jet(b), 2), expected, rtol=1e-14)
 
 
 def test_results_reach_as_far_as_the_shorter_factor() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,12 @@ def twist_matrix(twist: Array) -> Array:
 
 def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
     """Poses (n, 4, 4) of all bodies in the base."""
-    poses, pose = [], np.eye(4)
-    for name, angle in zip(parameters["joint_names"], q, strict=True):
-        joint = parameters["joints"][name]
-        origin = np.eye(4)
-        origin[:3, :3] = Rotation.from_euler("xyz", joint["origin"]["rpy"]).as_matrix()
-        origin[:3, 3] = joint["origin"]["xyz"]
-        pose = pose @ origin @ expm(twist_matrix(np.array(joint["screw"])) * angle)
-        poses.append(pose)
-    return np.array(poses)
+    joints = [parameters["joints"][name] for name in parameters["joint_names"]]
+    origins = np.tile(np.eye(4), (len(joints), 1, 1))
+    origins[:, :3, :3] = Rotation.from_euler("xyz", [joint["origin"]["rpy"] for joint in joints]).as_matrix()
+    origins[:, :3, 3] = [joint["origin"]["xyz"] for joint in joints]
+    motions = expm([twist_matrix(np.array(joint["screw"]) * x) for joint, x in zip(joints, q, strict=True)])
+    return np.array(list(accumulate(origins @ motions, np.matmul)))
 
 
 def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
