@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled code on disk: nothing damaged, foreign or outdated is ever loaded, and no folder is left in disorder."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from differences import deviation
+
+from eom_dynamics import Dynamics, Robot, equations_of_motion
+from eom_dynamics.exceptions import KernelError, KernelWarning
+from eom_dynamics.kernel import compiler, emit_c, native
+from eom_dynamics.kernel.cache import cache_directory, cached
+
+CASE = fixed_case("planar_2r", 4)
+KEY = "0123abcd"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(folder))
+    monkeypatch.delenv("CC", raising=False)
+    native._caller.cache_clear()
+    return folder
+
+
+def assert_right(dynamics: Dynamics) -> None:
+    expected = equations_of_motion(CASE.robot, *CASE.motion[:4]).efforts(CASE.motion[4])
+    for effort, desired in zip(dynamics.inverse_dynamics(*CASE.motion), expected, strict=True):
+        assert deviation(effort, desired) < 1e-13
+
+
+class Build:
+    """Writes the same each time, and counts."""
+
+    def __init__(self, content: bytes = b"compiled") -> None:
+        self.content, self.count = content, 0
+
+    def __call__(self, path: Path) -> None:
+        self.count += 1
+        path.write_bytes(self.content)
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class TestEntries:
+    def test_an_entry_is_built_once(self, folder: Path) -> None:
+        build = Build()
+        assert cached(KEY, build) == cached(KEY, build)
+        assert build.count == 1
+        assert len(entries(folder)) == 1
+
+    def test_keys_have_entries_of_their_own(self, folder: Path) -> None:
+        first, second = cached(KEY, Build(b"one")), cached(KEY + "0", Build(b"two"))
+        assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
+        assert cached(KEY, Build(b"three")) == first
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda data: b"",
+            lambda data: data[:-1],
+            lambda data: bytes([data[0] ^ 1]) + data[1:],
+            lambda data: data + b"\0",
+            lambda data: b"garbage",
+        ],
+        ids=["empty", "truncated", "flipped", "longer", "garbage"],
+    )
+    def test_a_damaged_entry_is_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
+        build = Build()
+        path = cached(KEY, build)
+        path.write_bytes(damage(path.read_bytes()))
+        assert cached(KEY, build).read_bytes() == build.content
+        assert build.count == 2
+        assert len(entries(folder)) == 1
+
+    def test_an_entry_that_cannot_be_read_is_rebuilt(self, folder: Path) -> None:
+        build = Build()
+        path = cached(KEY, build)
+        path.unlink()
+        path.symlink_to(folder / "nowhere")
+        assert cached(KEY, build).read_bytes() == build.content
+
+    def test_entries_and_folder_belong_to_the_user_alone(self, folder: Path) -> None:
+        previous = os.umask(0)
+        try:
+            path = cached(KEY, Build())
+        finally:
+            os.umask(previous)
+        assert folder.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+    def test_a_folder_that_others_may_write_to_is_refused(self, folder: Path, mode: int) -> None:
+        folder.mkdir()
+        folder.chmod(mode)
+        with pytest.raises(PermissionError, match="others may write to it; run: chmod go-w"):
+            cached(KEY, Build())
+
+    def test_a_folder_of_another_user_is_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        cached(KEY, Build())
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        with pytest.raises(PermissionError, match="belongs to another user; set EOM_DYNAMICS_CACHE"):
+            cached(KEY, Build())
+
+    def test_a_folder_that_may_only_be_read_serves_what_is_in_it(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = cached(KEY, Build())
+        folder.chmod(0o500)
+        monkeypatch.setattr("tempfile.TemporaryDirectory", _read_only)
+        assert cached(KEY, Build()) == path
+        with pytest.raises(OSError, match="Read-only"):
+            cached(KEY + "0", Build())
+
+    @pytest.mark.parametrize(
+        "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
+    )
+    def test_a_build_that_fails_leaves_nothing(self, folder: Path, error: BaseException) -> None:
+        def build(path: Path) -> None:
+            path.write_bytes(b"half of")
+            raise error
+
+        with pytest.raises(type(error)):
+            cached(KEY, build)
+        assert entries(folder) == []
+
+    def test_what_a_killed_build_left_is_never_taken_for_an_entry(self, folder: Path) -> None:
+        (folder / "building-abc").mkdir(parents=True, mode=0o700)
+        folder.chmod(0o700)
+        (folder / "building-abc" / f"{KEY}-built.so").write_bytes(b"half of")
+        assert cached(KEY, Build()).read_bytes() == b"compiled"
+
+    def test_where_it_is(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache_directory() == tmp_path / "eom_dynamics"
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
+
+
+def _read_only(*arguments: Any, **keywords: Any) -> Any:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+class TestKey:
+    """What makes another kernel, and what does not."""
+
+    def key(self, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> str:
+        keys = []
+
+        def record(key: str, build: Callable[[Path], None]) -> Path:
+            keys.append(key)
+            raise OSError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, "cached", record)
+            with pytest.raises(KernelError):
+                native.NativeKernel(robot, "effort")
+        return keys[0]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"mass": 3.0},
+            {"center_of_mass": np.array([0.1, 0.2, 0.3])},
+            {"inertia_about_origin": np.eye(3)},
+            {"screw": np.array([0, 1.0, 0, 0, 0, 0])},
+            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
+            {"parent": -1},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_changes_with_the_robot(self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = CASE.robot.joints
+        changed = dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **change)))
+        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+
+    def test_changes_with_gravity(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        changed = dataclasses.replace(CASE.robot, gravity=np.zeros(3))
+        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+
+    @pytest.mark.parametrize("change", [{"stiffness": 7.0}, {"rotor_inertia": 0.5}, {"name": "another"}])
+    def test_does_not_change_with_what_the_dynamics_do_not_feel(
+        self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        joints = tuple(dataclasses.replace(joint, **change) for joint in CASE.robot.joints)
+        changed = dataclasses.replace(CASE.robot, name="another", joints=joints)
+        assert self.key(changed, monkeypatch) == self.key(CASE.robot, monkeypatch)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            (native, "EMITTER_VERSION", emit_c.EMITTER_VERSION + 1),
+            (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
+            (compiler, "_processor", lambda: "another"),
+            (compiler, "_identity", lambda path: "another"),
+            (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
+        ],
+        ids=["emitter", "flags", "processor", "compiler", "arguments of CC"],
+    )
+    def test_changes_with_what_makes_the_code(self, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = self.key(CASE.robot, monkeypatch)
+        monkeypatch.setattr(*change)
+        assert self.key(CASE.robot, monkeypatch) != before
+
+    def test_a_compiler_that_is_replaced_is_another(self, tmp_path: Path) -> None:
+        path = tmp_path / "cc"
+        path.write_text("one")
+        before = compiler._identity(str(path))
+        os.utime(path, (1, 1))
+        assert compiler._identity(str(path)) != before
+
+
+class TestFallback:
+    """Without compiled code the numbers are the same, and a warning says what is missing."""
+
+    def fallback(self, reason: str) -> Dynamics:
+        with pytest.warns(KernelWarning, match=reason) as warnings:
+            dynamics = Dynamics(CASE.robot)
+        assert len(warnings) == 1
+        assert dynamics.backend in ("casadi", "numpy")
+        assert_right(dynamics)
+        return dynamics
+
+    @pytest.fixture
+    def cc(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+        """Puts a shell script in the place of the compiler."""
+
+        def put(script: str) -> None:
+            path = tmp_path / "cc"
+            path.write_text(f"#!/bin/sh\n{script}\n")
+            path.chmod(0o700)
+            monkeypatch.setenv("CC", str(path))
+
+        return put
+
+    def test_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        self.fallback(r"no C compiler found \(cc, gcc, clang\); install gcc")
+
+    @pytest.mark.parametrize("cc", ["/nonexistent", "/nonexistent -m64", "/"])
+    def test_a_compiler_that_does_not_exist(self, cc: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", cc)
+        self.fallback(rf"no C compiler found \(CC={cc.split()[0]}\)")
+
+    def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "/nonexistent")
+        monkeypatch.setitem(sys.modules, "casadi", None)
+        assert self.fallback("slower numpy backend: no C compiler.*CasADi is not installed").backend == "numpy"
+
+    @pytest.mark.parametrize(
+        ("script", "reason"),
+        [
+            ("echo 'kernel.c:1: error: no' >&2; exit 1", "cc failed: kernel.c:1: error: no"),
+            ("printf '\\377\\376 rubbish' >&2; exit 3", "cc failed: .*rubbish"),
+            ("exit 7", "cc failed: exit code 7"),
+            ("exit 0", "cc failed: exit code 0"),
+            ("kill -9 $$", "cc failed: exit code -9"),
+            ('for last; do :; done; echo rubbish > "$last"', "cannot be loaded"),
+            ('for last; do :; done; : > "$last"', "cannot be loaded"),
+        ],
+        ids=["error", "no text", "silent", "no result", "killed", "rubbish", "empty"],
+    )
+    def test_a_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
+        cc(script)
+        self.fallback(reason)
+        assert not [name for name in entries(folder) if name.startswith("building")]
+
+    def test_a_compiler_that_hangs(self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+        cc("exec sleep 60")
+        monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.2)
+        self.fallback("did not finish within 0.2 s")
+
+    def test_a_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
+        """Here: no file may have more than a few blocks, so that the compiler is stopped halfway."""
+        cc('ulimit -f 4; exec /usr/bin/env cc "$@"')
+        self.fallback("cc failed")
+        assert entries(folder) == []
+
+    def test_a_folder_that_cannot_be_made(self, folder: Path) -> None:
+        folder.write_text("a file")
+        self.fallback("compiled kernels cannot be kept: ")
+
+    def test_a_folder_of_everybody(self, folder: Path) -> None:
+        folder.mkdir()
+        folder.chmod(0o777)
+        self.fallback("others may write to it; run: chmod go-w")
+
+    def test_a_backend_that_was_asked_for_is_not_replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "/nonexistent")
+        with pytest.raises(KernelError, match="no C compiler"):
+            Dynamics(CASE.robot, backend="native")
+
+    def test_no_headers_of_python(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """The kernel itself needs none: only its call takes longer."""
+        monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+        with pytest.warns(KernelWarning, match="no Python headers in .*each call will cost"):
+            dynamics = Dynamics(CASE.robot)
+        assert dynamics.backend == "native"
+        assert_right(dynamics)
+
+
+class TestProcesses:
+    """The cache belongs to all processes of a user at once."""
+
+    SCRIPT = """
+import eom_dynamics as eom, numpy as np
+dynamics = eom.Dynamics(eom.load_robot("planar_2r"), backend="native")
+print(np.array(dynamics.inverse_dynamics(*np.ones((5, 2)))).tobytes().hex())
+"""
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", self.SCRIPT],
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def test_many_at_once_on_an_empty_cache(self, folder: Path) -> None:
+        outputs = [process.communicate() for process in [self.start() for _ in range(3)]]
+        assert not any(error for _, error in outputs)
+        assert len({output for output, _ in outputs}) == 1
+        # The kernel and its caller; builds that race may differ in nothing but their number.
+        assert len({name.partition("-")[0] for name in entries(folder)}) == 2
+        assert all(name.endswith(".so") for name in entries(folder))
+
+    def test_one_that_is_killed_while_it_compiles(self, folder: Path, tmp_path: Path) -> None:
+        slow = tmp_path / "cc"
+        slow.write_text('#!/bin/sh\nfor last; do :; done\necho half > "$last"\nexec sleep 60\n')
+        slow.chmod(0o700)
+        process = self.start(CC=str(slow))
+        while not list(folder.glob("building-*/built.so")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert not list(folder.glob("*.so"))
+        assert_right(Dynamics(CASE.robot, backend="native"))
+
+    def test_the_second_takes_what_the_first_compiled(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert_right(Dynamics(CASE.robot, backend="native"))
+        native._caller.cache_clear()
+
+        def refuse(*arguments: Any) -> None:
+            raise AssertionError("compiled again")
+
+        monkeypatch.setattr(compiler, "_run", refuse)
+        assert_right(Dynamics(CASE.robot, backend="native"))
