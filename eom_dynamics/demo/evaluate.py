@@ -126,7 +126,7 @@ def evaluate(plan: Plan, recording: Recording) -> Evaluation:
     numerical = tuple(differentiate(recording.answers["effort"], step, k) for k in (1, 2))
     tolerances = _difference_tolerances(plan)
     differentiation = tuple(
-        Deviation(f"{name} against numerical differentiation", _relative(value, recording.answers[key]), tolerance)
+        Deviation(f"{name} against numerical derivative", _relative(value, recording.answers[key]), tolerance)
         for name, key, value, tolerance in zip(
             ("taud", "taudd"), ("effort_rate", "effort_acceleration"), numerical, tolerances, strict=True
         )
@@ -140,7 +140,7 @@ def evaluate(plan: Plan, recording: Recording) -> Evaluation:
         round_trip=(recording.received - recording.sent)[arrived],
         differentiation=(differentiation[0], differentiation[1]),
         closed_form=Deviation(
-            "all quantities against the closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
+            "all quantities against closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
         ),
         numerical=(numerical[0], numerical[1]),
     )

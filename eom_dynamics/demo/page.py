@@ -221,7 +221,7 @@ def _figure(x_title: str, y_title: str) -> go.Figure:
             "dragmode": False,
             "font": {"size": 13, "family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"},
             "xaxis": {"title": {"text": x_title, "standoff": 6}},
-            "yaxis": {"title": {"text": y_title, "standoff": 6}},
+            "yaxis": {"title": {"text": y_title, "standoff": 6}, "automargin": True},
         }
     )
 

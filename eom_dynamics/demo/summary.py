@@ -23,7 +23,7 @@ def table(plan: Plan, recording: Recording, evaluation: Evaluation) -> list[Row]
     """The numbers of a run, as text."""
     return [
         Row("setpoints sent", f"{evaluation.sent:,}", f"{evaluation.rate:,.1f} Hz, asked for {plan.rate:,.0f} Hz"),
-        Row("sent late", f"{evaluation.late:,}", "more than one period after their time"),
+        Row("sent late", f"{evaluation.late:,}", "by more than one period"),
         Row("commands received", f"{evaluation.received:,}", ""),
         Row("lost", f"{evaluation.lost:,}", "tolerance 0", evaluation.lost == 0),
         Row("round trip p50", microseconds(evaluation.percentile(50)), "half of the answers were faster"),
