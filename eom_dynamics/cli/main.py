@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import EomDynamicsError
-from . import inspect
+from . import demo, inspect
 
-_COMMANDS = {"inspect": inspect}
+_COMMANDS = {"demo": demo, "inspect": inspect}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

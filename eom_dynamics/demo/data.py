@@ -8,23 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from ..ros.conversions import STATE_FIELDS, WRENCH_FIELDS
+from ..ros.conversions import WRENCH_FIELDS
+from ..states import STATE_NAMES
 from .evaluate import Recording
 from .plan import Plan
 
 
-def write_npz(path: Path, plan: Plan, recording: Recording) -> None:
-    """Write times, motion and answers as arrays, named as in the messages; NaN where no answer came."""
-    arrays: dict[str, Any] = {
+def setpoints(plan: Plan) -> dict[str, Any]:
+    """The setpoints of a plan as arrays, named as the player reads them."""
+    return {
         "joint_names": np.array(plan.robot.joint_names),
-        "t": plan.t,
-        "sent": recording.sent,
-        "received": recording.received,
-        **dict(zip(STATE_FIELDS, plan.motion.derivatives(plan.t), strict=True)),
+        **dict(zip(STATE_NAMES, plan.motion.derivatives(plan.t), strict=True)),
         **dict(zip(WRENCH_FIELDS, plan.wrench.derivatives(plan.t, order=2), strict=True)),
-        **recording.answers,
     }
-    np.savez_compressed(path, **arrays)
+
+
+def write_npz(path: Path, plan: Plan, recording: Recording) -> None:
+    """Write times, setpoints and answers as arrays, named as the player does; NaN where no answer came."""
+    times: dict[str, Any] = {"t": plan.t, "sent": recording.sent, "received": recording.received}
+    np.savez_compressed(path, **{**times, **setpoints(plan), **recording.answers})
 
 
 def write_csv(path: Path, plan: Plan, recording: Recording) -> None:

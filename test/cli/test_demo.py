@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics demo`` with the real node over real DDS: passes, fails, and ends as it should."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.cli import demo
+from eom_dynamics.cli.main import main
+from eom_dynamics.demo.evaluate import closed_form
+from eom_dynamics.demo.plan import Plan
+
+MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
+
+SHORT = ["--rate", "200", "--duration", "0.5"]
+
+
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", *SHORT, "--json", "-o", str(tmp_path / "new" / "folder")]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["passed"] is True and results["failures"] == []
+    assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
+    assert 0 < results["round_trip"]["p50"] <= results["round_trip"]["p99"] <= results["round_trip"]["max"]
+    assert len(results["deviations"]) == 3 and all(d["value"] <= d["tolerance"] for d in results["deviations"])
+    assert results["backend"] in ("native", "casadi", "numpy")
+
+    page = Path(results["page"])
+    assert page.is_file() and (page.parent / "demo.png").is_file() and (page.parent / "data.csv").is_file()
+    plan = Plan(eom.load_robot("iiwa"), rate=200.0, duration=0.5)
+    with np.load(page.parent / "data.npz") as data:
+        np.testing.assert_array_equal(data["t"], plan.t)
+        for i, t in enumerate(plan.t):
+            for field, expected in closed_form(plan, t).items():
+                np.testing.assert_allclose(data[field][i], expected, rtol=1e-10, atol=1e-9, err_msg=f"{field} at {t} s")
+
+
+def test_the_table_and_a_robot_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_bytes((resources.files(eom) / "config" / "planar_2r.yaml").read_bytes())
+    assert main(["demo", *SHORT, "--robot", "mine.yaml"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    numbers = {" ".join(words[:2]): words[2] for words in lines if len(words) > 2}
+    assert numbers["setpoints sent"] == numbers["commands received"] == "100"
+    assert ["lost", "0", "tolerance", "0"] in lines
+    assert "round trip" in numbers
+    assert lines[-1] == ["page:", os.path.join("demo", "index.html")]
+    assert Path("demo/index.html").is_file()
+
+
+def test_answers_for_another_robot_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(eom.RobotDescriptionWarning):
+        other = eom.load_robot("iiwa", inertia_reference="link")
+    # The node reads the file as it stands; what it answers is held against another robot.
+    monkeypatch.setattr(demo, "load_robot", lambda _: other)
+    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 1
+    output = capsys.readouterr()
+    assert "eom_dynamics demo: failed: all quantities against closed form: off by" in output.err
+    assert "Failed: all quantities" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_node_that_does_not_start_is_reported_by_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
+    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("eom_dynamics")]
+    assert "rmw_of_nobody" in line
+
+
+@pytest.mark.parametrize("module", ["rclpy", "eom_dynamics.msg", "plotly", "matplotlib", "rich"])
+def test_what_is_missing_is_named_with_its_remedy(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert main(["demo", "-o", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"eom_dynamics demo: {module} is missing: make build")
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["demo", "-o", str(tmp_path / "file" / "demo")]) == 2
+    error = capsys.readouterr().err
+    assert str(tmp_path) in error and error.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
+    name, value = mark.split("=")
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from eom_dynamics.cli.main import main; sys.exit(main(['demo']))"],
+        cwd=tmp_path,
+        env={**os.environ, name: value},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(running(mark)) < 3:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(sent)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in error
+    assert running(mark) == []
+
+
+def running(mark: str) -> list[int]:
+    """Processes whose environment holds the mark."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:  # another user's, or ended meanwhile
+            continue
+    return found
