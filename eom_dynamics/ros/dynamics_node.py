@@ -57,7 +57,7 @@ _EFFORT_COMMAND_ROWS = {"motor": COMMAND_FIELDS.index("motor_effort"), "joint": 
 
 
 class DynamicsNode(LifecycleNode):
-    """The lifecycle node; its topics, service and parameters are in the user guide."""
+    """The lifecycle node; its topics, service and parameters are in the README."""
 
     def __init__(self) -> None:
         """Declare parameters and open topics and service; nothing is computed before the node is active.

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the solver refuses besides wrong messages, without ROS."""
+
+import warnings
+from array import array
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.ros.conversions import STATE_FIELDS, WRENCH_FIELDS, JointOrder
+from eom_dynamics.ros.solver import Solution, Solver, matrices
+
+ROBOT = eom.load_robot("planar_2r")
+
+
+def message(state):
+    fields = {name: array("d", row) for name, row in zip(STATE_FIELDS, state, strict=True)}
+    return SimpleNamespace(joint_names=[], **fields, **{name: array("d") for name in WRENCH_FIELDS})
+
+
+def test_numbers_that_overflow_are_refused_without_a_warning_of_numpy():
+    solver = Solver(eom.ElasticArm(ROBOT))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(eom.StateError, match="numbers too large: effort of joint 'joint_1' would be"):
+            solver.solve(message(np.full((5, 2), 1e200)))
+    assert np.isfinite(solver.solve(message(np.ones((5, 2)))).command).all()
+
+
+def test_matrices_that_overflow_are_refused():
+    # Such a state can have finite efforts, where a structural zero meets what overflows.
+    state = np.array([[0.1, 0.2], [1e200, 1e200], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    order = JointOrder(ROBOT.joint_names, [])
+    solution = Solution(order, state, (), np.zeros((7, 2)))
+    with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
+        matrices(Solver(eom.ElasticArm(ROBOT)), solution)
