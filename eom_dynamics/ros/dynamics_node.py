@@ -156,7 +156,7 @@ class DynamicsNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer setpoints and requests from here on."""
-        # What stands now stays: without it the collector goes through some 100 000 objects of imported modules
+        # What stands now stays: without it the collector goes through the 40 000 objects of imported modules
         # in the middle of the stream.
         gc.collect()
         gc.freeze()
