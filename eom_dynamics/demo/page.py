@@ -54,9 +54,9 @@ def write_page(path: Path, plan: Plan, recording: Recording, evaluation: Evaluat
 
 
 def _script(figures: Mapping[str, go.Figure]) -> str:
-    """Figures as JSON in which no name can end the script element that holds it."""
+    """Figures as JSON, in which Plotly leaves no character that is markup to a script element."""
     members = (f"{json.dumps(name)}: {figure.to_json()}" for name, figure in figures.items())
-    return f"{{{', '.join(members)}}}".replace("<", "\\u003c")
+    return f"{{{', '.join(members)}}}"
 
 
 def _button(joint: int, name: str) -> str:
