@@ -49,10 +49,14 @@ class NativeKernel:
             self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
         except (OSError, AttributeError) as error:
             raise KernelError(f"{path}: cannot be loaded: {error}") from None
-        self._batch.restype = None
+        self._one.restype = self._batch.restype = None
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute ``count`` states; see :class:`.backends.Kernel`."""
+        if count == 1:
+            # The same bits as from state_call, where the compiler may have fused other operations than in lanes.
+            self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
+            return
         threads = min(_processors(), count // _STATES_PER_THREAD)
         if threads < 2:
             self._run(0, count, inputs, outputs)
