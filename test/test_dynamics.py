@@ -17,6 +17,7 @@ from eom_dynamics import Dynamics, Robot, RobotDescriptionWarning, StateError, e
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
 NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
+METHODS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
 CONFIG = Path(__file__).parents[1] / "config"
 
 
@@ -157,6 +158,59 @@ def test_results_belong_to_the_caller(iiwa: Dynamics) -> None:
     second = iiwa.inverse_dynamics(*motion)
     np.testing.assert_array_equal(second, kept)
     assert all(x.dtype == np.float64 and x.flags.writeable for x in second)
+
+
+class TestGivenResults:
+    """``out=`` of each method, for a state, a batch, and a batch of none."""
+
+    @staticmethod
+    def call(iiwa: Dynamics, method: str, shape: tuple[int, ...], **keywords: Any) -> tuple[np.ndarray, ...]:
+        states = np.random.default_rng(1).uniform(-2, 2, (5, *shape))
+        given = {"inverse_dynamics": 5, "mass_matrix": 1}.get(method, 3)
+        results = getattr(iiwa, method)(*states[:given], **keywords)
+        return results if isinstance(results, tuple) else (results,)
+
+    @pytest.mark.parametrize("shape", [(7,), (0, 7), (1, 7), (9, 7)], ids=str)
+    @pytest.mark.parametrize("method", METHODS)
+    def test_are_filled_and_returned(self, iiwa: Dynamics, method: str, shape: tuple[int, ...]) -> None:
+        expected = self.call(iiwa, method, shape)
+        out = tuple(np.full_like(x, np.nan) for x in expected)
+        results = self.call(iiwa, method, shape, out=out)
+        assert all(x is y for x, y in zip(results, out, strict=True))
+        for x, y in zip(out, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda x: x[:-1],
+            lambda x: x[None],
+            lambda x: x.astype(np.float32),
+            lambda x: x.astype(">f8"),
+            lambda x: x.astype(int),
+            lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+            lambda x: x[::-1],
+            lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
+        ],
+        ids=["short", "one more axis", "float32", "big-endian", "int", "apart", "backwards", "read-only"],
+    )
+    @pytest.mark.parametrize("method", METHODS)
+    def test_that_cannot_be_filled_are_refused_by_number(self, iiwa: Dynamics, method: str, spoil) -> None:
+        *good, last = self.call(iiwa, method, (9, 7))
+        with pytest.raises(StateError, match=rf"^out\[{len(good)}\] must be a writable C-contiguous float64 array of"):
+            self.call(iiwa, method, (9, 7), out=(*good, spoil(last)))
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_are_as_many_as_there_are_results(self, iiwa: Dynamics, method: str) -> None:
+        results = self.call(iiwa, method, (7,))
+        for out in ((), (*results, results[0])):
+            with pytest.raises(StateError, match=rf"^out must hold {len(results)} arrays, holds {len(out)}"):
+                self.call(iiwa, method, (7,), out=out)
+
+
+def test_a_backend_that_does_not_exist_is_refused_with_those_that_do(iiwa: Dynamics) -> None:
+    with pytest.raises(ValueError, match=r"native, casadi, numpy.*'fortran'"):
+        Dynamics(iiwa.robot, backend="fortran")
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 7)], ids=["state", "batch"])

@@ -89,7 +89,9 @@ class TestAxes:
 
     @pytest.mark.parametrize("rotation", RIGHT_ANGLES)
     def test_right_angles(self, kind: str, rotation: np.ndarray) -> None:
-        assert_exact(self.robot(kind, rotation, [0.0, 0.5, 0.0]))
+        """All along the chain, so that turns between common normals are right angles too."""
+        steps = [(rotation, [0.0, 0.5, 0.0]), (rotation, [0.3, 0.0, 0.0]), (RIGHT_ANGLES[7], [0.0, 0.2, -0.4])]
+        assert_exact(chain([*steps, *steps], kind))
 
 
 @pytest.mark.parametrize("sine", [0.05, 0.1, 0.3])
