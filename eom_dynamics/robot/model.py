@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 """Gravitational acceleration in the base frame, m/s² (z up), where a robot does not say otherwise."""
 
+# Below this, in m/rad, a screw is read as that of a revolute joint.
+_NO_PITCH = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Joint:
@@ -44,6 +47,14 @@ class Joint:
     inertia_about_origin: Array
     stiffness: float = np.inf
     rotor_inertia: float = 0.0
+
+    @property
+    def type(self) -> str:
+        """The type of the joint by its screw: revolute, prismatic or helical."""
+        angular, linear = self.screw[:3], self.screw[3:]
+        if not np.any(angular):
+            return "prismatic"
+        return "helical" if abs(angular @ linear) > _NO_PITCH else "revolute"
 
     @cached_property
     def spatial_inertia(self) -> Array:
