@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show what a robot's file says: its joints and bodies, gravity, and what was assumed where the file is silent."""
+"""Show what a robot's file says: its joints and bodies, gravity, and what was assumed where the file is silent.
+
+Shows also how many operations one state costs.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import RobotDescriptionWarning
+from ..kernel.programs import PROGRAMS
 from ..robot import Joint, Robot, load_robot, packaged_robots
+from .tables import columns, cost_rows
 
 SUMMARY = "show what a robot's file says"
-
-# Below this, in m/rad, a screw is read as that of a revolute joint.
-_NO_PITCH = 1e-5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe(robot: Robot) -> dict[str, Any]:
-    """The robot as JSON takes it; SI units, and None for the stiffness of a rigid joint."""
+    """The robot as JSON takes it; SI units, and None for the stiffness of a rigid joint.
+
+    The operations are those of one state, for each program of :data:`eom_dynamics.kernel.programs.PROGRAMS`.
+    """
     return {
         "name": robot.name,
         "total_mass": float(np.sum([joint.mass for joint in robot.joints])),
@@ -52,7 +57,7 @@ def describe(robot: Robot) -> dict[str, Any]:
         "joints": [
             {
                 "name": joint.name,
-                "type": joint_type(joint),
+                "type": joint.type,
                 "axis": _axis(joint),
                 "mass": joint.mass,
                 "stiffness": joint.stiffness if np.isfinite(joint.stiffness) else None,
@@ -60,16 +65,9 @@ def describe(robot: Robot) -> dict[str, Any]:
             }
             for joint in robot.joints
         ],
+        "operations": {name: program(robot).costs() for name, program in PROGRAMS.items()},
         "assumed": _assumed(robot),
     }
-
-
-def joint_type(joint: Joint) -> str:
-    """The type of a joint by its screw: revolute, prismatic or helical."""
-    angular, linear = joint.screw[:3], joint.screw[3:]
-    if not np.any(angular):
-        return "prismatic"
-    return "helical" if abs(angular @ linear) > _NO_PITCH else "revolute"
 
 
 def _axis(joint: Joint) -> list[float]:
@@ -110,7 +108,9 @@ def _text(description: dict[str, Any]) -> str:
             f"{description['name']}: {len(joints)} joints, {description['total_mass']:g} kg, "
             f"gravity {_vector(description['gravity'])} m/s²",
             "",
-            *_columns([header, *rows], right_from=3),
+            *columns([header, *rows], right_from=3),
+            "",
+            *columns(cost_rows(description["operations"]), right_from=1),
             "",
             *(f"assumed: {line}" for line in description["assumed"]),
             *(f"warning: {line}" for line in description["warnings"]),
@@ -120,15 +120,3 @@ def _text(description: dict[str, Any]) -> str:
 
 def _vector(values: Sequence[float]) -> str:
     return "[" + " ".join(f"{value:g}" for value in values) + "]"
-
-
-def _columns(rows: Sequence[Sequence[str]], right_from: int) -> list[str]:
-    """Rows as lines with aligned columns, those of numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i >= right_from else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]

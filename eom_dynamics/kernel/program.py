@@ -42,6 +42,17 @@ class Program:
         """How many of each operation one evaluation takes."""
         return Counter(node.op.value for node in self.nodes if node.op is not Op.INPUT)
 
+    def costs(self) -> dict[str, int]:
+        """How many operations of each kind one evaluation takes, and how many in all; scalings are by constants."""
+        counts = self.operation_counts()
+        costs = {
+            "additions": counts["add"] + counts["sub"] + counts["shift"],
+            "multiplications": counts["mul"],
+            "scalings": counts["scale"],
+            "sines_and_cosines": counts["sin"] + counts["cos"],
+        }
+        return costs | {"total": sum(costs.values())}
+
     @property
     def operations(self) -> int:
         """Number of arithmetic operations of one evaluation, sines and cosines apart."""

@@ -14,6 +14,7 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.cli.inspect import describe
 from eom_dynamics.cli.main import main
+from eom_dynamics.kernel.programs import PROGRAMS
 
 
 @pytest.mark.parametrize("name", eom.packaged_robots())
@@ -40,6 +41,22 @@ def test_text_has_a_line_for_each_joint(name: str, capsys: pytest.CaptureFixture
         (line,) = [line for line in lines if line.startswith(joint.name)]
         assert line.split()[1] == "revolute"
         assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
+
+
+@pytest.mark.parametrize("name", eom.packaged_robots())
+def test_operations_are_those_of_the_programs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", name, "--json"]) == 0
+    operations = json.loads(capsys.readouterr().out)["operations"]
+    assert set(operations) == set(PROGRAMS)
+    assert main(["inspect", name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for function, counts in operations.items():
+        program = PROGRAMS[function](eom.load_robot(name))
+        *kinds, total = counts.values()
+        assert counts["sines_and_cosines"] == total - program.operations
+        assert total == sum(kinds) == program.operation_counts().total()
+        (line,) = [line for line in lines if line.startswith(f"{function} ")]
+        assert [int(x.replace(",", "")) for x in line.split()[1:]] == list(counts.values())
 
 
 def _joint(kind: str, screw: list[float], **more: Any) -> dict[str, Any]:
