@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import EomDynamicsError
-from . import demo, inspect
+from . import codegen, demo, inspect
 
-_COMMANDS = {"demo": demo, "inspect": inspect}
+_COMMANDS = {"codegen": codegen, "demo": demo, "inspect": inspect}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

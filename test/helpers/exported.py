@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported code in a folder, for tests that compile and run it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from chains import fixed_case
+
+from eom_dynamics import Robot, robot_from_parameters
+from eom_dynamics.kernel.export import LANGUAGES, Project, StoredValues, project, stored_values
+from eom_dynamics.kernel.programs import PROGRAMS
+
+ROBOTS = ("iiwa", "planar_2r", "mixed_chain", "slider")
+
+
+def robot(name: str) -> Robot:
+    """A robot of :data:`ROBOTS`; the slider has neither angles nor, in its mass matrix, anything but numbers."""
+    return robot_from_parameters(_slider()) if name == "slider" else fixed_case(name, 1).robot
+
+
+def export(
+    robot: Robot, language: str, folder: Path, functions: Iterable[str] = PROGRAMS
+) -> tuple[Project, StoredValues]:
+    """Write the code of a robot to a folder."""
+    exported = project(robot, functions)
+    stored = stored_values(exported)
+    for name, content in LANGUAGES[language](exported, stored).items():
+        (folder / name).write_bytes(content)
+    return exported, stored
+
+
+def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder."""
+    return subprocess.run([str(x) for x in command], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def succeed(command: Sequence[str | Path], folder: Path) -> str:
+    """Output of a command that must not fail."""
+    done = run(command, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def replace_in(file: Path, old: str, new: str) -> None:
+    """Change what must be there."""
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def _slider() -> dict[str, Any]:
+    body = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}
+    origin = {"xyz": [0.0, 0.0, 0.3], "rpy": [0.0, 0.0, 0.0]}
+    screws = {"x": [0.0, 0.0, 0.0, 1.0, 0.0, 0.0], "z": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]}
+    joints = {name: {"type": "prismatic", "screw": screw, "origin": origin, **body} for name, screw in screws.items()}
+    return {"name": "slider", "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
