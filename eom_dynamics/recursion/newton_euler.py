@@ -48,13 +48,13 @@ def inverse_dynamics(
     """
     orders = len(states) - 2
     motions: list[_Motion] = []
+    forces, moments = [], []
     for i, link in enumerate(tree.links):
         q = Jet([state[i] for state in states])
         parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
-        motions.append(_outward(link, q, parent))
-
-    forces, moments = [], []
-    for link, motion in zip(tree.links, motions, strict=True):
+        motion = _outward(link, q, parent)
+        motions.append(motion)
+        # Now rather than on the way in: of all the motion, compiled code then keeps but these six for later.
         first_moment = link.first_moment.tolist()
         forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
