@@ -15,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 
+from .pieces import cut
 from .program import Program
-from .straight_line import angles, straight_line
+from .straight_line import angles, definitions, straight_line, value_name
 
-EMITTER_VERSION = 3
+EMITTER_VERSION = 4
 """Part of the key of compiled kernels: to be raised whenever the emitted code changes, for whatever reason."""
+
+# Compiling a function this long takes a quarter of a second, and longer ones take disproportionately more.
+_PIECE = 1000
 
 _SOURCES = resources.files(__package__) / "csrc"
 
@@ -152,13 +156,26 @@ def _core(program: Program, suffix: str, real: str) -> str:
         [(f"s[{k}]", f"c[{k}]") for k in range(len(angles(program)))],
         define=f"    const {real} {{name}} = {{value}};",
     )
-    for i, (result, text) in enumerate(zip(program.results, results, strict=True)):
-        # Adding a vector to a number is the one way to spread it that GCC and Clang share.
-        spread = f"({real}){{0}} + " if result.node is None and real != "double" else ""
-        lines.append(f"    y[{i}] = {spread}{text};")
-    header = f"const {real} *restrict x, const {real} *restrict s, const {real} *restrict c, {real} *restrict y"
-    unused = "    (void)x, (void)s, (void)c;"
-    return f"static void eom_core_{suffix}({header})\n{{\n{unused}\n" + "\n".join(lines) + "\n}\n"
+    for i, result in enumerate(program.results):
+        if result.node is None and real != "double":
+            # Adding a vector to a number is the one way to spread it that GCC and Clang share.
+            results[i] = f"({real}){{0}} + {results[i]}"
+    pieces, slots = cut(program, definitions(program), _PIECE)
+    arguments = f"const {real} *restrict x, const {real} *restrict s, const {real} *restrict c, {real} *restrict y"
+    text = []
+    for k, piece in enumerate(pieces):
+        body = [
+            "    (void)x, (void)s, (void)c, (void)y, (void)kept;",
+            *(f"    const {real} {value_name(node)} = kept[{slot}];" for node, slot in piece.taken.items()),
+            *lines[slice(*piece.definitions)],
+            *(f"    kept[{slot}] = {value_name(node)};" for node, slot in piece.kept.items()),
+            *(f"    y[{i}] = {results[i]};" for i in piece.results),
+        ]
+        head = f"static __attribute__((noinline)) void eom_core_{suffix}_{k}({arguments}, {real} *restrict kept)"
+        text += [head, "{", *body, "}"]
+    calls = [f"    eom_core_{suffix}_{k}(x, s, c, y, kept);" for k in range(len(pieces))]
+    text += [f"static void eom_core_{suffix}({arguments})", "{", f"    {real} kept[{slots or 1}];", *calls, "}", ""]
+    return "\n".join(text)
 
 
 def _horner(coefficients: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ is the same in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .expressions import Node, Op
 from .program import Program, operands
@@ -16,7 +16,7 @@ from .program import Program, operands
 def straight_line(
     program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], *, define: str, times: str = "*"
 ) -> tuple[list[str], list[str]]:
-    """The definitions of all values, and an expression for each entry of the outputs.
+    """The definitions of the values of :func:`definitions`, and an expression for each entry of the outputs.
 
     Args:
         program: the program.
@@ -26,22 +26,38 @@ def straight_line(
         times: the sign of multiplication.
     """
     known = dict(zip(angles(program), sines, strict=True))
-    names: list[str] = []
-    lines = []
+    names: dict[int, str] = {}
     for index, node in enumerate(program.nodes):
         if node.op is Op.INPUT:
-            names.append(inputs[node.left])
+            names[index] = inputs[node.left]
         elif node.op in (Op.SIN, Op.COS):
-            names.append(known[_angle(program.nodes, node)][node.op is Op.COS])
-        elif _is_angle_only(program, index):
-            names.append("")
-        else:
-            names.append(f"v{index}")
-            lines.append(define.format(name=f"v{index}", value=_operation(node, names, times)))
+            names[index] = known[_angle(program.nodes, node)][node.op is Op.COS]
+    lines = []
+    for index in definitions(program):
+        names[index] = value_name(index)
+        value = _operation(program.nodes[index], names, times)
+        lines.append(define.format(name=names[index], value=value))
     return lines, [
         repr(result.factor) if result.node is None else _scaled(names[result.node], result.factor, times)
         for result in program.results
     ]
+
+
+def definitions(program: Program) -> list[int]:
+    """The nodes that are computed: all but inputs, sines, cosines and what serves nothing but these.
+
+    Sines and cosines take their angles from a table.
+    """
+    used = {operand for node in program.nodes if node.op not in (Op.SIN, Op.COS) for operand in operands(node)}
+    used.update(result.node for result in program.results if result.node is not None)
+    return [
+        index for index, node in enumerate(program.nodes) if node.op not in (Op.INPUT, Op.SIN, Op.COS) and index in used
+    ]
+
+
+def value_name(node: int) -> str:
+    """The name of the value of a node that is computed."""
+    return f"v{node}"
 
 
 def angles(program: Program) -> list[tuple[int, float]]:
@@ -59,7 +75,7 @@ def used_inputs(program: Program) -> set[int]:
     return {node.left for node in program.nodes if node.op is Op.INPUT}
 
 
-def _operation(node: Node, names: Sequence[str], times: str) -> str:
+def _operation(node: Node, names: Mapping[int, str], times: str) -> str:
     left = names[node.left]
     if node.op is Op.SCALE:
         return f"{left} {times} {node.right!r}"
@@ -82,9 +98,3 @@ def _angle(nodes: Sequence[Node], node: Node) -> tuple[int, float]:
     if argument.op is Op.SHIFT and nodes[argument.left].op is Op.INPUT:
         return nodes[argument.left].left, argument.right
     raise ValueError("a sine or cosine of anything but an input, or an input and a constant, cannot be emitted")
-
-
-def _is_angle_only(program: Program, index: int) -> bool:
-    """Whether a node serves nothing but sines and cosines, which take their angles from a table."""
-    users = [node for node in program.nodes if index in operands(node)] if program.nodes[index].op is Op.SHIFT else []
-    return bool(users) and all(node.op in (Op.SIN, Op.COS) for node in users)
