@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests share: the helper modules, reproducible runs of Hypothesis, and the published values."""
 
+import os
 import sys
 from pathlib import Path
+
+# Before NumPy is loaded: with threads, a busy machine spends most of its time on waiting within 4 x 4 matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
