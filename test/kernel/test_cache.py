@@ -83,11 +83,9 @@ class TestEntries:
         ids=["empty", "truncated", "flipped", "longer", "garbage"],
     )
     def test_a_damaged_entry_is_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
-        build = Build()
-        path = cached(KEY, build)
+        path = cached(KEY, Build())
         path.write_bytes(damage(path.read_bytes()))
-        assert cached(KEY, build).read_bytes() == build.content
-        assert build.count == 2
+        assert cached(KEY, Build(b"compiled again")).read_bytes() == b"compiled again"
         assert len(entries(folder)) == 1
 
     def test_an_entry_that_cannot_be_read_is_rebuilt(self, folder: Path) -> None:
