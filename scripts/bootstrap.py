@@ -46,18 +46,26 @@ def main():
     packages, project = package_steps(), project_steps()
     setup = Setup([*packages, *project], VENV / "setup")
     with only_one_at_a_time():
-        complete = setup.is_fresh(packages[0]) and all(map(setup.was_done, packages))
-        damage = complete and damaged_package_file(VENV, SITE_PACKAGES)
-        if damage:
-            print(f"{damage} is missing or was changed: making .venv anew", flush=True)
-        if damage or not complete:
+        reason = reason_to_start_anew(setup, packages)
+        if reason:
+            print(f"Removing .venv, since {reason}", flush=True)
             # The stamps first: what is left of an interrupted removal must not count as whole.
             shutil.rmtree(setup.folder, ignore_errors=True)
-            shutil.rmtree(VENV, ignore_errors=True)
+            shutil.rmtree(VENV)
         elif setup.is_fresh(project[-1]) and dangling_link(BUILD / "symlink_install_manifest.txt"):
             setup.forget(project[0])
         if not setup.run(environment()):
             print(".venv is up to date")
+
+
+def reason_to_start_anew(setup, packages):
+    """Return why the .venv that is there cannot be brought up to date, or None."""
+    if not VENV.exists():
+        return None
+    if not setup.is_fresh(packages[0]) or not all(map(setup.was_done, packages)):
+        return f"it is not finished, or not made here by {SERIES}"
+    damage = damaged_package_file(VENV, SITE_PACKAGES)
+    return f"{damage} is missing or was changed" if damage else None
 
 
 def package_steps():
