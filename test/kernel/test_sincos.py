@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 
 import mpmath
@@ -176,3 +177,11 @@ def test_error_of_the_polynomials(coefficients: tuple[float, ...], remainder, er
         points = [mpmath.pi / 4 * k / 400 for k in range(8, 401)]
         errors = [mpmath.polyval(coefficients[::-1], r**2) - remainder(r) for r in points]
     assert max(map(abs, errors)) < error
+
+
+def test_words_of_two_over_pi() -> None:
+    """Only an angle next to a multiple of pi/2 feels the last of them, and of the largest there are few."""
+    words = re.findall(r"0x[0-9a-f]{8}(?=[,}])", scalar_sincos())
+    with mpmath.workprec(32 * len(words) + 64):
+        expected = int(mpmath.floor(2 / mpmath.pi * mpmath.mpf(2) ** (32 * len(words))))
+    assert int("".join(word[2:] for word in words), 16) == expected
