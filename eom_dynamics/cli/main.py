@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import EomDynamicsError
-from . import codegen, demo, inspect
+from . import bench, codegen, demo, inspect
 
-_COMMANDS = {"codegen": codegen, "demo": demo, "inspect": inspect}
+_COMMANDS = {"bench": bench, "codegen": codegen, "demo": demo, "inspect": inspect}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

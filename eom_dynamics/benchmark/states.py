@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random states to time on, and how far results are from the closed form in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..equations import equations_of_motion
+from ..robot import Robot
+from .timing import Task
+
+Array = NDArray[np.float64]
+
+
+class RandomStates:
+    """States of a robot that are always the same, and their efforts by the closed form.
+
+    Attributes:
+        states: q in [-pi, pi] and four derivatives in [-2, 2], each (count, n).
+        efforts: tau, taud, taudd (3, count, n).
+    """
+
+    def __init__(self, robot: Robot, count: int, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.states = [rng.uniform(-scale, scale, (count, robot.n)) for scale in (np.pi, 2.0, 2.0, 2.0, 2.0)]
+        efforts = [equations_of_motion(robot, *x[:4]).efforts(x[4]) for x in zip(*self.states, strict=True)]
+        self.efforts = np.array(efforts).swapaxes(0, 1)
+
+    @property
+    def each(self) -> list[tuple[Array, ...]]:
+        """(q, qd, qdd, qddd, qdddd) of each state, as arrays of their own (n,)."""
+        return [tuple(x.copy() for x in state) for state in zip(*self.states, strict=True)]
+
+    def errors(self, efforts: Sequence[Any]) -> list[float]:
+        """Largest error of tau, taud, taudd as far as given, each (count, n), relative to the largest entry."""
+        return [
+            float(np.max(np.abs(np.asarray(actual) - desired)) / np.max(np.abs(desired)))
+            for actual, desired in zip(efforts, self.efforts, strict=False)
+        ]
+
+
+def one_by_one(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Task:
+    """A function called from Python once for each tuple of arguments."""
+
+    def run() -> None:
+        for values in arguments:
+            function(*values)
+
+    return Task(run, len(arguments))

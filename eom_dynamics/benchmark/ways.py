@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways from a state to its efforts that are installed here: our backends, the closed form, Pinocchio."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics import Dynamics
+from ..equations import equations_of_motion
+from ..exceptions import KernelError
+from ..kernel.backends import KERNELS
+from ..robot import Robot
+from .states import RandomStates, one_by_one
+from .timing import Task
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A function that is called once for each state.
+
+    Attributes:
+        function: gives tau, or a tuple of tau and as many of its derivatives as it knows.
+        arguments: for each state.
+    """
+
+    function: Callable[..., Any]
+    arguments: Sequence[tuple[Any, ...]]
+
+    @property
+    def task(self) -> Task:
+        """To time: a call for each state."""
+        return one_by_one(self.function, self.arguments)
+
+    def errors(self, states: RandomStates) -> list[float]:
+        """Of tau, taud, … as far as known; see :meth:`RandomStates.errors`."""
+        results = [np.atleast_2d(np.array(self.function(*values))) for values in self.arguments]
+        return states.errors(np.array(results).swapaxes(0, 1))
+
+
+def our_ways(robot: Robot, states: RandomStates) -> dict[str, Way]:
+    """The backends that work here, by name."""
+    ways = {}
+    for backend in KERNELS:
+        try:
+            ways[backend] = Way(Dynamics(robot, backend=backend).inverse_dynamics, states.each)
+        except KernelError:
+            continue
+    return ways
+
+
+def closed_form(robot: Robot, states: RandomStates) -> Way:
+    """The paper's formulas."""
+
+    def efforts(*state: Array) -> tuple[Array, ...]:
+        return equations_of_motion(robot, *state[:4]).efforts(state[4])
+
+    return Way(efforts, states.each)
+
+
+def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way | None:
+    """Pinocchio's recursive Newton-Euler algorithm, for tau alone; None where it is not installed."""
+    if importlib.util.find_spec("pinocchio") is None:
+        return None
+    import pinocchio as pin
+
+    from .pinocchio_model import pinocchio_model
+
+    model = pinocchio_model(robot)
+    data = model.createData()
+    return Way(pin.rnea, [(model, data, *state[:3]) for state in states.each])
