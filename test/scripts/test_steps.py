@@ -42,7 +42,7 @@ def test_steps_run_once_in_order_and_again_from_the_first_whose_input_changed(
 
 def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..., int], tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    code = f"import os; [print('line', i) for i in range(100)]; assert os.path.exists({str(ready)!r})"
+    code = f"import os; [print('line', i, flush=True) for i in range(100)]; assert os.path.exists({str(ready)!r})"
     step = Step("build", "Building", [python(code)], [])
     with pytest.raises(StepError) as failure:
         run(step)
