@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,16 +132,20 @@ class Dynamics:
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
         """Run a program on states that are all (n,) or all (N, n)."""
-        if len(wrench) > 3:
-            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, has {len(wrench)} entries")
+        if not hasattr(wrench, "__len__") or len(wrench) > 3:
+            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r}")
         samples = states[0].shape[:-1]
         count = samples[0] if samples else 1
         results = _outputs([samples + shape for shape in shapes], out)
+        forces = wrenches(wrench, wrench_count, *samples)
         if count:
-            forces = wrenches(wrench, wrench_count, *samples)
-            inputs = [_rows(x) for x in (*states, *forces)]
+            inputs = [_apart(_rows(x), out) for x in (*states, *forces)]
             self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results])
         return results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made anew from the robot; compiled code comes from the cache."""
+        return partial(Dynamics, backend=self.backend), (self.robot,)
 
     def _kernel(self, program: str) -> Kernel:
         kernel = self._kernels.get(program)
@@ -171,12 +177,22 @@ def _rows(x: Array) -> Array:
     return rows if rows.strides[1] == rows.itemsize and rows.strides[0] >= 0 else np.ascontiguousarray(rows)
 
 
+def _apart(rows: Array, out: Sequence[Array] | None) -> Array:
+    """The array, or a copy of it where a result is written over some of its rows before they are read."""
+    for array in out or ():
+        over_itself = rows.ctypes.data == array.ctypes.data and rows.size == array.size
+        if np.may_share_memory(rows, array) and not over_itself:
+            return rows.copy()
+    return rows
+
+
 def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
     if out is None:
         return tuple(np.empty(shape) for shape in shapes)
     if len(out) != len(shapes):
         raise StateError(f"out must hold {len(shapes)} arrays, holds {len(out)}")
     for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
-        if array.shape != shape or array.dtype != np.float64 or not array.flags.carray:
+        fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64
+        if not fits or not array.flags.carray:
             raise StateError(f"out[{k}] must be a writable C-contiguous float64 array of shape {shape}")
     return tuple(out)

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import os
+import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,15 @@ from chains import FIXED, fixed_case
 from differences import derivative, deviation, polynomial_motion
 from published import PublishedTrajectory, iiwa_motion, iiwa_wrench
 
-from eom_dynamics import Dynamics, Robot, RobotDescriptionWarning, StateError, equations_of_motion, load_robot
+from eom_dynamics import (
+    Dynamics,
+    ElasticArm,
+    Robot,
+    RobotDescriptionWarning,
+    StateError,
+    equations_of_motion,
+    load_robot,
+)
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
 NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
@@ -284,3 +297,44 @@ def test_a_bad_wrench_is_refused_by_name(iiwa: Dynamics, which: int, samples: in
 def test_what_computes_is_said(iiwa: Dynamics) -> None:
     assert iiwa.backend in ("native", "casadi", "numpy")
     assert iiwa.robot.name == "iiwa"
+
+
+def test_results_may_overlap_what_they_are_made_of(iiwa: Dynamics) -> None:
+    rng = np.random.default_rng(3)
+    rows, others = rng.normal(size=(41, 7)), rng.normal(size=(4, 40, 7))
+    expected = iiwa.inverse_dynamics(rows[:40].copy(), *others)
+    out = (rows[1:], np.empty((40, 7)), np.empty((40, 7)))
+    for effort, desired in zip(iiwa.inverse_dynamics(rows[:40], *others, out=out), expected, strict=True):
+        np.testing.assert_array_equal(effort, desired)
+
+
+def test_arguments_of_the_wrong_kind_are_refused_by_name(iiwa: Dynamics) -> None:
+    states = [np.zeros(7)] * 5
+    with pytest.raises(StateError, match=r"^wrench must be \(W, Wd, Wdd\)"):
+        iiwa.inverse_dynamics(*states, wrench=None)  # type: ignore[arg-type]
+    with pytest.raises(StateError, match=r"^out\[0\] must be a writable"):
+        iiwa.inverse_dynamics(*states, out=[[0.0] * 7] * 3)  # type: ignore[list-item]
+    with pytest.raises(StateError, match=r"^wrench W\b"):
+        iiwa.inverse_dynamics(*[np.zeros((0, 7))] * 5, wrench=(np.zeros(5),))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_copies_compute_the_same(iiwa: Dynamics, copied: Callable[[Any], Any]) -> None:
+    states = np.random.default_rng(4).normal(size=(5, 7))
+    twin = copied(ElasticArm(iiwa.robot))
+    assert twin.dynamics.backend == iiwa.backend
+    np.testing.assert_array_equal(twin.feedforward(*states).tau, iiwa.inverse_dynamics(*states)[0])
+
+
+def test_a_forked_process_computes_large_batches(iiwa: Dynamics) -> None:
+    states = np.random.default_rng(5).normal(size=(5, 20_000, 7))
+    expected = iiwa.inverse_dynamics(*states)[0].sum()  # its threads are there before the fork
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if iiwa.inverse_dynamics(*states)[0].sum() == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_method_of_an_instance_explains_itself(iiwa: Dynamics) -> None:
+    assert iiwa.inverse_dynamics.__doc__ == Dynamics.inverse_dynamics.__doc__
+    assert "qdddd" in inspect.signature(iiwa.inverse_dynamics).parameters

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 _CHECKSUM_DIGITS = 32
+
+_SCRATCH = "building-"
+
+# A scratch folder this old, in s, is left from a process that was killed.
+_ABANDONED = 24 * 3600.0
 
 
 def cache_directory() -> Path:
@@ -42,7 +49,9 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
         if _is_whole(entry):
             return entry
         entry.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=directory) as scratch:
+    for abandoned in filter(_is_abandoned, directory.glob(f"{_SCRATCH}*")):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=directory) as scratch:
         built = Path(scratch) / "built.so"
         build(built)
         built.chmod(0o700)
@@ -74,6 +83,13 @@ def _is_whole(entry: Path) -> bool:
     try:
         return entry.stat().st_uid == os.getuid() and entry.stem.endswith(f"-{_checksum(entry)}")
     except OSError:
+        return False
+
+
+def _is_abandoned(scratch: Path) -> bool:
+    try:
+        return time.time() - scratch.stat().st_mtime > _ABANDONED
+    except OSError:  # its owner has just removed it
         return False
 
 

@@ -54,7 +54,7 @@ def c_source(program: Program) -> str:
             "#include <stddef.h>",
             "#include <stdint.h>",
             scalar_sincos(),
-            _core(program, "one", "double"),
+            core_source(program, "one", "double"),
             batch_source(program, f"void {program.name}_batch"),
             _state_source(program),
         ]
@@ -78,7 +78,7 @@ def batch_source(program: Program, signature: str) -> str:
         parts += [sincos_source("lanes", "lanes", "lane_bits"), csrc("sincos_lanes.h"), _angle_tables(program)]
     load_rest, load, store = _row_traffic(program)
     parts += [
-        _core(program, "lanes", "lanes"),
+        core_source(program, "lanes", "lanes"),
         filled(
             csrc("entry_batch.c.in"),
             signature=signature,
@@ -148,7 +148,7 @@ def sincos_source(suffix: str, real: str, bits: str) -> str:
     )
 
 
-def _core(program: Program, suffix: str, real: str) -> str:
+def core_source(program: Program, suffix: str, real: str) -> str:
     """The arithmetic as a function of the inputs x, the sines s and cosines c, to the outputs y."""
     lines, results = straight_line(
         program,

@@ -104,6 +104,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_processors(), thread_name_prefix="eom_dynamics")
 
 
+# A forked process has none of the threads of its parent.
+os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @cache
 def _caller() -> ModuleType:
     """The compiled caller, an extension module for this Python and this NumPy."""

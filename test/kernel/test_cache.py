@@ -363,3 +363,15 @@ print(np.array(dynamics.inverse_dynamics(*np.ones((5, 2)))).tobytes().hex())
 
         monkeypatch.setattr(compiler, "_run", refuse)
         assert_right(Dynamics(CASE.robot, backend="native"))
+
+
+def test_what_a_killed_process_left_is_cleared_away_in_time(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    old, young = folder / "building-old", folder / "building-young"
+    for scratch in (old, young):
+        scratch.mkdir()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    cached(KEY, Build())
+    assert young.is_dir()
+    assert not old.exists()

@@ -127,12 +127,22 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(Caller, general), READONLY, NULL}, /* for inspect.signature */
     {NULL, 0, 0, 0, NULL},
 };
+
+static PyObject *caller_doc(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyObject_GetAttrString(((Caller *)object)->general, "__doc__");
+}
+
+static PyGetSetDef caller_getset[] = {{"__doc__", caller_doc, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot caller_slots[] = {
     {Py_tp_new, caller_new},           {Py_tp_dealloc, caller_dealloc}, {Py_tp_traverse, caller_traverse},
     {Py_tp_clear, caller_clear},       {Py_tp_members, caller_members}, {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_getset, caller_getset},
     {0, NULL},
 };
 
