@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SE(3) against matrix exponentials, SciPy's rotations and the laws of Lie groups.
 
-Tolerances are relative to numbers of order one, as drawn here; 1e-14 is some ten times the rounding seen.
+Tolerances are relative to numbers of order one, as drawn here, and some ten times the rounding seen in 400 of them.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ def close(actual, desired, tolerance: float = 1e-14) -> bool:
 
 @given(joint_screws, angles)
 def test_exp_is_the_matrix_exponential(screw, q: float) -> None:
-    """SciPy's own error at an angle of 7 is some 1e-14."""
-    assert close(lie.exp(screw, q), expm(twist_matrix(screw) * q), 1e-13)
+    """SciPy's own error at an angle of 7 is some 6e-14."""
+    assert close(lie.exp(screw, q), expm(twist_matrix(screw) * q), 3e-13)
 
 
 @given(joint_screws, angles, angles)
@@ -45,7 +45,7 @@ def test_exp_of_nothing_is_nothing(screw) -> None:
 
 @given(joint_screws, angles)
 def test_ad_of_a_screw_generates_Ad_of_its_motion(screw, q: float) -> None:
-    assert close(lie.Ad(lie.exp(screw, q)), expm(lie.ad(screw) * q), 1e-13)
+    assert close(lie.Ad(lie.exp(screw, q)), expm(lie.ad(screw) * q), 3e-13)
 
 
 @given(poses, poses)
@@ -66,7 +66,7 @@ def test_Ad_carries_twists_as_matrices_are_conjugated(C, twist) -> None:
 
 @given(joint_screws, twists)
 def test_ad_is_the_derivative_of_Ad(screw, twist) -> None:
-    assert close(lie.ad(screw) @ twist, derivative(lambda t: lie.Ad(lie.exp(screw, t)) @ twist), 1e-13)
+    assert close(lie.ad(screw) @ twist, derivative(lambda t: lie.Ad(lie.exp(screw, t)) @ twist), 3e-13)
 
 
 @given(twists, twists)

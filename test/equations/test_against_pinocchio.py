@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closed form against Pinocchio's recursive algorithms, on the same chains.
 
-Both sides are exact up to rounding; 1e-12 is some ten times what was seen with random chains.
+Both sides are exact up to rounding; 2e-13 is some ten times the most in 400 random chains.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from eom_dynamics import equations_of_motion
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
 from pinocchio_chain import PinocchioChain  # noqa: E402 (needs Pinocchio)
 
-TOLERANCE = 1e-12
+TOLERANCE = 2e-13
 WRENCH = np.array([1.0, -2.0, 0.5, 3.0, 1.5, -0.7])
 
 
