@@ -36,6 +36,7 @@ def test_compiles_without_a_warning_and_passes_its_test(compiler: str, name: str
         ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 1e-6 + "),
         ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 0.0 / (q[0] - q[0]) + "),
         ("planar_2r_effort_batch.c", "y[1] = ", "y[1] = 1e-6 + "),
+        ("planar_2r_effort_batch.c", "eom_batch(count, ", "eom_batch(0 * count, "),
         ("test_planar_2r_dynamics.c", "stored_M[STATES][4] = {\n    {", "stored_M[STATES][4] = {\n    {1e-6 + "),
     ],
 )
