@@ -8,6 +8,9 @@ from pathlib import Path
 # Before NumPy is loaded: with threads, a busy machine spends most of its time on waiting within 4 x 4 matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Compiled kernels of tests, and of the processes they start, stay out of the user's cache.
+os.environ.setdefault("EOM_DYNAMICS_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
+
 import pytest
 from hypothesis import settings
 
