@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from .. import __version__
 from ..exceptions import KernelError
 from ..kernel.compiler import FLAGS, find_compiler
 
@@ -21,6 +22,7 @@ def machine(packages: Sequence[str]) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "compiler": _compiler(),
         "Python": platform.python_version(),
+        "eom_dynamics": __version__,
     }
     for name in packages:
         try:

@@ -19,9 +19,6 @@ from .pieces import cut
 from .program import Program
 from .straight_line import angles, definitions, straight_line, value_name
 
-EMITTER_VERSION = 4
-"""Part of the key of compiled kernels: to be raised whenever the emitted code changes, for whatever reason."""
-
 # Compiling a function this long takes a quarter of a second, and longer ones take disproportionately more.
 _PIECE = 1000
 

@@ -25,8 +25,9 @@ from ..exceptions import KernelError, KernelWarning
 from ..robot import Robot
 from .cache import digest
 from .compiler import compiled
-from .emit_c import EMITTER_VERSION, c_source
+from .emit_c import c_source
 from .programs import PROGRAMS, c_name, fingerprint
+from .sources import sources_digest
 
 Array = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ class NativeKernel:
     """
 
     def __init__(self, robot: Robot, name: str) -> None:
-        key = digest("kernel", fingerprint(robot), name, str(EMITTER_VERSION))
+        key = digest("kernel", fingerprint(robot), name, sources_digest())
         path = compiled(lambda: c_source(PROGRAMS[name](robot)), key)
         try:
             library = ctypes.CDLL(str(path))

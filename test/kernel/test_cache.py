@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.exceptions import KernelError, KernelWarning
-from eom_dynamics.kernel import compiler, emit_c, native
+from eom_dynamics.kernel import compiler, native, sources
 from eom_dynamics.kernel.cache import cache_directory, cached
 
 CASE = fixed_case("planar_2r", 4)
@@ -204,7 +205,7 @@ class TestKey:
     @pytest.mark.parametrize(
         "change",
         [
-            (native, "EMITTER_VERSION", emit_c.EMITTER_VERSION + 1),
+            (native, "sources_digest", lambda: "another"),
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "_processor", lambda: "another"),
             (compiler, "_identity", lambda path: "another"),
@@ -216,6 +217,19 @@ class TestKey:
         before = self.key(CASE.robot, monkeypatch)
         monkeypatch.setattr(*change)
         assert self.key(CASE.robot, monkeypatch) != before
+
+    @pytest.mark.parametrize(
+        "file", ["jet.py", "lie.py", "recursion/links.py", "kernel/expressions.py", "kernel/csrc/sincos.h.in"]
+    )
+    def test_changes_with_the_code_that_makes_the_code(
+        self, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        package = tmp_path / "eom_dynamics"
+        shutil.copytree(Path(sources.__file__).parents[1], package, ignore=shutil.ignore_patterns("config"))
+        monkeypatch.setattr(sources.resources, "files", lambda name: package)
+        before = sources.sources_digest.__wrapped__()
+        (package / file).write_text((package / file).read_text() + "\n")
+        assert sources.sources_digest.__wrapped__() != before
 
     def test_a_compiler_that_is_replaced_is_another(self, tmp_path: Path) -> None:
         path = tmp_path / "cc"
