@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .cache import digest
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from importlib.abc import Traversable
 
 # Of this package: all that decides on the code of a kernel. Exporters and callers do not.
 _MAKERS = ("jet.py", "lie.py", "recursion", "kernel")
