@@ -81,7 +81,7 @@ class Dynamics:
         Raises:
             StateError: an argument has the wrong shape or is not finite.
         """
-        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
+        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd, finite=False)
         return self._run("inverse_dynamics", states, wrench, 3, [(self.robot.n,)] * 3, out)
 
     def effort(
@@ -94,13 +94,13 @@ class Dynamics:
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Joint efforts tau alone, (n,) or (N, n); arguments and errors as of :meth:`inverse_dynamics`."""
-        states = joint_states(self.robot.n, q, qd, qdd)
+        states = joint_states(self.robot.n, q, qd, qdd, finite=False)
         return self._run("effort", states, wrench, 1, [(self.robot.n,)], out)[0]
 
     def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Mass matrix M, (n, n) for ``q`` (n,), or (N, n, n) for (N, n)."""
         n = self.robot.n
-        return self._run("mass_matrix", joint_states(n, q), (), 0, [(n, n)], out)[0]
+        return self._run("mass_matrix", joint_states(n, q, finite=False), (), 0, [(n, n)], out)[0]
 
     def effort_partials(
         self,
@@ -119,7 +119,7 @@ class Dynamics:
             dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i belongs to effort i.
         """
         n = self.robot.n
-        states = joint_states(n, q, qd, qdd)
+        states = joint_states(n, q, qd, qdd, finite=False)
         return self._run("effort_partials", states, wrench, 1, [(n, n)] * 3, out)
 
     def _run(
@@ -137,10 +137,13 @@ class Dynamics:
         samples = states[0].shape[:-1]
         count = samples[0] if samples else 1
         results = _outputs([samples + shape for shape in shapes], out)
-        forces = wrenches(wrench, wrench_count, *samples)
+        forces = wrenches(wrench, wrench_count, *samples, finite=not count)
         if count:
             inputs = [_apart(_rows(x), out) for x in (*states, *forces)]
-            self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results])
+            if not self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results]):
+                # Only now that one is known to be there, look for the argument and entry to name.
+                joint_states(self.robot.n, *states)
+                wrenches(wrench, wrench_count, *samples)
         return results
 
     def __reduce__(self) -> tuple[Any, ...]:

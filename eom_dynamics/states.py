@@ -37,8 +37,13 @@ def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0) -> list[Array]:
     return [_checked(vector, _name(STATE_NAMES, k), (n,)) for k, vector in enumerate(vectors, start=first)]
 
 
-def joint_states(n: int, *vectors: ArrayLike) -> list[NDArray[np.float64]]:
+def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[NDArray[np.float64]]:
     """q and its time derivatives as arrays of finite numbers, all (n,) or all (N, n).
+
+    Args:
+        n: number of joints.
+        vectors: q and its time derivatives.
+        finite: whether to look; not where a kernel looks later.
 
     Raises:
         StateError: one has another shape, or is not finite.
@@ -47,16 +52,21 @@ def joint_states(n: int, *vectors: ArrayLike) -> list[NDArray[np.float64]]:
     shape = np.shape(_array(vectors[0], names[0]))
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [_checked(vector, name, shape, symbols=False) for vector, name in zip(vectors, names, strict=True)]
+    return [
+        _checked(vector, name, shape, symbols=False, finite=finite) for vector, name in zip(vectors, names, strict=True)
+    ]
 
 
-def wrenches(wrench: Sequence[ArrayLike], count: int, samples: int | None = None) -> list[Array]:
+def wrenches(
+    wrench: Sequence[ArrayLike], count: int, samples: int | None = None, *, finite: bool = True
+) -> list[Array]:
     """A wrench and its time derivatives as ``count`` arrays (6,); what is not given is zero.
 
     Args:
         wrench: those that are given, (6,) each.
         count: how many there are to be.
         samples: makes them (samples, 6); each may then be given so, or once for all.
+        finite: whether to look if they are; not where a kernel looks later.
 
     Raises:
         StateError: one has another shape, or is not finite.
@@ -66,11 +76,19 @@ def wrenches(wrench: Sequence[ArrayLike], count: int, samples: int | None = None
     for k, W in enumerate(wrench):
         name = f"wrench {_name(WRENCH_NAMES, k)}"
         once_for_all = _array(W, name).ndim < len(shape)
-        given.append(np.broadcast_to(_checked(W, name, shape[-1:] if once_for_all else shape), shape))
+        checked = _checked(W, name, shape[-1:] if once_for_all else shape, finite=finite)
+        given.append(np.broadcast_to(checked, shape))
     return (given + [np.broadcast_to(np.zeros(6), shape)] * count)[:count]
 
 
-def _checked(value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True) -> Array:
+def all_finite(arrays: Sequence[Array]) -> bool:
+    """Whether every number of every array is finite."""
+    return all(bool(np.all(np.isfinite(array))) for array in arrays)
+
+
+def _checked(
+    value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True, finite: bool = True
+) -> Array:
     array = _array(value, name)
     if array.shape != shape:
         raise StateError(f"{name} must have shape {shape}, has {array.shape}")
@@ -79,7 +97,7 @@ def _checked(value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bo
     if array.dtype.kind not in "biuf":
         raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
     array = np.ascontiguousarray(array, dtype=float)
-    if not np.all(np.isfinite(array)):
+    if finite and not np.all(np.isfinite(array)):
         index = np.argwhere(~np.isfinite(array))[0]
         raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
     return array

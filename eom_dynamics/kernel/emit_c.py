@@ -4,7 +4,7 @@
 For a program ``p`` a kernel's source defines
 
     void p(const double *const *in, double *const *out);
-    void p_batch(size_t count, const double *const *in, const size_t *stride, double *const *out);
+    size_t p_batch(size_t count, const double *const *in, const size_t *stride, double *const *out);
 
 ``in`` and ``out`` have a pointer for each input and output vector. A batch takes input k of state i from
 ``in[k] + i * stride[k]`` (a stride of 0 repeats one vector) and packs the outputs.
@@ -52,7 +52,7 @@ def c_source(program: Program) -> str:
             "#include <stdint.h>",
             scalar_sincos(),
             core_source(program, "one", "double"),
-            batch_source(program, f"void {program.name}_batch"),
+            batch_source(program, f"size_t {program.name}_batch", only_finite=True),
             _state_source(program),
         ]
     )
@@ -63,12 +63,14 @@ def scalar_sincos() -> str:
     return "\n".join([sincos_source("one", "double", "uint64_t"), csrc("sincos_any.h")])
 
 
-def batch_source(program: Program, signature: str) -> str:
+def batch_source(program: Program, signature: str, *, only_finite: bool = False) -> str:
     """The batch of a program over vector lanes; :func:`scalar_sincos` must stand before it.
 
     Args:
         program: the program.
         signature: of the function, up to its name.
+        only_finite: whether it stops before inputs that are not finite. It then returns how many states it has
+            computed.
     """
     parts = [csrc("lanes.h")]
     if angles(program):
@@ -86,6 +88,8 @@ def batch_source(program: Program, signature: str) -> str:
             load=load,
             sincos=csrc("angles_batch.c") if angles(program) else "",
             store=store,
+            stop=filled(csrc("stop_batch.c"), input_total=str(sum(program.inputs.values()))) if only_finite else "",
+            done="    return count;\n" if only_finite else "",
         ),
     ]
     return "\n".join(parts)

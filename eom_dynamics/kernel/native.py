@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import KernelError, KernelWarning
 from ..robot import Robot
+from ..states import all_finite
 from .cache import digest
 from .compiler import compiled
 from .emit_c import c_source
@@ -50,31 +51,33 @@ class NativeKernel:
             self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
         except (OSError, AttributeError) as error:
             raise KernelError(f"{path}: cannot be loaded: {error}") from None
-        self._one.restype = self._batch.restype = None
+        self._one.restype, self._batch.restype = None, ctypes.c_size_t
 
-    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`.backends.Kernel`."""
         if count == 1:
+            if not all_finite(inputs):
+                return False
             # The same bits as from state_call, where the compiler may have fused other operations than in lanes.
             self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
-            return
+            return True
         threads = min(_processors(), count // _STATES_PER_THREAD)
         if threads < 2:
-            self._run(0, count, inputs, outputs)
-            return
+            return self._run(0, count, inputs, outputs)
         bounds = [count * k // threads for k in range(threads + 1)]
         parts = [_pool().submit(self._run, start, stop, inputs, outputs) for start, stop in pairwise(bounds)]
-        for part in parts:
-            part.result()
+        finite = [part.result() for part in parts]  # of all: each thread must have ended
+        return all(finite)
 
-    def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         strides = [x.strides[0] if len(x) > 1 else 0 for x in inputs]
-        self._batch(
+        done: int = self._batch(
             ctypes.c_size_t(stop - start),
             _pointers([x.ctypes.data + start * stride for x, stride in zip(inputs, strides, strict=True)]),
             (ctypes.c_size_t * len(strides))(*(stride // 8 for stride in strides)),
             _pointers([y.ctypes.data + start * y.strides[0] for y in outputs]),
         )
+        return done == stop - start
 
     def state_call(self, n: int, general: Callable[..., Any]) -> Callable[..., Any]:
         """A callable like ``general`` that takes one state straight to the compiled code.

@@ -33,7 +33,7 @@ def general() -> Dynamics:
 
 
 def test_one_plain_state_does_not_go_the_general_way(native: Dynamics, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any) -> None:
+    def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("the general way was taken")
 
     monkeypatch.setattr("eom_dynamics.dynamics.joint_states", refuse)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compilation import CompiledProgram, lane_flags
 
-from eom_dynamics.kernel.emit_c import _COSINE, _SINE, c_source, scalar_sincos
+from eom_dynamics.kernel.emit_c import _COSINE, _SINE, batch_source, scalar_sincos
 from eom_dynamics.kernel.program import trace
 
 # 2^1024 has 1024 bits before the point, and an angle next to a multiple of pi/2 loses another 61 behind it.
@@ -25,11 +25,14 @@ VARIANTS = {
     "not fused": ["-march=native", "-ffp-contract=off"],
 }
 
-ONE_BY_ONE = """
+ONE = """
 #include <stddef.h>
 #include <stdint.h>
 @sincos@
 void p(const double *const *in, double *const *out) { eom_sincos_any(*in[0], out[0], out[1]); }
+"""
+
+ONE_BY_ONE = """
 void p_batch(size_t count, const double *const *in, const size_t *stride, double *const *out)
 {
     for (size_t i = 0; i < count; ++i)
@@ -47,10 +50,16 @@ Array = np.ndarray
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CompiledProgram:
     """x to sin x and cos x, over lanes or one by one."""
     if request.param.startswith("one by one"):
-        source = ONE_BY_ONE.replace("@sincos@", scalar_sincos())
+        batch = ONE_BY_ONE
     else:
-        source = c_source(trace("p", {"x": 1}, lambda x: {"s": [x["x"][0].sin()], "c": [x["x"][0].cos()]}))
-    return CompiledProgram(source, "p", tmp_path_factory.mktemp("sincos"), *VARIANTS[request.param])
+        traced = trace("p", {"x": 1}, lambda x: {"s": [x["x"][0].sin()], "c": [x["x"][0].cos()]})
+        batch = batch_source(traced, "void p_batch")
+    return CompiledProgram(
+        ONE.replace("@sincos@", scalar_sincos()) + batch,
+        "p",
+        tmp_path_factory.mktemp("sincos"),
+        *VARIANTS[request.param],
+    )
 
 
 def sincos(program: CompiledProgram, x: Array) -> tuple[Array, Array]:
