@@ -191,7 +191,9 @@ def _apart(rows: Array, out: Sequence[Array] | None) -> Array:
 
 def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
     if out is None:
-        return tuple(np.empty(shape) for shape in shapes)
+        # Results have one shape. In one piece of memory, which the allocator keeps for the next call: it would give
+        # three back to the system, and clearing new pages costs as much as computing what goes there.
+        return tuple(np.empty((len(shapes), *shapes[0])))
     if len(out) != len(shapes):
         raise StateError(f"out must hold {len(shapes)} arrays, holds {len(out)}")
     for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
