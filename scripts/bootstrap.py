@@ -28,12 +28,14 @@ from steps import Setup, Step, StepError
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
+LOCK = REQUIREMENTS / "lock.txt"
 VENV = ROOT / ".venv"
 # Another patch release of Python may come and go without .venv being made anew.
 SERIES = f"python{sys.version_info.major}.{sys.version_info.minor}"
 BUILD = VENV / "build"
 PYTHON = VENV / "bin/python"
 SITE_PACKAGES = VENV / "lib" / SERIES / "site-packages"
+PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation")
 
 # Called with .venv active, this is the Python that .venv was made from.
 BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -41,10 +43,12 @@ BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 def main():
     """Bring .venv up to date; make it anew where it was left half made or is damaged."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bench", action="store_true", help="also install what the benchmarks compare with")
+    peers = [install_step("bench", "the peers of the benchmarks")] if parser.parse_args().bench else []
     check_machine()
     packages, project = package_steps(), project_steps()
-    setup = Setup([*packages, *project], VENV / "setup")
+    setup = Setup([*packages, *project, *peers], VENV / "setup")
     with only_one_at_a_time():
         reason = reason_to_start_anew(setup, packages)
         if reason:
@@ -69,26 +73,25 @@ def reason_to_start_anew(setup, packages):
 
 
 def package_steps():
-    """Return the steps for everything in .venv that is not of this project."""
-    pip_install = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation")
-    lock = REQUIREMENTS / "lock.txt"
+    """Return the steps for everything in .venv that the project needs and is not of it."""
     create = [
         (BASE_PYTHON, "-m", "venv", VENV),
         ("cp", ROOT / "scripts/ament_prefix.pth", SITE_PACKAGES),
-        (*pip_install, "-c", lock, "pip", "setuptools"),
+        (*PIP_INSTALL, "-c", LOCK, "pip", "setuptools"),
     ]
-
-    def install(name, what):
-        file = REQUIREMENTS / f"{name}.txt"
-        return Step(name, f"Installing {what}", [(*pip_install, "-r", file)], [lock, file])
-
     return [
         Step("environment", f"Creating .venv with Python {sys.version.split()[0]}", create, [str(VENV), SERIES]),
-        install("ros", "ROS 2 Jazzy"),
-        install("build", "the build tools"),
-        install("runtime", "the numerical and plotting libraries"),
-        install("test", "the test tools"),
+        install_step("ros", "ROS 2 Jazzy"),
+        install_step("build", "the build tools"),
+        install_step("runtime", "the numerical and plotting libraries"),
+        install_step("test", "the test tools"),
     ]
+
+
+def install_step(name, what):
+    """Return the step that installs what a file of requirements names."""
+    file = REQUIREMENTS / f"{name}.txt"
+    return Step(name, f"Installing {what}", [(*PIP_INSTALL, "-r", file)], [LOCK, file])
 
 
 def project_steps():
