@@ -3,13 +3,14 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 BIN := .venv/bin
 
 # .venv brings its own ROS 2, and one that is sourced in the calling shell must not mix with it.
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH
 unexport RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-.PHONY: help build demo test soak lint clean
+.PHONY: help build demo test soak bench lint clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -28,6 +29,11 @@ test: lint  ## lint, then run all tests (some of them: make test PYTEST_ARGS="-k
 
 soak: build  ## stream to the node at 1 kHz for 30 s: nothing may be lost, and nothing grow
 	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
+
+# One thread of linear algebra: its own threads would run beside what is timed.
+bench:  ## time everything beside its peers, and write the figures to docs/ (a short look: BENCH_ARGS=--quick)
+	@$(PYTHON) scripts/bootstrap.py --bench
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python bench $(BENCH_ARGS)
 
 lint: build  ## check style and types
 	@$(BIN)/ruff check .

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time eom_dynamics beside its peers, in one run, and write the figures to the documentation.
+
+What is compared takes turns, so that a ratio holds even on a machine that is not quiet; every result is compared
+with the closed form first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+from compiled import scratch
+from report import CONSOLE, Section, bars_markdown, write_between_marks
+from settings import FULL, QUICK
+
+from eom_dynamics.benchmark.machine import machine
+
+SECTIONS = ("one_state", "batch", "first_use", "scaling", "orders", "frames", "flags")
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+# Which document holds a section's figures.
+PAGES = {"frames": DOCS / "recursion.md"}
+PERFORMANCE = DOCS / "performance.md"
+
+PACKAGES = ("numpy", "pin", "casadi", "jax")
+
+
+def main() -> int:
+    """Run; returns the exit code, 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer samples and shorter chains; writes no documents")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=SECTIONS,
+        default=SECTIONS,
+        metavar="SECTION",
+        help=f"some of {', '.join(SECTIONS)}; writes no documents",
+    )
+    options = parser.parse_args()
+    # A cache of its own: first uses are first uses, and the user's cache stays as it is.
+    os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
+    facts = machine(PACKAGES)
+    for key, value in facts.items():
+        CONSOLE.print(f"{key}: {value}", markup=False)
+    busy = os.getloadavg()[0]
+    CONSOLE.print(f"load before the run: {busy:.1f}", markup=False)
+    start = time.perf_counter()
+    sections = []
+    for name in SECTIONS:
+        if name in options.only:
+            CONSOLE.print(f"\n{name} …", style="dim")
+            sections.append(importlib.import_module(name).run(QUICK if options.quick else FULL))
+            sections[-1].show()
+    bars = [bar for section in sections for bar in section.bars]
+    minutes = (time.perf_counter() - start) / 60
+    CONSOLE.rule("all promises")
+    for bar in bars:
+        CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
+    CONSOLE.print(f"{minutes:.1f} minutes", markup=False)
+    if not options.quick and len(sections) == len(SECTIONS):
+        facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
+        _write(sections, facts)
+        CONSOLE.print(f"figures written to {PERFORMANCE} and {', '.join(map(str, PAGES.values()))}", markup=False)
+    return int(not all(bar.kept for bar in bars))
+
+
+def _write(sections: list[Section], facts: dict[str, str]) -> None:
+    described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
+    write_between_marks(PERFORMANCE, "machine", described)
+    bars = [bar for section in sections for bar in section.bars]
+    write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
+    for section in sections:
+        write_between_marks(PAGES.get(section.name, PERFORMANCE), section.name, section.markdown())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One state of the iiwa, called from Python: tau, taud and taudd beside every other way to them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from casadi_peer import Buffered, GeneratedC, automatic_function, operations, recursion_function
+from compiled import CompiledProgram
+from pinocchio_peer import PinocchioPeer
+from report import Bar, Section, Table, error, seconds
+from settings import Settings
+
+from eom_dynamics import load_robot
+from eom_dynamics.benchmark.states import RandomStates
+from eom_dynamics.benchmark.timing import Task, interleaved
+from eom_dynamics.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
+from eom_dynamics.kernel.programs import PROGRAMS
+
+OURS = "`Dynamics.inverse_dynamics`"
+RNEA = "Pinocchio: `rnea`"
+DIFFERENCES = "Pinocchio: `computeRNEADerivatives`, taudd by differences over 2 points"
+
+# Larger errors are mistakes: of exact ways, and of differences.
+_ROUNDING, _TRUNCATION = 1e-11, 1e-2
+
+
+def run(settings: Settings) -> Section:
+    """Compare with the closed form, then time."""
+    section = Section("one_state", "One state, called from Python")
+    robot = load_robot("iiwa")
+    states = RandomStates(robot, 64)
+    each = states.each
+    stacked = [(np.array(state),) for state in each]
+    views = [tuple(memoryview(x) for x in state) for state in each]
+    ours = our_ways(robot, states)
+    pinocchio = PinocchioPeer(robot, states)
+    recursion, automatic = recursion_function(robot), automatic_function(robot)
+    recursion_c, automatic_c = GeneratedC(recursion), GeneratedC(automatic)
+    rnea = pinocchio_rnea(robot, states)
+    assert rnea is not None
+    ways = {
+        OURS: ours["native"],
+        RNEA: rnea,
+        "Pinocchio: `computeRNEADerivatives`": Way(pinocchio.tau_taud, [state[:4] for state in each]),
+        DIFFERENCES: Way(pinocchio.with_differences(2), stacked),
+        "the same over 4 points": Way(pinocchio.with_differences(4), stacked),
+        "CasADi's C of the recursion, through its buffer": Way(Buffered(recursion_c.function), views),
+        "CasADi's C of the recursion, `f(…)`": Way(_plain(recursion_c.function), each),
+        "CasADi's C of its automatic derivatives, through its buffer": Way(Buffered(automatic_c.function), views),
+        "CasADi's machine on the recursion, through its buffer": Way(Buffered(recursion), views),
+        "CasADi's machine on the recursion, `f(…)`": Way(_plain(recursion), each),
+        "CasADi's machine on automatic derivatives, through its buffer": Way(Buffered(automatic), views),
+        '`Dynamics(robot, backend="casadi")`': ours["casadi"],
+        '`Dynamics(robot, backend="numpy")`': ours["numpy"],
+        "closed form, NumPy": closed_form(robot, states),
+    }
+    if importlib.util.find_spec("jax"):
+        from jax_peer import JaxPeer, on_device
+
+        jax = JaxPeer(robot)
+        ways["JAX: forward mode of the recursion, compiled"] = Way(jax.function, [(on_device(x),) for (x,) in stacked])
+        section.text.append(f"XLA took {seconds(jax.compile_seconds)} to compile JAX's function.")
+    else:
+        section.text.append("JAX is not installed.")
+    errors = {name: way.errors(states) for name, way in ways.items()}
+    for name, found in errors.items():
+        allowed = _TRUNCATION if "differences" in name or "points" in name else _ROUNDING
+        assert max(found) < allowed, f"{name} is off by {max(found)}"
+
+    program = PROGRAMS["inverse_dynamics"](robot)
+    alone = {
+        "the kernel": _kernel_loop(CompiledProgram(program), states),
+        "CasADi's C of the recursion": recursion_c.state_loop(states.states),
+        "CasADi's C of its automatic derivatives": automatic_c.state_loop(states.states),
+    }
+    times = interleaved({name: way.task for name, way in ways.items()} | alone, settings.rounds)
+
+    table = Table(
+        "iiwa, one state, called from Python",
+        ("way", "gives", "median", "middle half", "× rnea", "× ours", "error of tau, taud, taudd"),
+    )
+    for name, found in errors.items():
+        low, high = times.quartiles(name)
+        table.add(
+            name,
+            ("tau", "tau, taud", "all three")[len(found) - 1],
+            seconds(times.median(name)),
+            f"{seconds(low)} – {seconds(high)}",
+            f"{times.ratio(name, RNEA):.2f}",
+            f"{times.ratio(name, OURS):.1f}",
+            ", ".join(map(error, found)),
+        )
+    kernels = Table("the code alone, in a loop in C", ("code", "operations", "median", "middle half", "× ours"))
+    counts = dict(zip(alone, (program.operations, operations(recursion), operations(automatic)), strict=True))
+    for name, count in counts.items():
+        low, high = times.quartiles(name)
+        ratio = times.ratio(name, "the kernel")
+        kernels.add(
+            name, f"{count:,}", seconds(times.median(name)), f"{seconds(low)} – {seconds(high)}", f"{ratio:.2f}"
+        )
+    section.tables = [table, kernels]
+    section.text += [
+        "Errors are relative to the largest effort of all states, against the closed form. Pinocchio's differences "
+        "are central, along the state's own motion, with the step that has the least error of "
+        f"taudd: {seconds(pinocchio.steps[2])} for 2 points, {seconds(pinocchio.steps[4])} for 4; "
+        f"with a step of 1 ms, the period of many controllers, the errors are {error(pinocchio.error(1e-3, 2))} and "
+        f"{error(pinocchio.error(1e-3, 4))}. "
+        "Operations are additions and multiplications; sines and cosines come on top, and our kernel also takes a "
+        "tool wrench with two derivatives."
+    ]
+    ratio, faster = times.ratio(OURS, RNEA), times.ratio(DIFFERENCES, OURS)
+    section.bars = [
+        Bar("all three orders in at most 1.5 × Pinocchio's `rnea` (tau only)", f"{ratio:.2f} ×", ratio <= 1.5),
+        Bar("at least 15 × faster than Pinocchio with differences for taudd", f"{faster:.1f} ×", faster >= 15),
+        Bar(
+            "error of taudd at most 1e-10",
+            f"{error(errors[OURS][2])}; of the differences {error(errors[DIFFERENCES][2])}",
+            errors[OURS][2] <= 1e-10,
+        ),
+    ]
+    return section
+
+
+def _kernel_loop(compiled: CompiledProgram, states: RandomStates) -> Task:
+    count = len(states.states[0])
+    return compiled.state_loop([*states.states, *(np.zeros((count, 6)) for _ in range(3))])
+
+
+def _plain(function: Any) -> Callable[..., Any]:
+    """A CasADi function as its users call it, with arrays as results."""
+
+    def efforts(*state: np.ndarray) -> list[np.ndarray]:
+        return [np.asarray(effort).ravel() for effort in function(*state)]
+
+    return efforts

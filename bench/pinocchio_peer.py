@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pinocchio: tau, its rate by the partial derivatives of tau, and the rate of that by differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from eom_dynamics import Robot
+from eom_dynamics.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.benchmark.states import RandomStates
+
+Array = NDArray[np.float64]
+
+# Steps to choose the best one from, s.
+STEPS = np.logspace(-7, -1, 37)
+
+
+class PinocchioPeer:
+    """A robot's model, and the steps with which differences come closest to the closed form.
+
+    Attributes:
+        steps: s, by the number of points of the central difference, 2 or 4.
+    """
+
+    def __init__(self, robot: Robot, states: RandomStates) -> None:
+        self.model = pinocchio_model(robot)
+        self.data = self.model.createData()
+        self._states = states
+        self.steps = {
+            points: float(min(STEPS, key=lambda step, points=points: self.error(step, points)))
+            for points in _DIFFERENCES
+        }
+
+    def error(self, step: float, points: int) -> float:
+        """Error of taudd by differences with a step, relative to the largest entry."""
+        motions = _motions(step, points)
+        results = [self._taudd(motions, np.array(x), step, points) for x in self._states.each]
+        return self._states.errors([*self._states.efforts[:2], results])[2]
+
+    def tau_taud(self, q: Array, qd: Array, qdd: Array, qddd: Array) -> tuple[Array, Array]:
+        """tau and taud, both exact, from one call."""
+        dq, dqd, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
+        return self.data.tau.copy(), dq @ qd + dqd @ qdd + M @ qddd
+
+    def with_differences(self, points: int) -> Callable[[Array], tuple[Array, Array, Array]]:
+        """A function of one state (5, n) that gives tau, taud and, by central differences, taudd."""
+        step = self.steps[points]
+        motions = _motions(step, points)
+
+        def efforts(state: Array) -> tuple[Array, Array, Array]:
+            tau, taud = self.tau_taud(state[0], state[1], state[2], state[3])
+            return tau, taud, self._taudd(motions, state, step, points)
+
+        return efforts
+
+    def _taudd(self, motions: list[Array], state: Array, step: float, points: int) -> Array:
+        rates = []
+        for motion in motions:
+            q, qd, qdd, qddd = motion @ state
+            dq, dqd, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
+            rates.append(dq @ qd + dqd @ qdd + M @ qddd)
+        weights = _DIFFERENCES[points][1]
+        return sum(weight * rate for weight, rate in zip(weights, rates, strict=True)) / step
+
+
+# Points in steps, and the weights of the values there.
+_DIFFERENCES = {
+    2: ((-1, 1), (-1 / 2, 1 / 2)),
+    4: ((-2, -1, 1, 2), (1 / 12, -8 / 12, 8 / 12, -1 / 12)),
+}
+
+
+def _motions(step: float, points: int) -> list[Array]:
+    """For each point the matrix (4, 5) that takes a state along its own motion, by Taylor's series."""
+    times = [point * step for point in _DIFFERENCES[points][0]]
+    return [
+        np.array([[t ** (k - j) / factorial(k - j) if k >= j else 0.0 for k in range(5)] for j in range(4)])
+        for t in times
+    ]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables on the screen and in the documentation, from the same figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+CONSOLE = Console(width=140)
+
+
+@dataclass
+class Table:
+    """Text in rows; the first column names them."""
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+
+    def add(self, *cells: str) -> None:
+        """One row."""
+        self.rows.append(cells)
+
+
+@dataclass
+class Bar:
+    """A promise and what was measured."""
+
+    promise: str
+    measured: str
+    kept: bool
+
+
+@dataclass
+class Section:
+    """What a program of this folder found: sentences, tables and promises."""
+
+    name: str
+    title: str
+    text: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+
+    def show(self) -> None:
+        """Print it."""
+        CONSOLE.rule(self.title)
+        for table in self.tables:
+            view = RichTable(title=table.title, title_justify="left", title_style="bold")
+            for k, column in enumerate(table.columns):
+                view.add_column(column, justify="right" if k else "left")
+            for row in table.rows:
+                view.add_row(*row)
+            CONSOLE.print(view)
+        for sentence in self.text:
+            CONSOLE.print(sentence, markup=False)
+        for bar in self.bars:
+            CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
+
+    def markdown(self) -> str:
+        """The same for the documentation, without its title."""
+        parts = []
+        for table in self.tables:
+            head = f"| {' | '.join(table.columns)} |"
+            line = f"|---|{'---:|' * (len(table.columns) - 1)}"
+            rows = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
+            parts.append("\n".join([f"**{table.title}**", "", head, line, *rows]))
+        parts += self.text
+        if self.bars:
+            parts.append(bars_markdown(self.bars))
+        return "\n\n".join(parts)
+
+
+def bars_markdown(bars: Sequence[Bar]) -> str:
+    """Promises as a table."""
+    rows = [f"| {bar.promise} | {bar.measured} | {'met' if bar.kept else '**missed**'} |" for bar in bars]
+    return "\n".join(["| promised | measured | |", "|---|---|---|", *rows])
+
+
+def write_between_marks(path: Path, name: str, text: str) -> None:
+    """Replace what stands between the marks of a name in a document.
+
+    Raises:
+        ValueError: the document has no such marks.
+    """
+    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
+    document = path.read_text(encoding="utf-8")
+    head, mark, rest = document.partition(begin)
+    _, second_mark, tail = rest.partition(end)
+    if not mark or not second_mark:
+        raise ValueError(f"{path} has no marks {begin} and {end}")
+    path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def seconds(value: float) -> str:
+    """A time with three digits and a fitting unit."""
+    for unit, scale in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3)):
+        if value < 999.5 * scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def error(value: float) -> str:
+    """An error with one digit."""
+    return f"{value:.0e}" if value else "0"

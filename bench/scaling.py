@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cost against the number of joints: random revolute chains, the closed form beside the recursion."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from compiled import CompiledProgram
+from report import Bar, Section, Table, seconds
+from robots import chain
+from settings import Settings
+
+from eom_dynamics import Robot
+from eom_dynamics.benchmark.states import RandomStates
+from eom_dynamics.benchmark.timing import Task, interleaved
+from eom_dynamics.benchmark.ways import closed_form, pinocchio_rnea
+from eom_dynamics.kernel.emit_c import c_source
+from eom_dynamics.kernel.program import Program
+from eom_dynamics.kernel.programs import PROGRAMS
+
+_STATES = 8
+_BATCH = 2_048
+
+# A chain of 128 bodies has efforts of very different size.
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True)
+class _Chain:
+    robot: Robot
+    program: Program
+    tau_operations: int
+    preparation: float
+    compiled: CompiledProgram
+    one: Task
+    batch: Task
+    rnea: Task
+    closed: Task
+
+
+def run(settings: Settings) -> Section:
+    """Compare with the closed form, then time all chains in turn."""
+    section = Section("scaling", "Cost against the number of joints")
+    counts = [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= settings.most_joints]
+    chains = {n: _prepare(n) for n in counts}
+    fast = interleaved(
+        {f"{what} {n}": getattr(x, what) for n, x in chains.items() for what in ("one", "batch", "rnea")},
+        settings.rounds,
+    )
+    slow = interleaved({f"closed {n}": x.closed for n, x in chains.items()}, settings.slow_rounds)
+    table = Table(
+        "chains of n revolute joints: tau, taud, taudd",
+        (
+            *("n", "operations", "for tau", "trace, emit", "compile", "one state", "in a batch, 1 core"),
+            *("closed form, NumPy", "closed form / one state", "Pinocchio `rnea`, from Python, tau"),
+        ),
+    )
+    for n, x in chains.items():
+        one = fast.median(f"one {n}")
+        table.add(
+            str(n),
+            f"{x.program.operations:,}",
+            f"{x.tau_operations:,}",
+            seconds(x.preparation),
+            seconds(x.compiled.compile_seconds),
+            seconds(one),
+            seconds(fast.median(f"batch {n}")),
+            seconds(slow.median(f"closed {n}")),
+            f"{slow.median(f'closed {n}') / one:,.0f}",
+            seconds(fast.median(f"rnea {n}")),
+        )
+    section.tables = [table]
+    large = counts[-1]
+    small = large // 4
+    ratios = {what: fast.ratio(f"{what} {large}", f"{what} {small}") for what in ("one", "batch")}
+    compile_ratio = chains[large].compiled.compile_seconds / chains[small].compiled.compile_seconds
+    closed_ratio = slow.ratio(f"closed {large}", f"closed {small}")
+    section.text = [
+        f"From {small} to {large} joints the recursion takes {ratios['one']:.2f} × as long for one state, "
+        f"{ratios['batch']:.2f} × in a batch, the compiler {compile_ratio:.1f} ×, and the closed form "
+        f"{closed_ratio:.1f} ×.",
+        f"One state: a loop in C over {_STATES} states. A batch: {_BATCH:,} states in one call, on one core.",
+    ]
+    if large == 128:
+        section.bars = [
+            Bar(
+                "from 32 to 128 joints at most 5 × the time",
+                f"one state {ratios['one']:.2f} ×, batch {ratios['batch']:.2f} ×",
+                max(ratios.values()) <= 5,
+            )
+        ]
+    thirty_two = chains[32].compiled.compile_seconds
+    section.bars.append(Bar("32 joints compile in at most 10 s", seconds(thirty_two), thirty_two <= 10))
+    return section
+
+
+def _prepare(n: int) -> _Chain:
+    robot = chain(n)
+    start = time.perf_counter()
+    program = PROGRAMS["inverse_dynamics"](robot)
+    c_source(program)
+    preparation = time.perf_counter() - start
+    compiled = CompiledProgram(program)
+    states = RandomStates(robot, _STATES)
+    none = [np.zeros((_STATES, 6))] * 3
+    task, results = compiled.batch([*(np.resize(x, (_BATCH, n)) for x in states.states), *(np.zeros((_BATCH, 6)),) * 3])
+    task.run()
+    off = max(states.errors([x[:_STATES] for x in results]))
+    assert off < _ROUNDING, f"chain of {n} is off by {off}"
+    rnea = pinocchio_rnea(robot, states)
+    assert rnea is not None
+    few = RandomStates(robot, 1)
+    return _Chain(
+        robot=robot,
+        program=program,
+        tau_operations=PROGRAMS["effort"](robot).operations,
+        preparation=preparation,
+        compiled=compiled,
+        one=compiled.state_loop([*states.states, *none]),
+        batch=task,
+        rnea=rnea.task,
+        closed=closed_form(robot, few).task,
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recursions that the benchmarks compare, and the tables that they write."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chains import fixed_case
+
+from eom_dynamics import equations_of_motion
+from eom_dynamics.recursion import link_tree
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+
+report = pytest.importorskip("report", reason="rich is not installed", exc_type=ImportError)
+from robots import chain, far_iiwa  # noqa: E402
+from twists import body_fixed, spatial, spatial_by_bodies  # noqa: E402
+from variants import given_frames  # noqa: E402
+
+ROBOTS = {
+    **{name: fixed_case(name, 0).robot for name in ("iiwa", "mixed_chain", "planar_2r")},
+    "chain": chain(5),
+    "far": far_iiwa(1.0),
+}
+
+
+@pytest.mark.parametrize("recursion", [body_fixed, spatial, spatial_by_bodies])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_recursions_over_twists_agree_with_the_closed_form_at_every_order(name: str, recursion: object) -> None:
+    robot = ROBOTS[name]
+    states = np.random.default_rng(0).uniform(-2, 2, (6, robot.n))
+    desired = equations_of_motion(robot, *states[:-1]).efforts(states[-1])
+    actual = recursion(link_tree(robot), states.tolist())
+    assert len(actual) == 4
+    for a, b in zip(actual, desired, strict=True):
+        assert np.max(np.abs(np.array(a, dtype=float) - b)) < 1e-11 * np.max(np.abs(b))
+
+
+@pytest.mark.parametrize("regrouped", [False, True])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_other_frames_and_inertias_give_the_same_efforts(name: str, regrouped: bool) -> None:
+    robot = ROBOTS[name]
+    states = np.random.default_rng(0).uniform(-2, 2, (3, robot.n)).tolist()
+    (desired,) = body_fixed(link_tree(robot), states)
+    (actual,) = body_fixed(given_frames(robot, regrouped=regrouped), states)
+    np.testing.assert_allclose(np.array(actual, dtype=float), desired, rtol=1e-11, atol=1e-11)
+
+
+def test_figures_go_between_their_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- bench a: begin -->\nold\n<!-- bench a: end -->\nafter\n")
+    report.write_between_marks(page, "a", "new")
+    report.write_between_marks(page, "a", "newer")
+    expected = "before\n<!-- bench a: begin -->\n\nnewer\n\n<!-- bench a: end -->\nafter\n"
+    assert page.read_text() == expected
+    with pytest.raises(ValueError, match="no marks"):
+        report.write_between_marks(page, "b", "new")
+
+
+def test_documents_have_the_marks_of_all_sections() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    performance, recursion = ((docs / name).read_text(encoding="utf-8") for name in ("performance.md", "recursion.md"))
+    for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling", "orders", "flags"):
+        assert f"<!-- bench {name}: begin -->" in performance and f"<!-- bench {name}: end -->" in performance
+    assert "<!-- bench frames: begin -->" in recursion
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(5e-10, "0.5 ns"), (9.994e-7, "999 ns"), (9.996e-7, "1 µs"), (1.234e-3, "1.23 ms"), (2.5, "2.5 s")],
+)
+def test_times_have_a_fitting_unit(value: float, text: str) -> None:
+    assert report.seconds(value) == text
+
+
+def test_tables_in_the_documentation() -> None:
+    section = report.Section("a", "A", ["Text."], [report.Table("T", ("x", "y"), [("1", "2|3")])])
+    section.bars = [report.Bar("fast", "1 s", True), report.Bar("small", "1 MB", False)]
+    assert section.markdown() == (
+        "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
+        "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
+    )
