@@ -52,7 +52,7 @@ class Dynamics:
         if isinstance(kernel, NativeKernel):
             # One state at the cost of a C call; all else comes back to the method below.
             general = self.inverse_dynamics
-            self.inverse_dynamics = kernel.state_call(robot.n, general)  # type: ignore[method-assign]
+            self.inverse_dynamics = kernel.state_call(robot.n, 6 * len(robot.tools), general)  # type: ignore[method-assign]
 
     def inverse_dynamics(
         self,
@@ -70,9 +70,9 @@ class Dynamics:
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n); rad or
                 m, and per s, s², s³, s⁴.
-            wrench: (W, Wd, Wdd), the wrench that the robot exerts on its surroundings at the tool body,
-                moment first, in the tool body's frame, N m and N, with its time derivatives: each (6,) or
-                (N, 6); what is not given is zero.
+            wrench: (W, Wd, Wdd), the wrench that the robot exerts on its surroundings at its tool, moment
+                first, in the tool's frame, N m and N, with its time derivatives: each (6,) or (N, 6); what is
+                not given is zero. With k > 1 tools (k, 6) or (N, k, 6).
             out: three arrays to write the results to, C-contiguous and of their shape.
 
         Returns:
@@ -137,13 +137,14 @@ class Dynamics:
         samples = states[0].shape[:-1]
         count = samples[0] if samples else 1
         results = _outputs([samples + shape for shape in shapes], out)
-        forces = wrenches(wrench, wrench_count, *samples, finite=not count)
+        shape = self.robot.wrench_shape
+        forces = wrenches(wrench, wrench_count, shape, samples, finite=not count)
         if count:
-            inputs = [_apart(_rows(x), out) for x in (*states, *forces)]
+            inputs = [_apart(_rows(np.reshape(x, (*samples, -1))), out) for x in (*states, *forces)]
             if not self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results]):
                 # Only now that one is known to be there, look for the argument and entry to name.
                 joint_states(self.robot.n, *states)
-                wrenches(wrench, wrench_count, *samples)
+                wrenches(wrench, wrench_count, shape, samples)
         return results
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -58,27 +58,31 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[NDArr
 
 
 def wrenches(
-    wrench: Sequence[ArrayLike], count: int, samples: int | None = None, *, finite: bool = True
+    wrench: Sequence[ArrayLike],
+    count: int,
+    shape: tuple[int, ...] = (6,),
+    samples: tuple[int, ...] = (),
+    *,
+    finite: bool = True,
 ) -> list[Array]:
-    """A wrench and its time derivatives as ``count`` arrays (6,); what is not given is zero.
+    """A wrench and its time derivatives as ``count`` arrays; what is not given is zero.
 
     Args:
-        wrench: those that are given, (6,) each.
+        wrench: those that are given, each of the given shape, or of the shape and one more axis of samples.
         count: how many there are to be.
-        samples: makes them (samples, 6); each may then be given so, or once for all.
+        shape: (6,), or (number of tools, 6).
+        samples: () or (N,), the leading axis of the result.
         finite: whether to look if they are; not where a kernel looks later.
 
     Raises:
         StateError: one has another shape, or is not finite.
     """
-    shape = (6,) if samples is None else (samples, 6)
     given = []
     for k, W in enumerate(wrench):
         name = f"wrench {_name(WRENCH_NAMES, k)}"
-        once_for_all = _array(W, name).ndim < len(shape)
-        checked = _checked(W, name, shape[-1:] if once_for_all else shape, finite=finite)
-        given.append(np.broadcast_to(checked, shape))
-    return (given + [np.broadcast_to(np.zeros(6), shape)] * count)[:count]
+        for_each = samples if _array(W, name).ndim > len(shape) else ()
+        given.append(np.broadcast_to(_checked(W, name, for_each + shape, finite=finite), samples + shape))
+    return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
 def all_finite(arrays: Sequence[Array]) -> bool:

@@ -95,7 +95,7 @@ def test_one_state_or_any_number_of_them_are_taken(shape: tuple[int, ...]) -> No
 )
 def test_bad_wrenches_are_refused_by_name(wrench: Any, samples: int | None, message: str) -> None:
     with pytest.raises(StateError) as error:
-        wrenches(wrench, 3, samples)
+        wrenches(wrench, 3, samples=samples)
     assert str(error.value) == message
 
 
@@ -105,6 +105,6 @@ def test_a_wrench_that_is_not_given_is_zero() -> None:
 
 
 def test_a_wrench_may_be_given_once_for_all_samples() -> None:
-    W, Wd = wrenches([np.ones(6), np.ones((4, 6))], 2, samples=4)
+    W, Wd = wrenches([np.ones(6), np.ones((4, 6))], 2, samples=(4,))
     assert W.shape == Wd.shape == (4, 6)
     assert np.all(W == 1)

@@ -27,7 +27,7 @@ from .. import lie
 from ..jet import Jet
 from ..robot import Robot
 from ..states import joint_vectors, wrenches
-from .system import System, inertia_matrix, system
+from .system import System, inertia_matrix, system, tool_matrix
 
 Array = NDArray[Any]
 
@@ -85,9 +85,9 @@ def equations_of_motion(
         q: joint variables (n,), rad or m.
         rates: their time derivatives qd, qdd, …, (n,) each, at least qd. With m of them the matrices come
             with m - 1 derivatives: (q, qd, qdd, qddd) gives M, dM/dt and d²M/dt².
-        wrench: the wrench (6,) that the robot exerts on its surroundings at the tool body, moment first, in
-            the tool body's frame, N m and N, and as many of its time derivatives as there are; what is not
-            given is zero.
+        wrench: the wrench (6,) that the robot exerts on its surroundings at its tool, moment first, in the
+            tool's frame, N m and N, and as many of its time derivatives as there are; what is not given is
+            zero. A robot with k > 1 tools has wrenches (k, 6).
         coriolis: which of the matrices C with the same C qd: ``christoffel`` (Christoffel symbols; dM/dt - 2 C
             is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric) or ``paper``
             (equation (29)).
@@ -102,12 +102,14 @@ def equations_of_motion(
         raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_KERNELS)}, is {coriolis!r}")
     q, *derivatives = joint_vectors(robot.n, q, *rates)
     body = system(robot, q, derivatives)
-    M_b = Jet([inertia_matrix(robot)] + [np.zeros((6 * robot.n, 6 * robot.n))] * (len(derivatives) - 1))
+    inertia = inertia_matrix(robot)
+    M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(derivatives) - 1))
+    at_tools = Jet([np.ravel(W) for W in wrenches(wrench, len(derivatives), robot.wrench_shape)])
     return EquationsOfMotion(
         M=mass_matrix(body, M_b),
         C=coriolis_matrix(body, M_b, CORIOLIS_KERNELS[coriolis]),
         gravity=gravity_forces(body, M_b, robot.gravity),
-        external=external_forces(body, wrenches(wrench, len(derivatives))),
+        external=external_forces(body, tool_matrix(robot) @ at_tools),
         rates=tuple(derivatives),
     )
 
@@ -142,18 +144,17 @@ def gravity_forces(body: System, M_b: Jet, gravity: Array) -> tuple[Array, ...]:
     return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
 
 
-def external_forces(body: System, wrench: Sequence[Array]) -> tuple[Array, ...]:
+def external_forces(body: System, W: Jet) -> tuple[Array, ...]:
     """Q_ext = J' W, equation (34), and its derivatives, (43), (59): each (n,).
 
     Args:
-        wrench: the tool wrench (6,) and its time derivatives, in the tool body's frame.
+        body: the kinematics.
+        W: the stacked wrenches on all bodies (6N,), each in its body's frame.
     """
-    size = len(body.J[0])
-    stacked = Jet([np.concatenate([np.zeros(size - 6, dtype=W.dtype), W]) for W in wrench])
-    terms = [body.J[0].T @ stacked[0]]
-    while len(stacked) > 1:
-        stacked = stacked.rate - body.S.T @ stacked  # the same step; W has no Jacobian on its right
-        terms.append(body.J[0].T @ stacked[0])
+    terms = [body.J[0].T @ W[0]]
+    while len(W) > 1:
+        W = W.rate - body.S.T @ W  # the same step; W has no Jacobian on its right
+        terms.append(body.J[0].T @ W[0])
     return tuple(terms)
 
 

@@ -26,14 +26,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class System:
-    """Kinematics of the whole robot in one state, as jets of order m.
+    """Kinematics of the whole robot in one state, as jets of order m; N bodies, n independent joint variables.
 
     Attributes:
-        S: A a (6n, 6n), the matrix that every time derivative goes by.
-        J: system Jacobian (6n, n), equation (16); V = J qd stacks the body-fixed twists of the bodies.
-        U: (6n, 6), takes a motion of the base to the bodies, equation (33).
-        V: stacked twists (6n,), equation (15).
-        b: block-diagonal ad of the twists (6n, 6n), equation (24).
+        S: A a (6N, 6N), the matrix that every time derivative goes by.
+        J: system Jacobian (6N, n), equation (16); V = J qd stacks the body-fixed twists of the bodies.
+        U: (6N, 6), takes a motion of the base to the bodies, equation (33).
+        V: stacked twists (6N,), equation (15).
+        b: block-diagonal ad of the twists (6N, 6N), equation (24).
     """
 
     S: Jet
@@ -45,13 +45,18 @@ class System:
 
 def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
     """Kinematics for joint variables ``q`` (n,) and their derivatives ``rates`` = qd, qdd, … (m + 1 of them)."""
-    steps = [lie.Ad(lie.inverse(j.reference_pose @ lie.exp(j.screw, x))) for j, x in zip(robot.joints, q, strict=True)]
+    E, e = robot.coupling
+    angles, speeds = E @ q + e, [E @ rate for rate in rates]
+    steps = [
+        lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, x)))
+        for joint, x in zip(robot.joints, angles, strict=True)
+    ]
     A0 = _ancestors(robot, steps)
     a = Jet(
-        [_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in rates]
+        [_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in speeds]
     )
     S = _carried(A0, a)
-    J = _rates_by(S, A0 @ screw_matrix(robot))
+    J = _rates_by(S, A0 @ screw_matrix(robot) @ E)
     U = _rates_by(S, A0 @ _base(robot, steps))
     V = J @ Jet(rates)
     b = Jet([_blocks(robot, [lie.ad(twist) for twist in V_k.reshape(-1, 6)]) for V_k in V])
@@ -59,24 +64,32 @@ def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
 
 
 def screw_matrix(robot: Robot) -> Array:
-    """The constant block-diagonal matrix X (6n, n) of the joint screws, equation (17)."""
-    X = np.zeros((6 * robot.n, robot.n))
+    """The constant block-diagonal matrix X (6 N, N) of the screws of all N joints, equation (17)."""
+    X = np.zeros((6 * len(robot.joints), len(robot.joints)))
     for i, joint in enumerate(robot.joints):
         X[6 * i : 6 * i + 6, i] = joint.screw
     return X
 
 
+def tool_matrix(robot: Robot) -> Array:
+    """The constant matrix (6N, 6 × number of tools) that takes wrenches at the tools to the bodies' frames."""
+    T = np.zeros((6 * len(robot.joints), 6 * len(robot.tools)))
+    for k, tool in enumerate(robot.tools):
+        T[6 * tool.joint : 6 * tool.joint + 6, 6 * k : 6 * k + 6] = lie.Ad(lie.inverse(tool.pose)).T
+    return T
+
+
 def inertia_matrix(robot: Robot) -> Array:
-    """The constant block-diagonal matrix M_b (6n, 6n) of the body inertias, equations (27), (30)."""
+    """The constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (27), (30)."""
     return _blocks(robot, [joint.spatial_inertia for joint in robot.joints])
 
 
 def _ancestors(robot: Robot, steps: Sequence[Array]) -> Array:
-    """A (6n, 6n), equation (17): block (i, j) takes the twist of body j, an ancestor of body i, to body i.
+    """A (6N, 6N), equation (17): block (i, j) takes the twist of body j, an ancestor of body i, to body i.
 
     A = (I - D)^-1, where D holds Ad of each step at block (i, parent of i); rows are filled from the base on.
     """
-    A = _blocks(robot, [np.eye(6, dtype=int)] * robot.n).astype(steps[0].dtype)
+    A = _blocks(robot, [np.eye(6, dtype=int)] * len(robot.joints)).astype(steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent >= 0:
             row, parent = slice(6 * i, 6 * i + 6), slice(6 * joint.parent, 6 * joint.parent + 6)
@@ -85,8 +98,8 @@ def _ancestors(robot: Robot, steps: Sequence[Array]) -> Array:
 
 
 def _base(robot: Robot, steps: Sequence[Array]) -> Array:
-    """The rows (6n, 6) by which bodies on the base take part in its motion."""
-    rows = np.zeros((6 * robot.n, 6), dtype=steps[0].dtype)
+    """The rows (6N, 6) by which bodies on the base take part in its motion."""
+    rows = np.zeros((6 * len(robot.joints), 6), dtype=steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent < 0:
             rows[6 * i : 6 * i + 6] = steps[i]
@@ -111,8 +124,8 @@ def _rates_by(S: Jet, value: Array) -> Jet:
 
 
 def _blocks(robot: Robot, blocks: Sequence[Array]) -> Array:
-    """Block-diagonal matrix (6n, 6n) of one (6, 6) block for each body."""
-    matrix = np.zeros((6 * robot.n, 6 * robot.n), dtype=np.result_type(*blocks))
+    """Block-diagonal matrix (6N, 6N) of one (6, 6) block for each body."""
+    matrix = np.zeros((6 * len(robot.joints), 6 * len(robot.joints)), dtype=np.result_type(*blocks))
     for i, block in enumerate(blocks):
         matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = block
     return matrix

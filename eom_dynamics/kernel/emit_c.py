@@ -112,10 +112,11 @@ def _state_source(program: Program) -> str:
 
 
 def _angle_tables(program: Program) -> str:
-    positions, shifts = zip(*angles(program), strict=True)
+    positions, scales, shifts = zip(*angles(program), strict=True)
     return (
         f"enum {{ EOM_ANGLES = {len(positions)} }};\n"
         f"static const size_t eom_angle_inputs[EOM_ANGLES] = {{{', '.join(map(str, positions))}}};\n"
+        f"static const double eom_angle_scales[EOM_ANGLES] = {{{', '.join(map(repr, scales))}}};\n"
         f"static const double eom_angle_shifts[EOM_ANGLES] = {{{', '.join(map(repr, shifts))}}};\n"
     )
 

@@ -17,19 +17,16 @@ def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     The entries are scalars of any type that adds, multiplies and has a sine and cosine; arrays of one shape
     make a batch.
     """
+    inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     lines, results = straight_line(
         program,
-        [f"x[{i}]" for i in range(sum(program.inputs.values()))],
+        inputs,
         [(f"s{k}", f"c{k}") for k in range(len(angles(program)))],
         define="    {name} = {value}",
     )
-    taken = [f"    s{k}, c{k} = sincos({_sum(position, shift)})" for k, (position, shift) in enumerate(angles(program))]
+    taken = [f"    s{k}, c{k} = sincos({angle.text(inputs)})" for k, angle in enumerate(angles(program))]
     source = ["def evaluate(x):", *taken, *lines, f"    return [{', '.join(results)}]"]
     namespace: dict[str, Any] = {"sincos": sincos}
     exec(compile("\n".join(source), f"<{program.name}>", "exec"), namespace)
     function: Callable[[Sequence[Any]], list[Any]] = namespace["evaluate"]
     return function
-
-
-def _sum(position: int, shift: float) -> str:
-    return f"x[{position}] + {shift!r}" if shift else f"x[{position}]"

@@ -79,7 +79,7 @@ class NativeKernel:
         )
         return done == stop - start
 
-    def state_call(self, n: int, general: Callable[..., Any]) -> Callable[..., Any]:
+    def state_call(self, n: int, wrench_size: int, general: Callable[..., Any]) -> Callable[..., Any]:
         """A callable like ``general`` that takes one state straight to the compiled code.
 
         Only for the program ``inverse_dynamics``; whatever is not one plain state is left to ``general``.
@@ -90,7 +90,7 @@ class NativeKernel:
             warnings.warn(f"{error}; each call will cost some 20 µs more", KernelWarning, stacklevel=4)
             return general
         address = ctypes.cast(self._one, ctypes.c_void_p).value
-        caller: Callable[..., Any] = module.Caller(address, n, general)
+        caller: Callable[..., Any] = module.Caller(address, n, wrench_size, general)
         # The code must stay loaded as long as something may call it; ctypes never unloads a library.
         return caller
 

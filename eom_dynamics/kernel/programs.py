@@ -8,6 +8,7 @@ Each takes a robot and returns a :class:`Program`; the names and units of its in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -48,7 +49,7 @@ def _efforts(name: str, robot: Robot, orders: int) -> Program:
         values = recursion.inverse_dynamics(tree, [x[key] for key in states], [x[key] for key in wrenches])
         return dict(zip(EFFORT_NAMES, values, strict=False))
 
-    return trace(c_name(name), dict.fromkeys(states, robot.n) | dict.fromkeys(wrenches, 6), compute)
+    return trace(c_name(name), dict.fromkeys(states, robot.n) | dict.fromkeys(wrenches, 6 * len(robot.tools)), compute)
 
 
 def mass_matrix(robot: Robot) -> Program:
@@ -75,21 +76,23 @@ def effort_partials(robot: Robot) -> Program:
             outputs[f"dtau_d{name}"] = [column(effort) for effort in tau for column in columns]
         return outputs
 
-    return trace(c_name("effort_partials"), dict.fromkeys(names, robot.n) | {"W": 6}, compute)
+    return trace(c_name("effort_partials"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
 
 
 def _column(tree: LinkTree, q: list[Expression], j: int) -> list[Scalar]:
     """Column j of the mass matrix: the efforts of a unit acceleration at rest, without gravity."""
-    n = len(tree.links)
-    unit = [float(i == j) for i in range(n)]
-    weightless = LinkTree(tree.links, np.zeros(3), tree.tool)
-    (tau,) = recursion.inverse_dynamics(weightless, [q, [0.0] * n, unit])
+    unit = [float(i == j) for i in range(tree.n)]
+    weightless = replace(tree, gravity=np.zeros(3))
+    (tau,) = recursion.inverse_dynamics(weightless, [q, [0.0] * tree.n, unit])
     return tau
 
 
 def fingerprint(robot: Robot) -> str:
     """Digest of all of a robot that its dynamics depend on."""
     parts: list[bytes | str] = [np.asarray(robot.gravity).tobytes()]
+    parts += [array.tobytes() for array in robot.coupling]
+    for tool in robot.tools:
+        parts += [str(tool.joint), np.ascontiguousarray(tool.pose).tobytes()]
     for joint in robot.joints:
         numbers = [joint.screw, joint.reference_pose, joint.center_of_mass, joint.inertia_about_origin]
         parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]

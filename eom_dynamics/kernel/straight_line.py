@@ -8,6 +8,7 @@ is the same in all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from .expressions import Node, Op
 from .program import Program, operands
@@ -48,11 +49,12 @@ def definitions(program: Program) -> list[int]:
 
     Sines and cosines take their angles from a table.
     """
-    used = {operand for node in program.nodes if node.op not in (Op.SIN, Op.COS) for operand in operands(node)}
-    used.update(result.node for result in program.results if result.node is not None)
-    return [
-        index for index, node in enumerate(program.nodes) if node.op not in (Op.INPUT, Op.SIN, Op.COS) and index in used
-    ]
+    needed = {result.node for result in program.results if result.node is not None}
+    for index in reversed(range(len(program.nodes))):
+        node = program.nodes[index]
+        if index in needed and node.op not in (Op.SIN, Op.COS):
+            needed.update(operands(node))
+    return [index for index in sorted(needed) if program.nodes[index].op not in (Op.INPUT, Op.SIN, Op.COS)]
 
 
 def value_name(node: int) -> str:
@@ -60,8 +62,21 @@ def value_name(node: int) -> str:
     return f"v{node}"
 
 
-def angles(program: Program) -> list[tuple[int, float]]:
-    """The angles whose sine or cosine is taken: (position among the entries of the inputs, what is added to it).
+class Angle(NamedTuple):
+    """An angle whose sine or cosine is taken: ``scale`` times an entry of the inputs, plus ``shift``."""
+
+    position: int
+    scale: float
+    shift: float
+
+    def text(self, inputs: Sequence[str], times: str = "*") -> str:
+        """The angle from an expression for each entry of the inputs."""
+        scaled = inputs[self.position] if self.scale == 1 else f"{inputs[self.position]} {times} {self.scale!r}"
+        return f"{scaled} + {self.shift!r}" if self.shift else scaled
+
+
+def angles(program: Program) -> list[Angle]:
+    """The angles whose sine or cosine is taken.
 
     Raises:
         ValueError: a sine or cosine is taken of anything else.
@@ -91,10 +106,13 @@ def _scaled(name: str, factor: float, times: str) -> str:
     return f"{name} {times} {factor!r}"
 
 
-def _angle(nodes: Sequence[Node], node: Node) -> tuple[int, float]:
+def _angle(nodes: Sequence[Node], node: Node) -> Angle:
+    scale, shift = 1.0, 0.0
     argument = nodes[node.left]
-    if argument.op is Op.INPUT:
-        return argument.left, 0.0
-    if argument.op is Op.SHIFT and nodes[argument.left].op is Op.INPUT:
-        return nodes[argument.left].left, argument.right
-    raise ValueError("a sine or cosine of anything but an input, or an input and a constant, cannot be emitted")
+    if argument.op is Op.SHIFT:
+        shift, argument = argument.right, nodes[argument.left]
+    if argument.op is Op.SCALE:
+        scale, argument = argument.right, nodes[argument.left]
+    if argument.op is not Op.INPUT:
+        raise ValueError("the angle of a sine or cosine must be linear in an input")
+    return Angle(argument.left, scale, shift)

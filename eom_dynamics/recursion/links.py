@@ -42,11 +42,12 @@ class Link:
     """A body that moves along and about the z axis of its own frame.
 
     The frame of the body is reached from its parent's by ``rotation`` and ``translation``, then by a turn
-    about z of ``angle + q`` (``angle`` where the joint does not turn) and a shift along z of
-    ``offset + pitch q``.
+    about z of ``angle + x`` (``angle`` where the joint does not turn) and a shift along z of
+    ``offset + pitch x``, where ``x`` is ``ratio`` times a joint variable of the robot.
 
     Attributes:
         parent: index of the parent; -1 for the base.
+        coordinate: index of the joint variable; ratio: 1 unless the joint follows another.
         rotation: (3, 3); translation: (3,), m, in the parent's frame.
         turns: whether the joint turns its body (revolute, helical) or only shifts it (prismatic).
         angle: rad; 0 where the joint does not turn.
@@ -57,6 +58,8 @@ class Link:
     """
 
     parent: int
+    coordinate: int
+    ratio: float
     rotation: Array
     translation: Array
     turns: bool
@@ -75,12 +78,17 @@ class LinkTree:
     Attributes:
         links: the links.
         gravity: (3,), m/s², in the base frame.
-        tool: pose (4, 4) of the tool body's own frame in the frame of the last link.
+        tools: for each tool the index of its link, and its pose (4, 4) in the link's frame.
     """
 
     links: tuple[Link, ...]
     gravity: Array
-    tool: Array
+    tools: tuple[tuple[int, Array], ...]
+
+    @property
+    def n(self) -> int:
+        """Number of joint variables."""
+        return 1 + max(link.coordinate for link in self.links)
 
 
 def link_tree(robot: Robot) -> LinkTree:
@@ -91,8 +99,23 @@ def link_tree(robot: Robot) -> LinkTree:
         step = joint.reference_pose @ frames[i]
         if joint.parent >= 0:
             step = lie.inverse(frames[joint.parent]) @ step
-        links.append(_link(joint, step, frames[i]))
-    return LinkTree(tuple(_regrouped(links)), robot.gravity, _exact(lie.inverse(frames[-1])))
+        links.append(_driven(_link(joint, step, frames[i]), robot, i))
+    tools = tuple((tool.joint, _exact(lie.inverse(frames[tool.joint]) @ tool.pose)) for tool in robot.tools)
+    return LinkTree(tuple(_regrouped(links)), robot.gravity, tools)
+
+
+def _driven(link: Link, robot: Robot, i: int) -> Link:
+    """The link with the joint variable that moves it, from which it may stand off."""
+    E, e = robot.coupling
+    coordinate = int(np.flatnonzero(E[i])[0])
+    shift = float(e[i])
+    return replace(
+        link,
+        coordinate=coordinate,
+        ratio=float(E[i, coordinate]),
+        angle=link.angle + shift if link.turns else link.angle,
+        offset=link.offset + link.pitch * shift,
+    )
 
 
 def _frames(robot: Robot) -> list[Array]:
@@ -101,7 +124,7 @@ def _frames(robot: Robot) -> list[Array]:
     reach = _FAR * _size(robot, frames)
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     # From the tip to the base: where a frame stands depends on the next axis. Without one it stays as given.
-    for i in reversed(range(robot.n)):
+    for i in reversed(range(len(robot.joints))):
         child = first_child.get(i)
         if child is not None:
             frames[i] = _towards(frames[i], robot.joints[child].reference_pose @ frames[child], reach)
@@ -177,6 +200,8 @@ def _link(joint: Joint, step: Array, frame: Array) -> Link:
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
     return Link(
         parent=joint.parent,
+        coordinate=0,
+        ratio=1.0,
         rotation=rotation,
         translation=translation,
         turns=turns,

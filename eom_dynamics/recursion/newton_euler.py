@@ -39,18 +39,18 @@ def inverse_dynamics(
 
     Args:
         tree: the robot.
-        states: q, qd, qdd, …: at least three, each with one scalar for each joint.
-        wrench: W, Wd, …: the wrench that the robot exerts on its surroundings at the tool body, moment first,
-            in the tool body's frame, with its time derivatives; what is not given is zero.
+        states: q, qd, qdd, …: at least three, each with one scalar for each joint variable.
+        wrench: W, Wd, …: the wrenches that the robot exerts on its surroundings at its tools, six scalars for
+            each tool, moment first, in the tool's frame, with time derivatives; what is not given is zero.
 
     Returns:
-        tau, taud, …: each with one scalar for each joint, as many as there are states beyond qd.
+        tau, taud, …: each with one scalar for each joint variable, as many as there are states beyond qd.
     """
     orders = len(states) - 2
     motions: list[_Motion] = []
     forces, moments = [], []
-    for i, link in enumerate(tree.links):
-        q = Jet([state[i] for state in states])
+    for link in tree.links:
+        q = link.ratio * Jet([state[link.coordinate] for state in states])
         parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
         motion = _outward(link, q, parent)
         motions.append(motion)
@@ -58,14 +58,15 @@ def inverse_dynamics(
         first_moment = link.first_moment.tolist()
         forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
-    if len(wrench):
-        moment, force = _tool(tree, wrench, orders)
-        moments[-1], forces[-1] = _sum(moments[-1], moment), _sum(forces[-1], force)
+    for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
+        moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
+        moments[i], forces[i] = _sum(moments[i], moment), _sum(forces[i], force)
 
-    efforts: list[Jet] = []
+    efforts = [Jet.constant(0.0, orders) for _ in range(tree.n)]
     for i in reversed(range(len(tree.links))):
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
-        efforts.insert(0, moment[2] + link.pitch * force[2] if link.turns else force[2])
+        effort = moment[2] + link.pitch * force[2] if link.turns else force[2]
+        efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * effort
         if link.parent >= 0:
             to_parent = _inward(link, motion, force, moment)
             forces[link.parent] = _sum(forces[link.parent], to_parent[0])
@@ -195,11 +196,11 @@ def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple
     return force, _sum(moment, _cross(link.translation.tolist(), force))
 
 
-def _tool(tree: LinkTree, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
-    """Moment and force of the tool wrench in the last link's frame, about its origin."""
+def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
+    """Moment and force of the wrench at a tool in its link's frame, about the link's origin."""
     rows = list(wrench)[:orders] + [[0.0] * 6] * (orders - len(wrench))
     components = [Jet([row[i] for row in rows]) for i in range(6)]
-    R, r = tree.tool[:3, :3].tolist(), tree.tool[:3, 3].tolist()
+    R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
     moment, force = _rotated(R, components[:3]), _rotated(R, components[3:])
     return _sum(moment, _cross(r, force)), force
 

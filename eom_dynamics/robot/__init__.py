@@ -2,7 +2,16 @@
 """What a robot is, and how one is read from a file or from ROS 2 parameters."""
 
 from .loading import load_robot, packaged_robots
-from .model import Joint, Robot
+from .model import Frame, Joint, Limits, Mimic, Robot
 from .parameters import robot_from_parameters
 
-__all__ = ["Joint", "Robot", "load_robot", "packaged_robots", "robot_from_parameters"]
+__all__ = [
+    "Frame",
+    "Joint",
+    "Limits",
+    "Mimic",
+    "Robot",
+    "load_robot",
+    "packaged_robots",
+    "robot_from_parameters",
+]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,3 +56,42 @@ def objection(inertia: Array) -> str | None:
     if largest * (1 - _TRIANGLE_TOLERANCE) > smallest + middle:
         return f"the largest principal moment exceeds the sum of the other two ({principal})"
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class Inertial:
+    """Mass and inertia of a body in a frame of its own.
+
+    Attributes:
+        mass: kg.
+        center_of_mass: (3,), m.
+        about_origin: rotational inertia (3, 3) about the frame's origin and along its axes, kg m².
+    """
+
+    mass: float
+    center_of_mass: Array
+    about_origin: Array
+
+    @classmethod
+    def about_center(cls, mass: float, center_of_mass: Array, inertia: Array) -> Inertial:
+        """From the rotational inertia (3, 3) about the centre of mass, along the axes of the body's frame."""
+        return cls(mass, center_of_mass, inertia + steiner(mass, center_of_mass))
+
+    @classmethod
+    def nothing(cls) -> Inertial:
+        """That of a frame without mass."""
+        return cls(0.0, np.zeros(3), np.zeros((3, 3)))
+
+    def moved(self, pose: Array) -> Inertial:
+        """The same body in a frame in which its own frame has this pose (4, 4)."""
+        R = pose[:3, :3]
+        center = R @ self.center_of_mass + pose[:3, 3]
+        about_center = self.about_origin - steiner(self.mass, self.center_of_mass)
+        return Inertial.about_center(self.mass, center, R @ about_center @ R.T)
+
+    def __add__(self, other: Inertial) -> Inertial:
+        if not other.mass and not np.any(other.about_origin):
+            return self
+        mass = self.mass + other.mass
+        first_moment = self.mass * self.center_of_mass + other.mass * other.center_of_mass
+        return Inertial(mass, first_moment / mass if mass else first_moment, self.about_origin + other.about_origin)

@@ -21,6 +21,52 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 _NO_PITCH = 1e-5
 
 
+@dataclass(frozen=True)
+class Mimic:
+    """A joint variable that follows another: ``ratio`` times it plus ``offset`` (rad or m).
+
+    Attributes:
+        joint: index of the joint that leads; it does not itself follow one.
+        ratio: how far this joint moves for a unit of the other.
+        offset: where it stands when the other is at 0.
+    """
+
+    joint: int
+    ratio: float
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame on a body, such as a tool's.
+
+    Attributes:
+        name: name of the frame.
+        joint: index of the joint that moves the body; -1 for the base.
+        pose: pose (4, 4) of the frame in the body's.
+    """
+
+    name: str
+    joint: int
+    pose: Array
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far, how fast and how hard a joint may go; infinite where nothing is said.
+
+    Attributes:
+        lower, upper: of the joint variable, rad or m.
+        velocity: rad/s or m/s.
+        effort: N m or N.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class Joint:
     """A joint and the body that it moves.
@@ -36,6 +82,11 @@ class Joint:
         inertia_about_origin: (3, 3) in kg m², about the body frame's origin and along its axes.
         stiffness: of the spring between motor and link, N m/rad (prismatic: N/m); infinite if rigid.
         rotor_inertia: of the motor, reflected to the link side of the gear, kg m² (prismatic: kg).
+        mimic: the joint that this one follows, or None if it moves on its own.
+        limits: how far, how fast and how hard the joint may go.
+        damping: viscous friction of the joint, N m s/rad (prismatic: N s/m).
+        friction: dry friction of the joint, N m (prismatic: N).
+        gear_ratio: turns of the motor for one turn of the joint.
     """
 
     name: str
@@ -47,6 +98,11 @@ class Joint:
     inertia_about_origin: Array
     stiffness: float = np.inf
     rotor_inertia: float = 0.0
+    mimic: Mimic | None = None
+    limits: Limits = Limits()
+    damping: float = 0.0
+    friction: float = 0.0
+    gear_ratio: float = 1.0
 
     @property
     def type(self) -> str:
@@ -69,39 +125,72 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A robot with a fixed base, whose joints stand in an order where parents come first.
+    """A robot with a fixed base: a tree of bodies.
 
     Attributes:
         name: name of the robot.
-        joints: its joints with their bodies.
+        joints: all joints with their bodies, parents before children.
         gravity: gravitational acceleration (3,) in the base frame, m/s².
-
-    The tool body, on which an external wrench acts, is the last one.
+        tools: the frames at which external wrenches act; by default one, the frame of the last body.
+        frames: the named frames of its description, those of tools and merged bodies among them.
+        merged: what of its description was made part of something else, a line each.
+        assumed: what its description does not say, a line each.
     """
 
     name: str
     joints: tuple[Joint, ...]
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    tools: tuple[Frame, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    merged: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Give the robot its default tool."""
+        if not self.tools:
+            object.__setattr__(self, "tools", (Frame(self.joints[-1].name, len(self.joints) - 1, np.eye(4)),))
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """Indices of the joints that move on their own."""
+        return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None)
 
     @property
     def n(self) -> int:
-        """Number of joints."""
-        return len(self.joints)
+        """Number of independent joint variables."""
+        return len(self.independent)
 
-    @property
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, in the order of all joint vectors."""
-        return tuple(joint.name for joint in self.joints)
+        """Names of the independent joints, in the order of all joint vectors."""
+        return tuple(self.joints[i].name for i in self.independent)
+
+    @cached_property
+    def coupling(self) -> tuple[Array, Array]:
+        """E (number of joints, n) and e (number of joints,): all joints stand at E q + e."""
+        E, e = np.zeros((len(self.joints), self.n)), np.zeros(len(self.joints))
+        position = {joint: k for k, joint in enumerate(self.independent)}
+        for i, joint in enumerate(self.joints):
+            lead = joint.mimic or Mimic(i, 1.0)
+            E[i, position[lead.joint]], e[i] = lead.ratio, lead.offset
+        if all(joint.mimic is None for joint in self.joints):
+            return E.astype(int), e.astype(int)  # symbols stay free of floating-point ones
+        return E, e
 
     @cached_property
     def stiffness(self) -> Array:
-        """Stiffness of each joint (n,), N m/rad or N/m; infinite where the joint is rigid."""
-        return np.array([joint.stiffness for joint in self.joints])
+        """Stiffness of each independent joint (n,), N m/rad or N/m; infinite where the joint is rigid."""
+        return np.array([self.joints[i].stiffness for i in self.independent])
 
     @cached_property
     def rotor_inertia(self) -> Array:
-        """Rotor inertia of each joint (n,) on the link side of the gear, kg m² or kg."""
-        return np.array([joint.rotor_inertia for joint in self.joints])
+        """Rotor inertia of each independent joint (n,) on the link side of the gear, kg m² or kg."""
+        return np.array([self.joints[i].rotor_inertia for i in self.independent])
+
+    @property
+    def wrench_shape(self) -> tuple[int, ...]:
+        """Shape of an external wrench: (6,), or (number of tools, 6) where there are several."""
+        return (6,) if len(self.tools) == 1 else (len(self.tools), 6)
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, n={self.n})"

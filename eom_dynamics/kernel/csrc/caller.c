@@ -20,6 +20,8 @@ typedef struct {
     vectorcallfunc vectorcall;
     kernel_function kernel;
     npy_intp n;
+    npy_intp wrench_size;
+    double *no_wrench;
     PyObject *general;
 } Caller;
 
@@ -42,14 +44,13 @@ static const double *numbers(PyObject *object, npy_intp length)
 static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t positional, PyObject *names,
                            const double **in)
 {
-    static const double no_wrench[6];
     if (positional != STATES)
         return 0;
     for (int k = 0; k < STATES; ++k)
         if (!(in[k] = numbers(args[k], self->n)))
             return 0;
     for (int k = 0; k < WRENCHES; ++k)
-        in[STATES + k] = no_wrench;
+        in[STATES + k] = self->no_wrench;
     if (!names || PyTuple_GET_SIZE(names) == 0)
         return 1;
     PyObject *wrench = args[STATES];
@@ -57,7 +58,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
         return 0;
     for (int k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
-        if (!(in[STATES + k] = numbers(PyTuple_GET_ITEM(wrench, k), 6)))
+        if (!(in[STATES + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_size)))
             return 0;
     return 1;
 }
@@ -103,17 +104,18 @@ static void caller_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     caller_clear(object);
+    PyMem_Free(((Caller *)object)->no_wrench);
     type->tp_free(object);
     Py_DECREF(type);
 }
 
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "n", "general", NULL};
+    static char *names[] = {"address", "n", "wrench_size", "general", NULL};
     unsigned long long address;
-    Py_ssize_t n;
+    Py_ssize_t n, wrench_size;
     PyObject *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnO", names, &address, &n, &general))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnnO", names, &address, &n, &wrench_size, &general))
         return NULL;
     Caller *self = (Caller *)type->tp_alloc(type, 0);
     if (!self)
@@ -121,6 +123,12 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->vectorcall = caller_call;
     self->kernel = (kernel_function)(uintptr_t)address;
     self->n = n;
+    self->wrench_size = wrench_size;
+    self->no_wrench = PyMem_Calloc((size_t)wrench_size, sizeof(double));
+    if (!self->no_wrench) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
     self->general = Py_NewRef(general);
     return (PyObject *)self;
 }
