@@ -104,12 +104,13 @@ def equations_of_motion(
     body = system(robot, q, derivatives)
     inertia = inertia_matrix(robot)
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(derivatives) - 1))
-    at_tools = Jet([np.ravel(W) for W in wrenches(wrench, len(derivatives), robot.wrench_shape)])
+    at_tools = wrenches(wrench, len(derivatives), robot.wrench_shape)
+    T = tool_matrix(robot)
     return EquationsOfMotion(
         M=mass_matrix(body, M_b),
         C=coriolis_matrix(body, M_b, CORIOLIS_KERNELS[coriolis]),
         gravity=gravity_forces(body, M_b, robot.gravity),
-        external=external_forces(body, tool_matrix(robot) @ at_tools),
+        external=external_forces(body, Jet([T @ np.ravel(W) for W in at_tools])),
         rates=tuple(derivatives),
     )
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import STANDARD_GRAVITY, Limits
+from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,10 @@ class LinkDescription:
 
 @dataclass(frozen=True)
 class MimicDescription:
-    """A joint variable that is ``ratio`` times that of the joint ``leader`` plus ``offset``; the leader may follow too."""
+    """A joint variable that is ``ratio`` times that of the joint ``leader`` plus ``offset``.
+
+    The leader may follow another joint itself.
+    """
 
     leader: str
     ratio: float = 1.0
@@ -77,7 +80,7 @@ class JointDescription:
     screw: Array
     where: str
     mimic: MimicDescription | None = None
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
     stiffness: float = np.inf
@@ -108,6 +111,7 @@ class Description:
         frames: further frames on links.
         tools: names of the links or frames at which external wrenches act; none: that of the last body.
         assumed: what the file does not say, a line each.
+        prefix: of all names in messages, such as the name of a section.
     """
 
     name: str
@@ -118,7 +122,8 @@ class Description:
     frames: tuple[FrameDescription, ...] = ()
     tools: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    prefix: str = ""
 
     def refuse(self, where: str, reason: str) -> NoReturn:
         """Raise the error of a description that cannot be used: where, and why."""
-        raise RobotDescriptionError(f"{self.source}: {where}: {reason}")
+        raise RobotDescriptionError(f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}")

@@ -61,7 +61,9 @@ def _root(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refu
         mover[joint.child] = joint
     roots = [link for link in links if link not in mover]
     if not roots:
-        refuse("links", f"no root: {_loop(mover, links[0])} hang on each other in a loop" if links else "there are none")
+        refuse(
+            "links", f"no root: {_loop(mover, links[0])} hang on each other in a loop" if links else "there are none"
+        )
     if len(roots) > 1:
         refuse("links", f"{len(roots)} roots ({_some(roots)}): all links but one must be the child of a joint")
     for link in links:

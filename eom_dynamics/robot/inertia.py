@@ -82,12 +82,16 @@ class Inertial:
         """That of a frame without mass."""
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
+    @property
+    def about_center_of_mass(self) -> Array:
+        """Rotational inertia (3, 3) about the centre of mass, along the axes of the frame."""
+        return self.about_origin - steiner(self.mass, self.center_of_mass)
+
     def moved(self, pose: Array) -> Inertial:
         """The same body in a frame in which its own frame has this pose (4, 4)."""
         R = pose[:3, :3]
         center = R @ self.center_of_mass + pose[:3, 3]
-        about_center = self.about_origin - steiner(self.mass, self.center_of_mass)
-        return Inertial.about_center(self.mass, center, R @ about_center @ R.T)
+        return Inertial.about_center(self.mass, center, R @ self.about_center_of_mass @ R.T)
 
     def __add__(self, other: Inertial) -> Inertial:
         if not other.mass and not np.any(other.about_origin):

@@ -67,6 +67,10 @@ class Limits:
     effort: float = np.inf
 
 
+NO_LIMITS = Limits()
+"""The limits of a joint of which nothing is said."""
+
+
 @dataclass(frozen=True, eq=False)
 class Joint:
     """A joint and the body that it moves.
@@ -99,7 +103,7 @@ class Joint:
     stiffness: float = np.inf
     rotor_inertia: float = 0.0
     mimic: Mimic | None = None
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
     gear_ratio: float = 1.0

@@ -90,10 +90,14 @@ BAD_ENTRIES = {
     "moments against the triangle": ("inertia", [1.0, 0.0, 0.0, 1.0, 0.0, 2.1], "exceeds the sum of the other two"),
     "inertia in another order": ("inertia", [1.0, 1.0, 1.0, 0.0, 0.0, 0.0], "the order is xx xy xz yy yz zz"),
     # joints
-    "unknown type": ("type", "fixed", "must be one of revolute, prismatic, helical, is 'fixed'"),
-    "capital type": ("type", "Revolute", "must be one of revolute, prismatic, helical"),
-    "list for a type": ("type", ["revolute"], "must be one of revolute, prismatic, helical"),
-    "number for a type": ("type", 1, "must be one of revolute, prismatic, helical, is 1"),
+    "unknown type": (
+        "type",
+        "ball",
+        "must be one of revolute, continuous, prismatic, helical, planar, floating, fixed, is 'ball'",
+    ),
+    "capital type": ("type", "Revolute", "must be one of revolute, continuous, prismatic"),
+    "list for a type": ("type", ["revolute"], "must be one of revolute, continuous, prismatic"),
+    "number for a type": ("type", 1, "planar, floating, fixed, is 1"),
     "no axis": ("screw", [0.0] * 6, "its axis is zero"),
     "revolute joint that slides": ("screw", [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "its axis is zero"),
     "long axis": ("screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "must be a unit vector, has length 2"),
@@ -114,7 +118,7 @@ BAD_ENTRIES = {
     "list for a section": ("origin", [0.0, 0.0, 0.0], "must be a section, is [0.0, 0.0, 0.0]"),
     "text for a section": ("origin", "base", "must be a section, is 'base'"),
     # entries that nobody knows
-    "unknown entry": ("colour", "red", "unknown entry; known here: type, screw, origin, mass"),
+    "unknown entry": ("colour", "red", "unknown entry; known here: type, parent, screw, origin, mass"),
     "unknown entry deep down": ("origin.quaternion", [1.0, 0.0, 0.0, 0.0], "unknown entry; known here: xyz, rpy"),
 }
 
@@ -292,7 +296,10 @@ def test_errors_of_yaml_say_where(tmp_path: Path) -> None:
 
 
 BAD_SOURCES = {
-    "unknown name": ("iiwaa", "neither a packaged robot (iiwa, planar_2r) nor a parameter file"),
+    "unknown name": (
+        "iiwaa",
+        "nor a parameter file (.yaml), a URDF (.urdf) or a xacro file (.xacro), nor the text of a URDF",
+    ),
     "no name": ("", "neither a packaged robot"),
     "no such file": ("arm.yaml", "cannot be read: No such file or directory"),
     "no such folder": ("none/arm.yaml", "cannot be read: No such file or directory"),

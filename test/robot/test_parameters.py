@@ -124,5 +124,7 @@ def test_inertia_about_the_link_frame_that_is_possible_gives_no_warning(recwarn:
 
 def test_inertia_about_the_link_frame_that_is_impossible_gives_a_warning() -> None:
     parameters = packaged_parameters("planar_2r") | {"inertia_reference": "link"}
+    for joint in parameters["joints"].values():
+        joint["inertia"] = [0.0, 0.0, 0.0, 0.1, 0.0, 0.1]
     with pytest.warns(RobotDescriptionWarning, match=r"^arm\.yaml: robot\.inertia_reference: .*\(joint_1, joint_2\)"):
         robot_from_parameters(parameters, source="arm.yaml")

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a description to a robot: links that move together become one body, each moved by one joint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import RobotDescriptionError
+from .composition import elements
+from .description import Description, JointDescription
+from .following import resolved
+from .graph import root_link
+from .inertia import Inertial
+from .mobility import massless_motion
+from .model import NO_LIMITS, Frame, Joint, Mimic, Robot
+from .part import BRANCHES, pick
+
+Array = NDArray[np.float64]
+
+# More joint variables than any robot has; what is checked at loading grows with their cube.
+_MOST_JOINTS = 500
+
+
+def assemble(
+    description: Description,
+    *,
+    root: str | None = None,
+    tip: str | Sequence[str] = (),
+    tools: str | Sequence[str] = (),
+    branches: str = "lump",
+    gravity: Array | None = None,
+) -> Robot:
+    """Put a robot together.
+
+    A body's frame is that of the link that its joint moves. Links on fixed joints become part of the body that
+    they are fixed to, and stay as frames. Planar and floating joints become rows of joints, see
+    :mod:`eom_dynamics.robot.composition`. The base's own inertia moves nothing and is left out.
+
+    Args:
+        description: the links and joints.
+        root: name of the link to be the base, instead of the description's own.
+        tip: names of the links where the robot ends; by default it is all that is below the root.
+        tools: names of the links or frames at which external wrenches act; by default the tips, else those that
+            the description names, else the last body.
+        branches: ``lump`` or ``drop`` what leads to no tip: see :data:`eom_dynamics.robot.part.BRANCHES`.
+        gravity: (3,), m/s², in the frame of the base, instead of the description's.
+
+    Raises:
+        RobotDescriptionError: links and joints are no tree, a name is missing or stands there twice, nothing
+            moves, or something moves without moving mass. The message names the element and the rule.
+    """
+    if branches not in BRANCHES:
+        raise RobotDescriptionError(f"branches must be one of {', '.join(BRANCHES)}, is {branches!r}")
+    tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
+    _check_names(description)
+    root_link(description)
+    whole = resolved(description)
+    part = pick(whole, root, tips, branches)
+    base = root if root is not None and root in part.links else root_link(part)
+    bodies = _Bodies(part, base)
+    if not bodies.joints:
+        part.refuse("joints", "none of them moves")
+    if len(bodies.joints) > _MOST_JOINTS:
+        part.refuse("joints", f"{len(bodies.joints)} of them move; at most {_MOST_JOINTS} may")
+    known = bodies.frames(part)
+    robot = Robot(
+        name=description.name,
+        joints=_with_mimics(bodies.joints, part),
+        gravity=part.gravity if gravity is None else gravity,
+        tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools),
+        frames=tuple(known.values()),
+        merged=tuple(bodies.merged),
+        assumed=part.assumed,
+    )
+    if without := massless_motion(robot):
+        where = {name: joint.where for joint in part.joints for name, _ in elements(joint)}
+        part.refuse(
+            where[without[0]],
+            f"the motion of {', '.join(without)} moves no mass, so that the mass matrix is singular: some body that "
+            "moves needs mass off the axis, or inertia about it",
+        )
+    return robot
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Where a link is: the body it is part of (-1: the base), and its pose (4, 4) in the body's frame."""
+
+    body: int
+    pose: Array
+
+
+class _Bodies:
+    """Bodies and their joints, as links are put together one by one."""
+
+    def __init__(self, part: Description, base: str) -> None:
+        self.joints: list[Joint] = []
+        self.merged: list[str] = []
+        self.places = {base: _Placed(-1, np.eye(4))}
+        for joint in part.joints:
+            self._add(joint, part)
+
+    def frames(self, part: Description) -> dict[str, Frame]:
+        """All named frames: links, and frames on links."""
+        frames = {name: Frame(name, place.body, place.pose) for name, place in self.places.items()}
+        for frame in part.frames:
+            place = self.places[frame.link]
+            frames[frame.name] = Frame(frame.name, place.body, place.pose @ frame.pose)
+        return frames
+
+    def _add(self, joint: JointDescription, part: Description) -> None:
+        parent = self.places[joint.parent]
+        inertial = part.links[joint.child].inertial or Inertial.nothing()
+        pose = parent.pose @ joint.origin
+        if joint.type != "fixed":
+            self.places[joint.child] = _Placed(self._move(joint, parent.body, pose, inertial), np.eye(4))
+            return
+        self.places[joint.child] = _Placed(parent.body, pose)
+        onto = "the base" if parent.body < 0 else f"the body of {self.joints[parent.body].name}"
+        self.merged.append(f"link {joint.child} into {onto} ({inertial.mass:g} kg)")
+        if parent.body >= 0:
+            body = self.joints[parent.body]
+            total = _inertial(body) + inertial.moved(pose)
+            self.joints[parent.body] = _with_inertial(body, total)
+
+    def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
+        """Append the joints that a joint consists of; returns the index of the last, which moves the link."""
+        row = elements(joint)
+        single = len(row) == 1
+        for element in row:
+            last = element is row[-1]
+            self.joints.append(
+                _with_inertial(
+                    Joint(
+                        name=element.name,
+                        screw=element.screw,
+                        reference_pose=pose,
+                        parent=parent,
+                        mass=0.0,
+                        center_of_mass=np.zeros(3),
+                        inertia_about_origin=np.zeros((3, 3)),
+                        stiffness=joint.stiffness if single else np.inf,
+                        rotor_inertia=joint.rotor_inertia if single else 0.0,
+                        limits=joint.limits if single else NO_LIMITS,
+                        damping=joint.damping if single else 0.0,
+                        friction=joint.friction if single else 0.0,
+                        gear_ratio=joint.gear_ratio if single else 1.0,
+                    ),
+                    inertial if last else Inertial.nothing(),
+                )
+            )
+            parent, pose = len(self.joints) - 1, np.eye(4)
+        return parent
+
+
+def _inertial(body: Joint) -> Inertial:
+    return Inertial(body.mass, body.center_of_mass, body.inertia_about_origin)
+
+
+def _with_inertial(body: Joint, inertial: Inertial) -> Joint:
+    return replace(
+        body,
+        mass=inertial.mass,
+        center_of_mass=inertial.center_of_mass,
+        inertia_about_origin=inertial.about_origin,
+    )
+
+
+def _with_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:
+    index = {joint.name: i for i, joint in enumerate(joints)}
+    mimics = {
+        joint.name: Mimic(index[joint.mimic.leader], joint.mimic.ratio, joint.mimic.offset)
+        for joint in part.joints
+        if joint.mimic is not None
+    }
+    return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
+
+
+def _check_names(description: Description) -> None:
+    """Refuse names that stand there twice: of joints, parts of joints, links and frames."""
+    seen: dict[str, str] = {}
+    for joint in description.joints:
+        for name, _ in elements(joint):
+            if name in seen:
+                description.refuse(joint.where, f"its name {name!r} is also that of {seen[name]}")
+            seen[name] = joint.where
+    for frame in description.frames:
+        if frame.name in description.links or [other.name for other in description.frames].count(frame.name) > 1:
+            description.refuse(frame.where, f"there is another link or frame of the name {frame.name!r}")
+
+
+def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    for name in names:
+        if names.count(name) > 1:
+            raise RobotDescriptionError(f"{option}: {name!r} stands there twice")
+    return names
+
+
+def _tool(part: Description, known: dict[str, Frame], name: str) -> Frame:
+    if name not in known:
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(list(known)[:20])}"
+        part.refuse("tools", f"there is no link or frame {name!r}; {hint}")
+    if known[name].joint < 0:
+        part.refuse("tools", f"{name!r} is fixed to the base, where a wrench does no work at any joint")
+    return known[name]
