@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import RobotDescriptionError
+from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from .composition import elements
 from .description import Description, JointDescription
 from .following import resolved
@@ -34,6 +35,7 @@ def assemble(
     tools: str | Sequence[str] = (),
     branches: str = "lump",
     gravity: Array | None = None,
+    unphysical: str = "refuse",
 ) -> Robot:
     """Put a robot together.
 
@@ -49,6 +51,7 @@ def assemble(
             the description names, else the last body.
         branches: ``lump`` or ``drop`` what leads to no tip: see :data:`eom_dynamics.robot.part.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base, instead of the description's.
+        unphysical: ``refuse`` inertia that no body can have, and motion without mass; or ``warn`` of it.
 
     Raises:
         RobotDescriptionError: links and joints are no tree, a name is missing or stands there twice, nothing
@@ -56,10 +59,13 @@ def assemble(
     """
     if branches not in BRANCHES:
         raise RobotDescriptionError(f"branches must be one of {', '.join(BRANCHES)}, is {branches!r}")
+    if unphysical not in ("refuse", "warn"):
+        raise RobotDescriptionError(f"unphysical must be one of refuse, warn, is {unphysical!r}")
     tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     _check_names(description)
     root_link(description)
     whole = resolved(description)
+    doubts = [(link.where, link.objection) for link in whole.links.values() if link.objection]
     part = pick(whole, root, tips, branches)
     base = root if root is not None and root in part.links else root_link(part)
     bodies = _Bodies(part, base)
@@ -79,11 +85,16 @@ def assemble(
     )
     if without := massless_motion(robot):
         where = {name: joint.where for joint in part.joints for name, _ in elements(joint)}
-        part.refuse(
-            where[without[0]],
+        reason = (
             f"the motion of {', '.join(without)} moves no mass, so that the mass matrix is singular: some body that "
-            "moves needs mass off the axis, or inertia about it",
+            "moves needs mass off the axis, or inertia about it"
         )
+        doubts.append((where[without[0]], reason))
+    if doubts and unphysical == "refuse":
+        part.refuse(*doubts[0])
+    if doubts:
+        shown = "; ".join(f"{where}: {reason}" for where, reason in doubts)
+        warnings.warn(f"{part.source}: {shown}", RobotDescriptionWarning, stacklevel=3)
     return robot
 
 

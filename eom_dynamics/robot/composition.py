@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planar and floating joints as rows of joints with one variable each, which bodies without mass connect.
+"""What joints of all types come down to: joints with one variable each, or none.
+
+Planar and floating joints are rows of joints with one variable each, which bodies without mass connect.
 
 A planar joint named ``j`` becomes ``j_x``, ``j_y`` (slides along the axes of its plane) and ``j_yaw`` (a turn about
 its normal); a floating one ``j_x``, ``j_y``, ``j_z`` and then ``j_yaw``, ``j_pitch``, ``j_roll``: its rotation is
@@ -11,6 +13,7 @@ that frame is first turned the shortest way to bring z to the normal.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +50,14 @@ def elements(joint: JointDescription) -> list[Element]:
         turns = [Element(f"{joint.name}_{name}", _turn(axis)) for name, axis in (("yaw", z), ("pitch", y), ("roll", x))]
         return slides + turns
     return [Element(joint.name, joint.screw)]
+
+
+def frozen(joint: JointDescription) -> JointDescription:
+    """The joint fixed where its own variable, or that of its leader, is zero."""
+    if joint.mimic is None or joint.type == "fixed":
+        return replace(joint, type="fixed", mimic=None)
+    origin = joint.origin @ lie.exp(joint.screw, joint.mimic.offset)
+    return replace(joint, type="fixed", mimic=None, origin=origin)
 
 
 def _slide(axis: Array) -> Array:

@@ -37,11 +37,13 @@ class LinkDescription:
         name: name of the link.
         inertial: mass and inertia in the link's frame, or None for a mere frame.
         where: how messages name it.
+        objection: why no body can have such inertia, or None.
     """
 
     name: str
     inertial: Inertial | None
     where: str
+    objection: str | None = None
 
 
 @dataclass(frozen=True)

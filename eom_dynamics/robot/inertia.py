@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 # What rounding to a few digits can do to the smallest eigenvalue, relative to the largest.
 _ROUNDING = 1e-6
 
+# Less than this, in kg m², is the rounding of a point mass: a grain of sand has more.
+_NEGLIGIBLE = 1e-15
+
 # Published tables break the triangle inequality a little: body 4 of the iiwa in Müller and Kumar by 0.6 %.
 _TRIANGLE_TOLERANCE = 0.01
 
@@ -51,9 +54,9 @@ def objection(inertia: Array) -> str | None:
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     principal = f"principal moments {smallest:.6g}, {middle:.6g}, {largest:.6g} kg m²"
-    if smallest < -_ROUNDING * abs(largest):
+    if smallest < -_ROUNDING * abs(largest) - _NEGLIGIBLE:
         return f"no body has a negative principal moment of inertia ({principal})"
-    if largest * (1 - _TRIANGLE_TOLERANCE) > smallest + middle:
+    if largest * (1 - _TRIANGLE_TOLERANCE) > smallest + middle + _NEGLIGIBLE:
         return f"the largest principal moment exceeds the sum of the other two ({principal})"
     return None
 

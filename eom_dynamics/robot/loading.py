@@ -42,6 +42,7 @@ def load_robot(
     tools: str | Sequence[str] = (),
     branches: str = "lump",
     gravity: ArrayLike | None = None,
+    unphysical: str = "refuse",
     xacro_arguments: Mapping[str, str] | None = None,
 ) -> Robot:
     """Load a robot.
@@ -61,6 +62,8 @@ def load_robot(
             inertia stays; ``drop`` leaves them out with all that hangs on them.
         gravity: gravitational acceleration (3,) in the frame of the base, m/s², instead of the file's, which for a
             URDF is [0, 0, -9.80665].
+        unphysical: what becomes of a URDF with inertias that no body can have, or with a motion that moves no mass:
+            ``refuse``, or ``warn`` (:class:`RobotDescriptionWarning`) and compute with it. Files in use have both.
         xacro_arguments: values of the arguments of a xacro file.
 
     Raises:
@@ -68,7 +71,15 @@ def load_robot(
             file, the element and the reason.
     """
     description = _description(os.fspath(source), inertia_reference, xacro_arguments)
-    return assemble(description, root=root, tip=tip, tools=tools, branches=branches, gravity=_gravity(gravity))
+    return assemble(
+        description,
+        root=root,
+        tip=tip,
+        tools=tools,
+        branches=branches,
+        gravity=_gravity(gravity),
+        unphysical=unphysical,
+    )
 
 
 def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapping[str, str] | None) -> Description:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import lie
+from .composition import frozen
 from .description import Description, JointDescription
 from .graph import children, root_link
 
@@ -73,14 +73,6 @@ def link_of(description: Description, name: str, option: str) -> str:
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known[:20])}"
         description.refuse(option, f"there is no link {name!r}; {hint}")
     return frames[name]
-
-
-def frozen(joint: JointDescription) -> JointDescription:
-    """The joint fixed where its own variable, or that of its leader, is zero."""
-    if joint.mimic is None or joint.type == "fixed":
-        return replace(joint, type="fixed", mimic=None)
-    origin = joint.origin @ lie.exp(joint.screw, joint.mimic.offset)
-    return replace(joint, type="fixed", mimic=None, origin=origin)
 
 
 def _pose_at_zero(mover: Mapping[str, JointDescription], link: str) -> Array:

@@ -43,10 +43,10 @@ def reductions(robot: Element, source: str) -> tuple[dict[str, Reduction], list[
     left_out = []
     groups = [robot, *robot.all("ros2_control")]
     for element in (element for group in groups for element in group.all("transmission")):
-        where = f"line {element.line}: transmission {element.attributes.get('name', '')}".rstrip()
+        where = f"transmission {element.attributes.get('name', '')} (line {element.line})"
         joints, actuators = element.all("joint"), element.all("actuator")
         if len(joints) != 1 or len(actuators) > 1:
-            left_out.append(f"{where.partition(': ')[2]} couples several joints or motors; left out")
+            left_out.append(f"{where} is left out: it couples several joints or motors")
             continue
         joint = joints[0].attributes.get("name", "")
         ratio, inertia = _value(element, _RATIO, where, source), _value(element, _INERTIA, where, source)

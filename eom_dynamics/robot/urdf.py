@@ -69,8 +69,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     joints = _by_name(root.all("joint", "joint"))
     geared, assumed = reductions(root.element, source)
     described = [_joint(node, geared.pop(joint, None)) for joint, node in joints.items()]
-    for joint, reduction in geared.items():
-        root.refuse(f"there is no joint {joint!r}, which {reduction.where} names")
+    assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {link: _link(node) for link, node in links.items()}
     whole = Description(name, source, described_links, tuple(described))
     ordered = depth_first(list(links), described, whole.refuse)
@@ -185,10 +184,14 @@ def _by_name(nodes: Sequence[_Node]) -> dict[str, _Node]:
 def _link(node: _Node) -> LinkDescription:
     node.check_tags(_LINK, once=("inertial",))
     inertial = node.child("inertial")
-    return LinkDescription(node.name(), None if inertial is None else _inertial(inertial), node.where)
+    if inertial is None:
+        return LinkDescription(node.name(), None, node.where)
+    read, objection = _inertial(inertial)
+    return LinkDescription(node.name(), read, f"line {inertial.element.line}: {inertial.where}", objection)
 
 
-def _inertial(node: _Node) -> Inertial:
+def _inertial(node: _Node) -> tuple[Inertial, str | None]:
+    """The inertia in the link's frame, and why no body can have it."""
     node.check_tags(_INERTIAL)
     pose = _origin(node)
     mass, inertia = node.needed("mass"), node.needed("inertia")
@@ -200,10 +203,10 @@ def _inertial(node: _Node) -> Inertial:
         mass.refuse(f"mass must not be negative, is {kilograms:g}")
     about_center = inertias.symmetric(*(inertia.number(entry) for entry in entries))
     if kilograms == 0 and np.any(about_center):
-        inertia.refuse("a body without mass has no inertia either: give it mass, or set its inertia to 0")
-    if reason := inertias.objection(about_center):
-        inertia.refuse(reason)
-    return Inertial(kilograms, np.zeros(3), about_center).moved(pose)
+        objection: str | None = "a body without mass has no inertia either: give it mass, or set its inertia to 0"
+    else:
+        objection = inertias.objection(about_center)
+    return Inertial(kilograms, np.zeros(3), about_center).moved(pose), objection
 
 
 def _origin(node: _Node) -> Array:
@@ -268,7 +271,7 @@ def _limits(node: _Node, kind: str) -> Limits:
         return Limits()
     known = ("lower", "upper", "velocity", "effort")
     for attribute in limit.element.attributes:
-        if attribute not in known and (close := difflib.get_close_matches(attribute, known, n=1)):
+        if attribute not in known and (close := difflib.get_close_matches(attribute, known, n=1, cutoff=0.75)):
             limit.refuse(f"unknown attribute {attribute!r}; did you mean {close[0]!r}?")
     lower, upper = (limit.number(side, 0.0, math.inf) for side in ("lower", "upper"))
     velocity, effort = (limit.number(what, math.inf, math.inf) for what in ("velocity", "effort"))
