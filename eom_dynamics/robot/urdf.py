@@ -271,7 +271,7 @@ def _limits(node: _Node, kind: str) -> Limits:
         return Limits()
     known = ("lower", "upper", "velocity", "effort")
     for attribute in limit.element.attributes:
-        if attribute not in known and (close := difflib.get_close_matches(attribute, known, n=1, cutoff=0.75)):
+        if attribute not in known and (close := difflib.get_close_matches(attribute, known, n=1, cutoff=0.8)):
             limit.refuse(f"unknown attribute {attribute!r}; did you mean {close[0]!r}?")
     lower, upper = (limit.number(side, 0.0, math.inf) for side in ("lower", "upper"))
     velocity, effort = (limit.number(what, math.inf, math.inf) for what in ("velocity", "effort"))
