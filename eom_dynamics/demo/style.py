@@ -32,5 +32,5 @@ def effort_unit(robot: Robot) -> str:
 
 
 def _unit(robot: Robot, turning: str, sliding: str) -> str:
-    units = [turning if joint.screw[:3].any() else sliding for joint in robot.joints]
+    units = [turning if joint.screw[:3].any() else sliding for joint in robot.independent_joints]
     return " or ".join(dict.fromkeys(units))

@@ -159,6 +159,11 @@ class Robot:
         """Indices of the joints that move on their own."""
         return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None)
 
+    @cached_property
+    def independent_joints(self) -> tuple[Joint, ...]:
+        """The joints that move on their own, in the order of all joint vectors."""
+        return tuple(self.joints[i] for i in self.independent)
+
     @property
     def n(self) -> int:
         """Number of independent joint variables."""
@@ -167,7 +172,7 @@ class Robot:
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the independent joints, in the order of all joint vectors."""
-        return tuple(self.joints[i].name for i in self.independent)
+        return tuple(joint.name for joint in self.independent_joints)
 
     @cached_property
     def coupling(self) -> tuple[Array, Array]:
@@ -184,12 +189,12 @@ class Robot:
     @cached_property
     def stiffness(self) -> Array:
         """Stiffness of each independent joint (n,), N m/rad or N/m; infinite where the joint is rigid."""
-        return np.array([self.joints[i].stiffness for i in self.independent])
+        return np.array([joint.stiffness for joint in self.independent_joints])
 
     @cached_property
     def rotor_inertia(self) -> Array:
         """Rotor inertia of each independent joint (n,) on the link side of the gear, kg m² or kg."""
-        return np.array([self.joints[i].rotor_inertia for i in self.independent])
+        return np.array([joint.rotor_inertia for joint in self.independent_joints])
 
     @property
     def wrench_shape(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ def constants(project: Project) -> str:
     """The number of joints, and the place of each in the joint vectors."""
     prefix = project.name.upper()
     lines = [f"    {prefix}_JOINTS = {project.robot.n},"]
-    for k, (name, joint) in enumerate(zip(project.joints, project.robot.joints, strict=True)):
+    for k, (name, joint) in enumerate(zip(project.joints, project.robot.independent_joints, strict=True)):
         lines.append(f"    {prefix}_INDEX_{name} = {k}, /* {plain(joint.name)} */")
     head = "/* The number of joints, and the place of each in all joint vectors. */"
     return "\n".join([head, "enum {", *lines, "};\n"])
@@ -62,9 +62,8 @@ def sincos_calls(program: Program, inputs: Sequence[str], function: str) -> list
     if not angles(program):
         return []
     lines = ["double " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
-    for k, (position, shift) in enumerate(angles(program)):
-        angle = f"{inputs[position]} + {shift!r}" if shift else inputs[position]
-        lines.append(f"{function}({angle}, &s{k}, &c{k});")
+    for k, angle in enumerate(angles(program)):
+        lines.append(f"{function}({angle.text(inputs)}, &s{k}, &c{k});")
     return lines
 
 

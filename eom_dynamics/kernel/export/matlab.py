@@ -37,7 +37,7 @@ def _function(project: Project, function: str) -> str:
         define="{name} = {value};",
         times=".*",
     )
-    turned = [f"{inputs[position]} + {shift!r}" if shift else inputs[position] for position, shift in angles(program)]
+    turned = [angle.text(inputs, ".*") for angle in angles(program)]
     names = list(program.inputs)
     rows = [(name, f"({size}, N)", project.meaning(name)) for name, size in program.inputs.items()]
     n = project.robot.n

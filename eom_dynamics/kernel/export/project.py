@@ -74,7 +74,10 @@ class Project:
     def notice(self) -> list[str]:
         """What stands at the head of each file, in ASCII: whose it is, the joints, the conventions."""
         robot = self.robot
-        rows = [(str(k), joint.type, *_UNITS[joint.type], plain(joint.name)) for k, joint in enumerate(robot.joints)]
+        rows = [
+            (str(k), joint.type, *_UNITS[joint.type], plain(joint.name))
+            for k, joint in enumerate(robot.independent_joints)
+        ]
         gravity = " ".join(f"{x:.10g}" for x in robot.gravity)
         return [
             f"Made by eom_dynamics {__version__} for the robot {plain(robot.name)}. Do not edit: make it anew.",
@@ -85,8 +88,8 @@ class Project:
             *("  " + line for line in table([("", "type", "unit of q", "of tau", "name"), *rows])),
             "",
             "SI units throughout. Twists have the angular part first, wrenches the moment.",
-            "W is the wrench that the robot exerts on its surroundings at the tool body, in the frame of that body,",
-            f"which the last joint moves ({plain(robot.joints[-1].name)}): moment x y z in N m, force x y z in N.",
+            "W is the wrench that the robot exerts on its surroundings at each tool, in the tool's frame: moment x y z in",
+            f"N m, force x y z in N, tool by tool ({', '.join(plain(tool.name) for tool in robot.tools)}).",
             f"Gravity is part of the code: [{gravity}] m/s^2 in the frame of the base.",
         ]
 
@@ -99,7 +102,7 @@ class Project:
         if vector in WRENCH_NAMES:
             return f"{text}, N m{rate} and N{rate}"
         which = int(vector in EFFORT_NAMES)
-        units = dict.fromkeys(_UNITS[joint.type][which] for joint in self.robot.joints)
+        units = dict.fromkeys(_UNITS[joint.type][which] for joint in self.robot.independent_joints)
         return f"{text}, {' or '.join(unit + rate for unit in units)}"
 
 

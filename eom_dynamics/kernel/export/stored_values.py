@@ -92,9 +92,10 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     It does if a constant is added to the angle, or if the angle is multiplied by the length of an axis that is 1
     but for rounding.
     """
-    axis = project.robot.joints[joint].screw[:3]
-    shifted = {position for program in project.programs.values() for position, shift in angles(program) if shift}
-    return project.robot.joints[joint].type == "revolute" and np.count_nonzero(axis) == 1 and joint not in shifted
+    moving = project.robot.independent_joints[joint]
+    exact = moving.type == "revolute" and np.count_nonzero(moving.screw[:3]) == 1
+    taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
+    return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 
 def _check(project: Project, stored: StoredValues) -> None:
