@@ -88,8 +88,8 @@ class Project:
             *("  " + line for line in table([("", "type", "unit of q", "of tau", "name"), *rows])),
             "",
             "SI units throughout. Twists have the angular part first, wrenches the moment.",
-            "W is the wrench that the robot exerts on its surroundings at each tool, in the tool's frame: moment x y z in",
-            f"N m, force x y z in N, tool by tool ({', '.join(plain(tool.name) for tool in robot.tools)}).",
+            "W is the wrench that the robot exerts on its surroundings at each tool, in the tool's frame:",
+            f"moment x y z in N m, force x y z in N, tool by tool ({', '.join(plain(tool.name) for tool in robot.tools)}).",
             f"Gravity is part of the code: [{gravity}] m/s^2 in the frame of the base.",
         ]
 
