@@ -82,18 +82,18 @@ def test_one_state_or_any_number_of_them_are_taken(shape: tuple[int, ...]) -> No
 @pytest.mark.parametrize(
     ("wrench", "samples", "message"),
     [
-        (([0.0] * 5,), None, "wrench W must have shape (6,), has (5,)"),
-        ((np.zeros(6), np.zeros((1, 6))), None, "wrench Wd must have shape (6,), has (1, 6)"),
-        (([0.0] * 5 + [NAN],), None, "wrench W must be finite; entry [5] is nan"),
-        (np.zeros(6), None, "wrench W must have shape (6,), has ()"),
-        ((np.zeros(6), np.zeros(6), np.zeros((3, 6))), 4, "wrench Wdd must have shape (4, 6), has (3, 6)"),
-        ((np.zeros((4, 5)),), 4, "wrench W must have shape (4, 6), has (4, 5)"),
-        ((np.zeros(4),), 4, "wrench W must have shape (6,), has (4,)"),
-        (([[0.0] * 6, [0.0]],), 2, "wrench W is not an array of numbers"),
+        (([0.0] * 5,), (), "wrench W must have shape (6,), has (5,)"),
+        ((np.zeros(6), np.zeros((1, 6))), (), "wrench Wd must have shape (6,), has (1, 6)"),
+        (([0.0] * 5 + [NAN],), (), "wrench W must be finite; entry [5] is nan"),
+        (np.zeros(6), (), "wrench W must have shape (6,), has ()"),
+        ((np.zeros(6), np.zeros(6), np.zeros((3, 6))), (4,), "wrench Wdd must have shape (4, 6), has (3, 6)"),
+        ((np.zeros((4, 5)),), (4,), "wrench W must have shape (4, 6), has (4, 5)"),
+        ((np.zeros(4),), (4,), "wrench W must have shape (6,), has (4,)"),
+        (([[0.0] * 6, [0.0]],), (2,), "wrench W is not an array of numbers"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_bad_wrenches_are_refused_by_name(wrench: Any, samples: int | None, message: str) -> None:
+def test_bad_wrenches_are_refused_by_name(wrench: Any, samples: tuple[int, ...], message: str) -> None:
     with pytest.raises(StateError) as error:
         wrenches(wrench, 3, samples=samples)
     assert str(error.value) == message

@@ -74,11 +74,12 @@ def assemble(
     if len(bodies.joints) > _MOST_JOINTS:
         part.refuse("joints", f"{len(bodies.joints)} of them move; at most {_MOST_JOINTS} may")
     known = bodies.frames(part)
+    last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     robot = Robot(
         name=description.name,
         joints=_with_mimics(bodies.joints, part),
         gravity=part.gravity if gravity is None else gravity,
-        tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools),
+        tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools or (last,)),
         frames=tuple(known.values()),
         merged=tuple(bodies.merged),
         assumed=part.assumed,

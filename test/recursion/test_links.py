@@ -54,7 +54,7 @@ def test_what_a_joint_cannot_feel_is_moved_from_its_body(robot: Robot) -> None:
 def test_frames_are_rigid(robot: Robot) -> None:
     """A product of three rotations is one to within 1e-15 or so, and angles of rounding are taken for zero."""
     tree = link_tree(robot)
-    for R in (*(link.rotation for link in tree.links), tree.tool[:3, :3]):
+    for R in (*(link.rotation for link in tree.links), *(pose[:3, :3] for _, pose in tree.tools)):
         assert np.max(np.abs(R @ R.T - np.eye(3))) < 2e-14
         assert np.linalg.det(R) > 0
 

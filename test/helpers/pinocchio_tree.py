@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A URDF as Pinocchio reads it, moved by the joint variables of a robot of this project.
+
+Pinocchio has its own velocities for planar and floating joints, twists in the frame of the child, and moves joints
+that mimic others on their own; here its efforts are brought back to the robot's joint variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import Robot
+
+Array = NDArray[np.float64]
+
+
+class Motion(NamedTuple):
+    """A state in Pinocchio's terms: configuration, velocity, acceleration, and v = P z' for all joints' variables z."""
+
+    q: Array
+    v: Array
+    a: Array
+    P: Array
+
+
+class PinocchioTree:
+    """The model of a URDF, and its place beside a robot that was read from the same text."""
+
+    def __init__(self, urdf: str, robot: Robot) -> None:
+        self.model = pin.buildModelFromXML(urdf)
+        self.model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
+        self.data = self.model.createData()
+        self._robot = robot
+        self._coupling = robot.coupling
+        self._index = {joint.name: i for i, joint in enumerate(robot.joints)}
+
+    @property
+    def single(self) -> bool:
+        """Whether each joint has one variable, and a velocity that is its rate."""
+        return all(joint.nv == 1 for joint in self.model.joints.tolist()[1:])
+
+    def motion(self, q: Array, qd: Array, qdd: Array) -> Motion:
+        E, e = self._coupling
+        z, zd, zdd = E @ q + e, E @ qd, E @ qdd
+        configuration, P = pin.neutral(self.model), np.zeros((self.model.nv, len(z)))
+        rest = np.zeros(self.model.nv)  # dP/dt z'
+        for j in range(1, self.model.njoints):
+            joint, name = self.model.joints[j], self.model.names[j]
+            rows, at = slice(joint.idx_v, joint.idx_v + joint.nv), slice(joint.idx_q, joint.idx_q + joint.nq)
+            if joint.nv == 1:
+                i = self._index[name]
+                P[rows, i] = 1
+                configuration[at] = z[i] if joint.nq == 1 else [np.cos(z[i]), np.sin(z[i])]
+                continue
+            parts = "x y yaw" if joint.nv == 3 else "x y z yaw pitch roll"
+            columns = [self._index[f"{name}_{part}"] for part in parts.split()]
+            place = _planar if joint.nv == 3 else _floating
+            configuration[at], P[rows, columns], rest[rows] = place(z[columns], zd[columns])
+        return Motion(configuration, P @ zd, P @ zdd + rest, P)
+
+    def effort(self, q: Array, qd: Array, qdd: Array, wrench: Array | None = None) -> Array:
+        """tau (n,) by rnea, for wrenches (tools, 6) that the robot exerts at its tools."""
+        motion = self.motion(q, qd, qdd)
+        tau = pin.rnea(self.model, self.data, motion.q, motion.v, motion.a, self.forces(wrench))
+        return self._back(motion.P, tau)
+
+    def mass_matrix(self, q: Array) -> Array:
+        motion = self.motion(q, 0 * q, 0 * q)
+        M = pin.crba(self.model, self.data, motion.q)
+        full = motion.P @ self._coupling[0]
+        return full.T @ (np.triu(M) + np.triu(M, 1).T) @ full
+
+    def effort_rate(self, q: Array, qd: Array, qdd: Array, qddd: Array, W: Array, Wd: Array) -> Array:
+        """taud (n,) by the derivatives of rnea; all joints have one variable."""
+        motion = self.motion(q, qd, qdd)
+        jerk = motion.P @ self._coupling[0] @ qddd
+        pin.computeRNEADerivatives(self.model, self.data, motion.q, motion.v, motion.a, self.forces(W))
+        M = np.triu(self.data.M) + np.triu(self.data.M, 1).T
+        rate = self.data.dtau_dq @ motion.v + self.data.dtau_dv @ motion.a + M @ jerk
+        return self._back(motion.P, rate) + self.effort(q, 0 * q, 0 * q, Wd) - self.effort(q, 0 * q, 0 * q)
+
+    def forces(self, wrench: Array | None) -> pin.StdVec_Force:
+        """Forces of the surroundings on the bodies, in the frames of their joints."""
+        forces = [pin.Force.Zero() for _ in range(self.model.njoints)]
+        for tool, W in zip(self._robot.tools, wrench if wrench is not None else (), strict=wrench is not None):
+            frame = self.model.frames[self.model.getFrameId(tool.name, pin.BODY)]
+            forces[frame.parentJoint] -= frame.placement.act(pin.Force(W[3:], W[:3]))
+        return pin.StdVec_Force(forces)
+
+    def _back(self, P: Array, tau: Array) -> Array:
+        return self._coupling[0].T @ P.T @ tau
+
+
+def _planar(z: Array, zd: Array) -> tuple[Sequence[float], Array, Array]:
+    s, c = np.sin(z[2]), np.cos(z[2])
+    P = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+    v = P @ zd
+    return [z[0], z[1], c, s], P, np.array([zd[2] * v[1], -zd[2] * v[0], 0])
+
+
+def _floating(z: Array, zd: Array) -> tuple[Array, Array, Array]:
+    """Rz(yaw) Ry(pitch) Rx(roll); velocity: linear, then angular, both in the child's frame."""
+    rotation = Rotation.from_euler("ZYX", z[3:])
+    (sp, sr), (cp, cr) = np.sin(z[4:]), np.cos(z[4:])
+    turn = np.array([[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]])
+    pd, rd = zd[4], zd[5]
+    turn_rate = np.array(
+        [
+            [-cp * pd, 0, 0],
+            [-sp * pd * sr + cp * cr * rd, -sr * rd, 0],
+            [-sp * pd * cr - cp * sr * rd, -cr * rd, 0],
+        ]
+    )
+    P = np.zeros((6, 6))
+    P[:3, :3], P[3:, 3:] = rotation.as_matrix().T, turn
+    v = P @ zd
+    return np.concatenate([z[:3], rotation.as_quat()]), P, np.concatenate([-np.cross(v[3:], v[:3]), turn_rate @ zd[3:]])
