@@ -23,8 +23,8 @@ from .part import BRANCHES, pick
 
 Array = NDArray[np.float64]
 
-# More joint variables than any robot has; what is checked at loading grows with their cube.
-_MOST_JOINTS = 500
+# More joints, and more that move, than any robot has: what is checked at loading grows with their square, and cube.
+_MOST_JOINTS, _MOST_MOVING = 5000, 500
 
 
 def assemble(
@@ -62,6 +62,8 @@ def assemble(
     if unphysical not in ("refuse", "warn"):
         raise RobotDescriptionError(f"unphysical must be one of refuse, warn, is {unphysical!r}")
     tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
+    if len(description.joints) > _MOST_JOINTS:
+        description.refuse("joints", f"there are {len(description.joints)}, at most {_MOST_JOINTS} may be")
     _check_names(description)
     root_link(description)
     whole = resolved(description)
@@ -71,8 +73,8 @@ def assemble(
     bodies = _Bodies(part, base)
     if not bodies.joints:
         part.refuse("joints", "none of them moves")
-    if len(bodies.joints) > _MOST_JOINTS:
-        part.refuse("joints", f"{len(bodies.joints)} of them move; at most {_MOST_JOINTS} may")
+    if len(bodies.joints) > _MOST_MOVING:
+        part.refuse("joints", f"{len(bodies.joints)} of them move; at most {_MOST_MOVING} may")
     known = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     robot = Robot(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from .description import Description, JointDescription
@@ -19,15 +19,7 @@ def depth_first(links: Sequence[str], joints: Sequence[JointDescription], refuse
         joints: all joints, in any order.
         refuse: raises the error for what is wrong, given where and why.
     """
-    root = _root(links, joints, refuse)
-    below = children(joints)
-    ordered: list[JointDescription] = []
-    waiting = list(reversed(below.get(root, [])))
-    while waiting:
-        joint = waiting.pop()
-        ordered.append(joint)
-        waiting += reversed(below.get(joint.child, []))
-    return ordered
+    return list(_in_depth(_root(links, joints, refuse), joints))
 
 
 def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescription]]:
@@ -66,24 +58,29 @@ def _root(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refu
         )
     if len(roots) > 1:
         refuse("links", f"{len(roots)} roots ({_some(roots)}): all links but one must be the child of a joint")
+    reached = {roots[0]} | {joint.child for joint in _in_depth(roots[0], joints)}
     for link in links:
-        seen = {link}
-        while link in mover:
-            link = mover[link].parent
-            if link in seen:
-                refuse("links", f"{_loop(mover, link)} hang on each other in a loop")
-            if link == roots[0]:
-                break
-            seen.add(link)
+        if link not in reached:
+            refuse("links", f"{_loop(mover, link)} hang on each other in a loop")
     return roots[0]
 
 
+def _in_depth(root: str, joints: Sequence[JointDescription]) -> Iterator[JointDescription]:
+    below = children(joints)
+    waiting = list(reversed(below.get(root, [])))
+    while waiting:
+        joint = waiting.pop()
+        yield joint
+        waiting += reversed(below.get(joint.child, []))
+
+
 def _loop(mover: dict[str, JointDescription], link: str) -> str:
-    seen: list[str] = []
+    seen: dict[str, None] = {}
     while link not in seen:
-        seen.append(link)
+        seen[link] = None
         link = mover[link].parent
-    return _some(seen[seen.index(link) :])
+    names = list(seen)
+    return _some(names[names.index(link) :])
 
 
 def _some(names: Sequence[str], limit: int = 6) -> str:

@@ -17,7 +17,7 @@ from ..exceptions import RobotDescriptionError
 MAX_CHARACTERS = 4_000_000
 """A description of a large humanoid with all its sensors takes a twentieth of it."""
 
-_MAX_ELEMENTS = 100_000
+_MAX_ELEMENTS = 30_000
 _MAX_DEPTH = 100
 
 

@@ -31,7 +31,7 @@ _SECOND = (5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150)
 
 
 def rates(function: Callable[[float], Array], step: float) -> tuple[Array, Array, Array]:
-    """A function of time at 0, with its first and second derivative; rounding leaves 1e-16 / step² of it in the last."""
+    """A function of time at 0, with its first and second derivative, in which rounding leaves 1e-16 / step² of it."""
     now, first, second = function(0.0), 0.0, 0.0
     for k, (odd, even) in enumerate(zip(_FIRST, _SECOND, strict=True), start=1):
         after, before = function(k * step), function(-k * step)

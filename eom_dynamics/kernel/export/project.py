@@ -89,7 +89,7 @@ class Project:
             "",
             "SI units throughout. Twists have the angular part first, wrenches the moment.",
             "W is the wrench that the robot exerts on its surroundings at each tool, in the tool's frame:",
-            f"moment x y z in N m, force x y z in N, tool by tool ({', '.join(plain(tool.name) for tool in robot.tools)}).",
+            f"moment x y z in N m, force x y z in N; tools: {', '.join(plain(tool.name) for tool in robot.tools)}.",
             f"Gravity is part of the code: [{gravity}] m/s^2 in the frame of the base.",
         ]
 
