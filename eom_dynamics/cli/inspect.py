@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show what a robot's file says: its joints and bodies, gravity, and what was assumed where the file is silent.
+"""Show what a robot's description says: its tree, joints, bodies, limits and tools, what was merged and assumed.
 
 Shows also how many operations one state costs.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,36 @@ import numpy as np
 from ..exceptions import RobotDescriptionWarning
 from ..kernel.programs import PROGRAMS
 from ..robot import Joint, Robot, load_robot, packaged_robots
+from ..robot.part import BRANCHES
+from ..robot.reach import reach
 from .tables import columns, cost_rows
 
-SUMMARY = "show what a robot's file says"
+SUMMARY = "show what a robot's description says"
+
+# The partial derivatives of more joints than this take longer to count than anybody waits.
+_MOST_COUNTED = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     parser.add_argument(
-        "robot", metavar="ROBOT", help=f"a packaged robot ({', '.join(packaged_robots())}) or a parameter file (.yaml)"
+        "robot",
+        metavar="ROBOT",
+        help=f"a packaged robot ({', '.join(packaged_robots())}), a parameter file (.yaml), a .urdf or a .xacro file",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON; a rigid joint's stiffness is null")
+    parser.add_argument("--root", metavar="LINK", help="take this link for the base")
+    parser.add_argument("--tip", metavar="LINK", action="append", default=[], help="end at this link (may be repeated)")
+    parser.add_argument(
+        "--tool", metavar="LINK", action="append", default=[], help="a wrench acts at this link (may be repeated)"
+    )
+    parser.add_argument("--branches", choices=BRANCHES, default="lump", help="what becomes of all that leads to no tip")
+    parser.add_argument(
+        "--unphysical", choices=("refuse", "warn"), default="refuse", help="of inertia no body can have"
+    )
+    parser.add_argument(
+        "--xacro", metavar="NAME:=VALUE", action="append", default=[], help="argument of a xacro file (may be repeated)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON; what is infinite is null")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +57,15 @@ def run(options: argparse.Namespace) -> int:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
-        robot = load_robot(options.robot)
+        robot = load_robot(
+            options.robot,
+            root=options.root,
+            tip=options.tip,
+            tools=options.tool,
+            branches=options.branches,
+            unphysical=options.unphysical,
+            xacro_arguments=dict(argument.partition(":=")[::2] for argument in options.xacro),
+        )
     description = describe(robot)
     description["warnings"] = [str(warning.message) for warning in caught]
     print(json.dumps(description, indent=2) if options.json else _text(description))
@@ -46,28 +73,56 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe(robot: Robot) -> dict[str, Any]:
-    """The robot as JSON takes it; SI units, and None for the stiffness of a rigid joint.
+    """The robot as JSON takes it; SI units, and None for what is infinite or not there.
 
-    The operations are those of one state, for each program of :data:`eom_dynamics.kernel.programs.PROGRAMS`.
+    The operations are those of one state, for each program of :data:`eom_dynamics.kernel.programs.PROGRAMS` (but the
+    partial derivatives of a robot with many joints).
     """
     return {
         "name": robot.name,
+        "independent_joints": robot.n,
         "total_mass": float(np.sum([joint.mass for joint in robot.joints])),
         "gravity": robot.gravity.tolist(),
-        "joints": [
-            {
-                "name": joint.name,
-                "type": joint.type,
-                "axis": _axis(joint),
-                "mass": joint.mass,
-                "stiffness": joint.stiffness if np.isfinite(joint.stiffness) else None,
-                "rotor_inertia": joint.rotor_inertia,
-            }
-            for joint in robot.joints
+        "joints": [_joint(robot, joint) for joint in robot.joints],
+        "tools": [
+            {"name": tool.name, "body": robot.joints[tool.joint].name, "reach": reach(robot, tool)}
+            for tool in robot.tools
         ],
-        "operations": {name: program(robot).costs() for name, program in PROGRAMS.items()},
-        "assumed": _assumed(robot),
+        "operations": {
+            name: program(robot).costs()
+            for name, program in PROGRAMS.items()
+            if robot.n <= _MOST_COUNTED or name != "effort_partials"
+        },
+        "merged": list(robot.merged),
+        "assumed": [*robot.assumed, *_assumed(robot)],
     }
+
+
+def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
+    limits, mimic = joint.limits, joint.mimic
+    return {
+        "name": joint.name,
+        "type": joint.type,
+        "parent": robot.joints[joint.parent].name if joint.parent >= 0 else None,
+        "axis": _axis(joint),
+        "mass": joint.mass,
+        "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
+        "limits": {
+            "lower": _finite(limits.lower),
+            "upper": _finite(limits.upper),
+            "velocity": _finite(limits.velocity),
+            "effort": _finite(limits.effort),
+        },
+        "stiffness": _finite(joint.stiffness),
+        "rotor_inertia": joint.rotor_inertia,
+        "gear_ratio": joint.gear_ratio,
+        "damping": joint.damping,
+        "friction": joint.friction,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _axis(joint: Joint) -> list[float]:
@@ -78,44 +133,94 @@ def _axis(joint: Joint) -> list[float]:
 
 
 def _assumed(robot: Robot) -> list[str]:
-    """What no entry of the file says."""
-    rigid = [joint.name for joint in robot.joints if np.isinf(joint.stiffness)]
-    massless = [joint.name for joint in robot.joints if joint.rotor_inertia == 0]
-    assumed = [f"rigid, without a spring: {', '.join(rigid)}"] if rigid else []
-    if massless:
-        assumed.append(f"no rotor inertia: {', '.join(massless)}")
-    return [*assumed, f"an external wrench acts on the last body, that of {robot.joints[-1].name}"]
+    """What no entry of the description says."""
+    joints = robot.independent_joints
+    rigid = [joint.name for joint in joints if np.isinf(joint.stiffness)]
+    massless = [joint.name for joint in joints if joint.rotor_inertia == 0]
+    unlimited = [joint.name for joint in joints if np.isinf(joint.limits.lower) and np.isinf(joint.limits.upper)]
+    lines = (("rigid, without a spring", rigid), ("no rotor inertia", massless), ("no limits of position", unlimited))
+    return [
+        *(
+            f"{what}: {', '.join(names) if len(names) < len(joints) else 'all joints'}"
+            for what, names in lines
+            if names
+        ),
+        f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}",
+    ]
 
 
-def _text(description: dict[str, Any]) -> str:
+def _text(description: Mapping[str, Any]) -> str:
     joints = description["joints"]
     units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
     stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
-    header = ("joint", "type", "axis", "mass [kg]", f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]")
+    header = (
+        *("joint", "type", "axis", "limits", "velocity", "effort", "mass [kg]"),
+        *(f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
+    )
     rows = [
         (
-            joint["name"],
-            joint["type"],
+            _branch(joints, joint) + joint["name"],
+            joint["type"] if joint["mimic"] is None else _following(joint["mimic"]),
             _vector(joint["axis"]),
+            _limits(joint["limits"]),
+            *(_or(joint["limits"][what], "-") for what in ("velocity", "effort")),
             f"{joint['mass']:g}",
-            "rigid" if joint["stiffness"] is None else f"{joint['stiffness']:g}",
+            _or(joint["stiffness"], "rigid"),
             f"{joint['rotor_inertia']:g}",
         )
         for joint in joints
     ]
     return "\n".join(
         [
-            f"{description['name']}: {len(joints)} joints, {description['total_mass']:g} kg, "
+            f"{description['name']}: {description['independent_joints']} joints, {description['total_mass']:g} kg, "
             f"gravity {_vector(description['gravity'])} m/s²",
             "",
-            *columns([header, *rows], right_from=3),
+            *columns([header, *rows], right_from=4),
+            "",
+            *(
+                f"tool {tool['name']}, moved by {tool['body']}: reaches {tool['reach']:.3g} m from the base"
+                for tool in description["tools"]
+            ),
             "",
             *columns(cost_rows(description["operations"]), right_from=1),
             "",
+            *(f"merged: {line}" for line in description["merged"]),
             *(f"assumed: {line}" for line in description["assumed"]),
             *(f"warning: {line}" for line in description["warnings"]),
         ]
     )
+
+
+def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
+    """The lines that lead to a joint in a drawing of the tree; a row of joints is not indented."""
+    parents = {other["name"]: other["parent"] for other in joints}
+    children: dict[str | None, list[str]] = {}
+    for other in joints:
+        children.setdefault(other["parent"], []).append(other["name"])
+    lines, name = "", joint["name"]
+    branches = children[parents[name]]
+    lines = "" if len(branches) == 1 else "└─" if name == branches[-1] else "├─"
+    name = parents[name]
+    while name is not None:
+        branches = children[parents[name]]
+        if len(branches) > 1:
+            lines = ("  " if name == branches[-1] else "│ ") + lines
+        name = parents[name]
+    return lines
+
+
+def _following(mimic: Mapping[str, Any]) -> str:
+    offset = f" {mimic['offset']:+g}" if mimic["offset"] else ""
+    return f"= {mimic['ratio']:g} {mimic['joint']}{offset}"
+
+
+def _limits(limits: Mapping[str, float | None]) -> str:
+    lower, upper = limits["lower"], limits["upper"]
+    return "-" if lower is None and upper is None else f"{_or(lower, '-inf')} … {_or(upper, 'inf')}"
+
+
+def _or(value: float | None, without: str) -> str:
+    return without if value is None else f"{value:g}"
 
 
 def _vector(values: Sequence[float]) -> str:

@@ -28,7 +28,11 @@ def test_json_is_the_robot(name: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert [joint["name"] for joint in description["joints"]] == list(robot.joint_names)
     assert [joint["stiffness"] for joint in description["joints"]] == robot.stiffness.tolist()
     assert [joint["rotor_inertia"] for joint in description["joints"]] == robot.rotor_inertia.tolist()
-    assert {joint["type"] for joint in description["joints"]} == {"revolute"}
+    assert [joint["type"] for joint in description["joints"]] == [joint.type for joint in robot.joints]
+    assert [joint["limits"]["upper"] for joint in description["joints"]] == [
+        joint.limits.upper if np.isfinite(joint.limits.upper) else None for joint in robot.joints
+    ]
+    assert [tool["name"] for tool in description["tools"]] == [tool.name for tool in robot.tools]
     assert description["warnings"] == []
 
 
@@ -38,8 +42,8 @@ def test_text_has_a_line_for_each_joint(name: str, capsys: pytest.CaptureFixture
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{name}: ")
     for joint in eom.load_robot(name).joints:
-        (line,) = [line for line in lines if line.startswith(joint.name)]
-        assert line.split()[1] == "revolute"
+        (line,) = [line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} ")]
+        assert line.lstrip("│├└─ ").split()[1] == joint.type
         assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
 
 
@@ -95,6 +99,7 @@ def test_what_the_file_does_not_say_is_named(mixed: eom.Robot) -> None:
     description = json.loads(json.dumps(describe(mixed), allow_nan=False))
     assert [joint["stiffness"] for joint in description["joints"]] == [None, 500.0, None]
     assert description["assumed"][:2] == ["rigid, without a spring: turn, drill", "no rotor inertia: slide, drill"]
+    assert description["assumed"][2:] == ["no limits of position: all joints", "an external wrench acts at drill"]
 
 
 def test_a_doubtful_table_is_shown_with_its_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,3 +110,38 @@ def test_a_doubtful_table_is_shown_with_its_warning(tmp_path: Path, capsys: pyte
     output = capsys.readouterr()
     assert "warning: " in output.out and "inertia_reference" in output.out
     assert not output.err
+
+
+def test_a_tree_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "dual_arm"]) == 0
+    drawn = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()[3:12]]
+    assert [line for line in drawn if line][:4] == ["torso", "├─left_lift", "│ left_turn", "│ left_elbow"]
+    assert "└─right_lift" in drawn
+
+
+TWO_LINKS = (
+    '<robot name="cart"><link name="world"/><link name="cart"><inertial><mass value="2"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><link name="hook"/>'
+    '<joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
+    '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
+    '<joint name="weld" type="fixed"><parent link="cart"/><child link="hook"/><origin xyz="0 4 0"/></joint></robot>'
+)
+
+
+def test_a_urdf_and_a_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cart.urdf"
+    path.write_text(TWO_LINKS, encoding="utf-8")
+    assert main(["inspect", str(path), "--tip", "hook", "--json"]) == 0
+    description = json.loads(capsys.readouterr().out)
+    assert description["merged"] == ["link hook into the body of rail (0 kg)"]
+    assert description["assumed"][0] == "axis [1 0 0], the default of URDF: rail"
+    (tool,) = description["tools"]
+    assert (tool["name"], tool["body"], tool["reach"]) == ("hook", "rail", pytest.approx(5.0))
+    assert description["joints"][0]["limits"] == {"lower": -1, "upper": 3, "velocity": 2, "effort": 5}
+
+
+def test_reach_of_arms_that_can_be_stretched() -> None:
+    """The planar arm of 0.5 m, and 0.4 m to nothing: the tool is the frame of its last body."""
+    tools = {name: describe(eom.load_robot(name))["tools"][0]["reach"] for name in ("planar_2r", "panda")}
+    assert tools["planar_2r"] == pytest.approx(0.5)
+    assert 1.15 < tools["panda"] < 0.333 + 0.316 + 0.384 + 0.088 + 0.107 + 2 * 0.0825
