@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 Array = NDArray[Any]
 
@@ -91,6 +92,16 @@ def exp(screw: ArrayLike, q: Any) -> Array:
     R = eye + s * E + (1 - c) * (E @ E)
     # e x m is the point of the axis nearest to the origin; e (e.m) is what the pitch adds along it.
     return pose(R, (eye - R) @ np.cross(e, m) + e * (e @ m) * q)
+
+
+def log(C: Array) -> NDArray[np.float64]:
+    """The twist (6,) whose exponential is the pose: the inverse of :func:`exp`, for turns by less than pi."""
+    w = Rotation.from_matrix(C[:3, :3]).as_rotvec()
+    angle = float(np.linalg.norm(w))
+    W = skew(w)
+    # The factor of W² tends to 1/12; below this angle its next term is lost in rounding.
+    factor = 1 / 12 if angle < 1e-4 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
+    return np.concatenate([w, (np.eye(3) - 0.5 * W + factor * (W @ W)) @ C[:3, 3]])
 
 
 def Ad(C: Array) -> Array:
