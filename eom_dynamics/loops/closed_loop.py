@@ -133,9 +133,7 @@ class ClosedLoopArm:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
         moved, F = self.motion(q, *rates)
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
-        return tuple(
-            sum(comb(k, j) * (F[j].T @ efforts[k - j]) for j in range(k + 1)) for k in range(len(efforts))
-        )
+        return tuple(sum(comb(k, j) * (F[j].T @ efforts[k - j]) for j in range(k + 1)) for k in range(len(efforts)))
 
     def _map_rate(self, q: Array, moved: list[Array], F: list[Array], k: int) -> Array:
         """The k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""

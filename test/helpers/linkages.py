@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planar mechanisms with a closed loop, and their positions by trigonometry."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eom_dynamics import Joint, Robot, lie
+from eom_dynamics.loops import ClosedLoopArm, CutJoint
+
+Array = NDArray[np.float64]
+
+TURN_ABOUT_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+
+
+def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
+    """A bar along x that turns about z, its joint at x along its parent; its centre of mass a little off its axis."""
+    center = np.array([0.5 * length, 0.03, 0.01])
+    about_center = mass * np.diag([0.001, length**2 / 12, length**2 / 12])
+    offset = lie.skew(center)
+    return Joint(
+        name=name,
+        screw=TURN_ABOUT_Z,
+        reference_pose=lie.pose(np.eye(3), [x, 0.0, 0.0]),
+        parent=parent,
+        mass=mass,
+        center_of_mass=center,
+        inertia_about_origin=about_center + mass * offset.T @ offset,
+    )
+
+
+def pin(predecessor: int, x: float, successor: int, y: float) -> CutJoint:
+    """A revolute joint about z between points along x of two bars."""
+    return CutJoint(
+        name="pin",
+        predecessor=predecessor,
+        predecessor_pose=lie.pose(np.eye(3), [x, 0.0, 0.0]),
+        successor=successor,
+        successor_pose=lie.pose(np.eye(3), [y, 0.0, 0.0]),
+        screws=TURN_ABOUT_Z[None],
+    )
+
+
+GRAVITY = np.array([1.0, -9.0, 0.5])
+
+
+def four_bar() -> ClosedLoopArm:
+    """Crank 0.3, coupler 0.9, rocker 0.6 on a ground of 1.0 m; the crank drives."""
+    bars = (bar("crank", -1, 0.0, 0.3, 1.0), bar("coupler", 0, 0.3, 0.9, 2.0), bar("rocker", -1, 1.0, 0.6, 1.5))
+    return ClosedLoopArm(Robot("four_bar", bars, GRAVITY), [pin(1, 0.9, 2, 0.6)], ["crank"])
+
+
+def five_bar() -> ClosedLoopArm:
+    """The planar parallel arm with two actuated joints on the base, 0.5 m apart, and bars of 0.4 and 0.7 m."""
+    bars = (
+        bar("left", -1, 0.0, 0.4, 1.0),
+        bar("left_forearm", 0, 0.4, 0.7, 0.8),
+        bar("right", -1, 0.5, 0.4, 1.2),
+        bar("right_forearm", 2, 0.4, 0.7, 0.6),
+    )
+    return ClosedLoopArm(Robot("five_bar", bars, GRAVITY), [pin(1, 0.7, 3, 0.7)], ["left", "right"])
+
+
+def four_bar_angles(crank: float) -> Array:
+    """Joint variables of the four-bar by the law of cosines: the pin above the line between crank and ground."""
+    pin_ground = _apex(0.3 * np.array([np.cos(crank), np.sin(crank)]), np.array([1.0, 0.0]), 0.9, 0.6)
+    (coupler, rocker) = pin_ground
+    return np.array([crank, coupler - crank, rocker])
+
+
+def five_bar_angles(u: Array) -> Array:
+    """Joint variables of the five-bar for its two actuated joints: the tool above the line between the elbows."""
+    left, right = u
+    elbow_left = 0.4 * np.array([np.cos(left), np.sin(left)])
+    elbow_right = np.array([0.5, 0.0]) + 0.4 * np.array([np.cos(right), np.sin(right)])
+    forearm_left, forearm_right = _apex(elbow_left, elbow_right, 0.7, 0.7)
+    return np.array([left, forearm_left - left, right, forearm_right - right])
+
+
+def _apex(a: Array, b: Array, to_a: float, to_b: float) -> tuple[float, float]:
+    """Directions from a and from b to the point at given distances from both, on the left of the way from a to b."""
+    way = b - a
+    distance = float(np.hypot(*way))
+    along = np.arctan2(way[1], way[0])
+    at_a = np.arccos((distance**2 + to_a**2 - to_b**2) / (2 * distance * to_a))
+    at_b = np.arccos((distance**2 + to_b**2 - to_a**2) / (2 * distance * to_b))
+    return along + at_a, along + np.pi - at_b
