@@ -28,7 +28,7 @@ class RandomStates:
         rng = np.random.default_rng(seed)
         self.states = [rng.uniform(-scale, scale, (count, robot.n)) for scale in (np.pi, 2.0, 2.0, 2.0, 2.0)]
         efforts = [equations_of_motion(robot, *x[:4]).efforts(x[4]) for x in zip(*self.states, strict=True)]
-        self.efforts = np.array(efforts).swapaxes(0, 1)
+        self.efforts: Array = np.array(efforts).swapaxes(0, 1)
 
     @property
     def each(self) -> list[tuple[Array, ...]]:

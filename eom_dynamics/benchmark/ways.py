@@ -41,8 +41,8 @@ class Way:
 
     def errors(self, states: RandomStates) -> list[float]:
         """Of tau, taud, … as far as known; see :meth:`RandomStates.errors`."""
-        results = [np.atleast_2d(np.array(self.function(*values))) for values in self.arguments]
-        return states.errors(np.array(results).swapaxes(0, 1))
+        results: Array = np.array([np.atleast_2d(np.array(self.function(*values))) for values in self.arguments])
+        return states.errors(list(results.swapaxes(0, 1)))
 
 
 def our_ways(robot: Robot, states: RandomStates) -> dict[str, Way]:

@@ -25,7 +25,7 @@ from .. import lie
 from ..dynamics import Dynamics
 from ..equations.system import system
 from ..exceptions import RobotDescriptionError, StateError
-from ..jet import Jet
+from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..robot import Robot
 from ..states import joint_vectors
@@ -112,7 +112,7 @@ class ClosedLoopArm:
         for k in range(len(u)):
             # The k-th derivative of F needs the rates up to the k-th, which the previous round gave.
             F.append(self._map_rate(q, moved, F, k))
-            moved.append(sum(comb(k, j) * (F[j] @ u[k - j]) for j in range(k + 1)))
+            moved.append(leibniz(F, u, k))
         return moved, Jet(F)
 
     def inverse_dynamics(self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
@@ -133,7 +133,7 @@ class ClosedLoopArm:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
         moved, F = self.motion(q, *rates)
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
-        return tuple(sum(comb(k, j) * (F[j].T @ efforts[k - j]) for j in range(k + 1)) for k in range(len(efforts)))
+        return tuple(F.T @ Jet(efforts))
 
     def _map_rate(self, q: Array, moved: list[Array], F: list[Array], k: int) -> Array:
         """The k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""

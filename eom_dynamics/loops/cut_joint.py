@@ -77,7 +77,7 @@ class CutJoint:
             if k + 1 < len(body.V):
                 G.append(-leibniz([lie.ad(V) for V in relative], G, k))
         constant = Jet([P @ successor] + [np.zeros((len(P), size))] * (len(G) - 1))
-        L = constant - P @ Jet(G) @ predecessor
+        L: Jet = constant - Jet([P @ g @ predecessor for g in G])
         rows = [L[0] @ body.J[0]]
         while len(L) > 1:
             L = L.rate - L @ body.S
