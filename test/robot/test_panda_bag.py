@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
@@ -19,8 +18,7 @@ typesys = pytest.importorskip("rosbags.typesys")
 
 Array = NDArray[np.float64]
 
-SHARED = Path(os.environ.get("EOM_DYNAMICS_SHARED", Path(__file__).parents[3] / "shared"))
-BAG = SHARED / "bags/panda_exciting_trajectory.db3"
+BAG = Path(__file__).parents[3] / "shared/bags/panda_exciting_trajectory.db3"
 
 # Gaz et al. (2019), supplementary material. Table I, the friction of the joints: phi 1 (N m), 2 (s/rad), 3 (rad/s).
 FRICTION = np.array(
@@ -62,7 +60,7 @@ def friction(velocity: Array) -> Array:
 
 
 @pytest.mark.skipif(not BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
-def test_measured_efforts_of_a_panda() -> None:
+def test_measured_efforts_of_a_panda(capsys: pytest.CaptureFixture[str]) -> None:
     """As near to this robot as the paper's model was to theirs, in other motions: their errors, and half as much."""
     names, times, positions, efforts = recorded()
     robot = load_robot("panda")
@@ -74,7 +72,8 @@ def test_measured_efforts_of_a_panda() -> None:
     rigid = Dynamics(robot, backend="numpy").effort(q, qd, qdd)
     errors = rigid + friction(qd) - efforts[inner]
     rms, size = np.sqrt(np.mean(errors**2, axis=0)), np.std(efforts, axis=0)
-    print("\njoint        RMS error [N m]  published [N m]  measured, about its mean [N m]")
-    for name, error, published, measured in zip(names, rms, PUBLISHED, size, strict=True):
-        print(f"{name}  {error:15.3f}  {published:15.3f}  {measured:15.3f}")
+    with capsys.disabled():
+        print("\njoint        RMS error [N m]  published [N m]  measured, about its mean [N m]")
+        for name, error, published, measured in zip(names, rms, PUBLISHED, size, strict=True):
+            print(f"{name}  {error:15.3f}  {published:15.3f}  {measured:15.3f}")
     assert np.all(rms < 1.5 * PUBLISHED)
