@@ -14,12 +14,17 @@ from eom_dynamics import Robot, robot_from_parameters
 from eom_dynamics.kernel.export import LANGUAGES, Project, StoredValues, project, stored_values
 from eom_dynamics.kernel.programs import PROGRAMS
 
-ROBOTS = ("iiwa", "planar_2r", "mixed_chain", "slider")
+ROBOTS = ("iiwa", "planar_2r", "mixed_chain", "slider", "scissors")
 
 
 def robot(name: str) -> Robot:
-    """A robot of :data:`ROBOTS`; the slider has neither angles nor, in its mass matrix, anything but numbers."""
-    return robot_from_parameters(_slider()) if name == "slider" else fixed_case(name, 1).robot
+    """A robot of :data:`ROBOTS`.
+
+    The slider has neither angles nor, in its mass matrix, anything but numbers; the scissors are a tree with a tool
+    on each branch, whose second blade follows the first.
+    """
+    described = {"slider": _slider, "scissors": _scissors}
+    return robot_from_parameters(described[name]()) if name in described else fixed_case(name, 1).robot
 
 
 def export(
@@ -52,9 +57,28 @@ def replace_in(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1))
 
 
+BODY = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}
+
+
 def _slider() -> dict[str, Any]:
-    body = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}
     origin = {"xyz": [0.0, 0.0, 0.3], "rpy": [0.0, 0.0, 0.0]}
     screws = {"x": [0.0, 0.0, 0.0, 1.0, 0.0, 0.0], "z": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]}
-    joints = {name: {"type": "prismatic", "screw": screw, "origin": origin, **body} for name, screw in screws.items()}
+    joints = {name: {"type": "prismatic", "screw": screw, "origin": origin, **BODY} for name, screw in screws.items()}
     return {"name": "slider", "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
+
+
+def _scissors() -> dict[str, Any]:
+    origin = {"xyz": [0.2, 0.0, 0.3], "rpy": [0.3, -0.4, 0.5]}
+    turn = {"type": "revolute", "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "origin": origin, **BODY}
+    blade = {"parent": "arm", "screw": [0.0, 1.0, 0.0, 0.1, 0.0, 0.0]}
+    return {
+        "name": "scissors",
+        "joint_names": ["arm", "first", "second"],
+        "inertia_reference": "com",
+        "tool_names": ["first", "second"],
+        "joints": {
+            "arm": turn,
+            "first": turn | blade,
+            "second": turn | blade | {"mimic": {"joint": "first", "ratio": -0.7, "offset": 0.2}},
+        },
+    }

@@ -44,7 +44,11 @@ def _function(project: Project, function: str) -> str:
     for name, size in program.outputs.items():
         rows.append((name, f"({n}, {n}, N)" if is_matrix(name) else f"({size}, N)", project.meaning(name)))
     body = [
-        *(f"if nargin < {k + 1}, {name} = zeros(6, 1); end" for k, name in enumerate(names) if name in WRENCH_NAMES),
+        *(
+            f"if nargin < {k + 1}, {name} = zeros({6 * len(project.robot.tools)}, 1); end"
+            for k, name in enumerate(names)
+            if name in WRENCH_NAMES
+        ),
         *(
             f"assert(size({name}, 1) == {size}, '{name} must have {size} rows')"
             for name, size in program.inputs.items()

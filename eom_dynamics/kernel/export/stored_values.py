@@ -79,7 +79,7 @@ def _states(project: Project) -> dict[str, Array]:
     robot = project.robot
     random = np.random.default_rng(2021)
     inputs = {name: random.uniform(-np.pi, np.pi, (_STATES, robot.n)) for name in STATE_NAMES}
-    inputs |= {name: random.uniform(-10, 10, (_STATES, 6)) for name in WRENCH_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (_STATES, 6 * len(robot.tools))) for name in WRENCH_NAMES}
     for values in inputs.values():
         values[0] = 0.0
     inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
@@ -112,14 +112,19 @@ def _check(project: Project, stored: StoredValues) -> None:
                 )
 
 
+def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:
+    """The wrenches of all tools, in the shape that the closed form takes."""
+    return [np.reshape(W, robot.wrench_shape) for W in wrench]
+
+
 def _inverse_dynamics(robot: Robot, *state: Array) -> tuple[Array, ...]:
     q, qd, qdd, qddd, qdddd, *wrench = state
-    return equations_of_motion(robot, q, qd, qdd, qddd, wrench=wrench).efforts(qdddd)
+    return equations_of_motion(robot, q, qd, qdd, qddd, wrench=_at_tools(robot, *wrench)).efforts(qdddd)
 
 
 def _effort(robot: Robot, *state: Array) -> tuple[Array, ...]:
     q, qd, qdd, _, _, W, *_ = state
-    return equations_of_motion(robot, q, qd, wrench=[W]).efforts(qdd)
+    return equations_of_motion(robot, q, qd, wrench=_at_tools(robot, W)).efforts(qdd)
 
 
 def _mass_matrix(robot: Robot, *state: Array) -> tuple[Array, ...]:
@@ -137,11 +142,11 @@ def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
     """
     q, qd, qdd, _, _, W, *_ = state
     rest = np.zeros(robot.n)
-    moving = equations_of_motion(robot, q, qd, rest, wrench=[W])
+    moving = equations_of_motion(robot, q, qd, rest, wrench=_at_tools(robot, W))
     columns = []
     for e in np.eye(robot.n):
-        along = equations_of_motion(robot, q, e, rest, wrench=[W])
-        both = equations_of_motion(robot, q, e + qd, rest, wrench=[W])
+        along = equations_of_motion(robot, q, e, rest, wrench=_at_tools(robot, W))
+        both = equations_of_motion(robot, q, e + qd, rest, wrench=_at_tools(robot, W))
         coriolis = (both.C[1] - along.C[1] - moving.C[1]) @ qd - moving.C[1] @ e
         columns.append(along.M[1] @ qdd + coriolis + along.gravity[1] + along.external[1])
     return np.transpose(columns), 2 * moving.C[0], moving.M[0]

@@ -36,7 +36,9 @@ def test_partials_are_the_differences_of_the_efforts(name: str) -> None:
 
             def tau(h: float, k: int = k, e: np.ndarray = e) -> np.ndarray:
                 q, qd, qdd = (x + h * e if i == k else x for i, x in enumerate(point))
-                return eom.equations_of_motion(subject, q, qd, wrench=[stored.inputs["W"][state]]).efforts(qdd)[0]
+                return eom.equations_of_motion(
+                    subject, q, qd, wrench=[stored.inputs["W"][state].reshape(subject.wrench_shape)]
+                ).efforts(qdd)[0]
 
             np.testing.assert_allclose((tau(1e-5) - tau(-1e-5)) / 2e-5, expected[:, j], atol=1e-6)
 
