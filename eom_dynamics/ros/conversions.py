@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -126,19 +127,23 @@ def read_state(message: StateMessage, order: JointOrder, optional: Collection[st
     return order.to_robot(values)
 
 
-def read_wrench(message: StateMessage) -> tuple[Array, ...]:
-    """W, Wd, Wdd of a message, (6,) each in N m and N, moment first; () where all three are empty.
+def read_wrench(message: StateMessage, shape: tuple[int, ...] = (6,)) -> tuple[Array, ...]:
+    """W, Wd, Wdd of a message in N m and N, moment first; () where all three are empty.
+
+    Args:
+        message: a setpoint or a request.
+        shape: of each, (6,) or (number of tools, 6); in the message one tool follows the other.
 
     Raises:
-        StateError: one of them has neither 6 entries nor none, or a number that is not finite.
+        StateError: one of them has neither the right number of entries nor none, or a number that is not finite.
     """
     if not (message.wrench or message.wrench_rate or message.wrench_acceleration):
         return ()
-    values = _read(message, WRENCH_FIELDS, 6, WRENCH_FIELDS)
+    values = _read(message, WRENCH_FIELDS, prod(shape), WRENCH_FIELDS)
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise StateError(f"{WRENCH_FIELDS[row]}[{column}] is {values[row, column]}")
-    return tuple(values)
+    return tuple(values.reshape(-1, *shape))
 
 
 def check_command(command: Array, joint_names: Sequence[str]) -> None:
@@ -168,7 +173,7 @@ def _read(message: StateMessage, fields: Sequence[str], length: int, optional: C
             if parts[i] or field not in optional:
                 allowed = f"{length} or none" if field in optional else f"{length}, one for each joint"
                 if field in WRENCH_FIELDS:
-                    allowed = "6 (moment and force) or none"
+                    allowed = f"{length} (moment and force at each tool) or none"
                 raise StateError(f"{field} has {len(parts[i])} entries, must have {allowed}")
             parts[i] = array("d", bytes(8 * length))
     return np.frombuffer(b"".join(parts)).reshape(len(fields), length)

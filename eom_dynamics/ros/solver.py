@@ -23,7 +23,7 @@ class Solution(NamedTuple):
     Attributes:
         order: the joint order of the message.
         state: q, qd, qdd, qddd, qdddd (5, n).
-        wrench: W, Wd, Wdd, (6,) each, or () for none.
+        wrench: W, Wd, Wdd, each (6,), with several tools (number of tools, 6); or () for none.
         command: (7, n), rows as in :class:`eom_dynamics.Feedforward`; every entry is finite.
     """
 
@@ -52,7 +52,7 @@ class Solver:
         """
         order = self._orders.of(message.joint_names)
         state = read_state(message, order, optional)
-        wrench = read_wrench(message)
+        wrench = read_wrench(message, self.arm.robot.wrench_shape)
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             command = np.array(self.arm.feedforward(*state, wrench=wrench))

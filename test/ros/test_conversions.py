@@ -156,7 +156,9 @@ def test_wrench_is_read_and_what_is_left_out_is_zero(values, present):
 @pytest.mark.parametrize("field", WRENCH_FIELDS)
 @pytest.mark.parametrize("length", [1, 5, 7, 12])
 def test_wrench_of_another_length_is_refused(field, length):
-    with pytest.raises(StateError, match=rf"^{field} has {length} entries, must have 6 \(moment and force\) or none$"):
+    with pytest.raises(
+        StateError, match=rf"^{field} has {length} entries, must have 6 \(moment and force at each tool\) or none$"
+    ):
         read_wrench(message(**{field: [0.0] * length}))
 
 

@@ -36,3 +36,18 @@ def test_matrices_that_overflow_are_refused():
     solution = Solution(order, state, (), np.zeros((7, 2)))
     with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
         matrices(Solver(eom.ElasticArm(ROBOT)), solution)
+
+
+def test_wrenches_at_several_tools_follow_one_another():
+    robot = eom.load_robot("dual_arm")
+    state, wrench = np.random.default_rng(1).normal(size=(5, robot.n)), np.random.default_rng(2).normal(size=(3, 2, 6))
+    setpoint = message(state)
+    for field, values in zip(WRENCH_FIELDS, wrench, strict=True):
+        setattr(setpoint, field, array("d", values.ravel()))
+    expected = eom.equations_of_motion(robot, *state[:4], wrench=wrench).efforts(state[4])
+    # The two ways agree to some 1e-14 of the largest effort.
+    for effort, desired in zip(Solver(eom.ElasticArm(robot)).solve(setpoint).command, expected, strict=False):
+        np.testing.assert_allclose(effort, desired, atol=1e-12 * np.max(np.abs(desired)))
+    setpoint.wrench = array("d", wrench[0, 0])
+    with pytest.raises(eom.StateError, match=r"^wrench has 6 entries, must have 12 \(moment and force at each tool\)"):
+        Solver(eom.ElasticArm(robot)).solve(setpoint)
