@@ -135,7 +135,7 @@ class StraightLine:
         self._run = library["straight_line"]
         self._lanes = int(library["lane_count"]())
         x = np.concatenate(inputs, axis=1)
-        angle = np.stack([x[:, position] + shift for position, shift in angles(program)], axis=1)
+        angle = np.stack([x[:, a.position] * a.scale + a.shift for a in angles(program)], axis=1)
         self.blocks = len(x) // self._lanes
         self._given = [self._in_lanes(values) for values in (x, np.sin(angle), np.cos(angle))]
         self._out = self._aligned((self.blocks, len(program.results), self._lanes))
