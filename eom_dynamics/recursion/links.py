@@ -15,6 +15,7 @@ Three freedoms are used, none of which changes a joint effort:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,7 +94,17 @@ class LinkTree:
 
 def link_tree(robot: Robot) -> LinkTree:
     """The robot as links along z, with sparse frames and regrouped inertias."""
-    frames = _frames(robot)
+    return tree_in_frames(robot, _frames(robot))
+
+
+def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = True) -> LinkTree:
+    """The robot as links along z.
+
+    Args:
+        robot: the robot.
+        frames: for each body, the pose (4, 4) of the link's frame in the body's given frame; z along the joint's axis.
+        regrouped: whether to move to the parents what joints cannot feel.
+    """
     links = []
     for i, joint in enumerate(robot.joints):
         step = joint.reference_pose @ frames[i]
@@ -101,7 +112,7 @@ def link_tree(robot: Robot) -> LinkTree:
             step = lie.inverse(frames[joint.parent]) @ step
         links.append(_driven(_link(joint, step, frames[i]), robot, i))
     tools = tuple((tool.joint, _exact(lie.inverse(frames[tool.joint]) @ tool.pose)) for tool in robot.tools)
-    return LinkTree(tuple(_regrouped(links)), robot.gravity, tools)
+    return LinkTree(tuple(_regrouped(links) if regrouped else links), robot.gravity, tools)
 
 
 def _driven(link: Link, robot: Robot, i: int) -> Link:
