@@ -19,6 +19,7 @@ from ..benchmark.timing import Task, interleaved
 from ..benchmark.ways import closed_form, our_ways, pinocchio_rnea
 from ..dynamics import Dynamics
 from ..robot import Robot, load_robot, packaged_robots
+from ..terminal import printable
 from .tables import columns
 
 SUMMARY = "time the inverse dynamics beside what else is installed"
@@ -82,7 +83,7 @@ def _text(robot: Robot, measured: dict[str, Any]) -> str:
     batch = measured["batch"]
     return "\n".join(
         [
-            f"{robot.name}: tau, taud, taudd",
+            f"{printable(robot.name)}: tau, taud, taudd",
             "",
             *columns(rows, right_from=1),
             "",

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics``: the command and its sub-commands.
 
-Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C. Errors are one line on stderr.
+Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 where nobody reads on. Errors are one line on
+stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import EomDynamicsError
+from ..terminal import prepare_streams, printable
 from . import bench, codegen, demo, inspect
+from .messages import complain
 
 _COMMANDS = {"bench": bench, "codegen": codegen, "demo": demo, "inspect": inspect}
 
@@ -30,15 +34,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: after ``--help``, ``--version`` and wrong use.
     """
-    options = _parser().parse_args(arguments)
+    prepare_streams()
+    program = "eom_dynamics"
     try:
-        return int(options.run(options))
+        try:
+            options = _parser().parse_args(arguments)
+            program = f"eom_dynamics {options.command}"
+            return int(options.run(options))
+        finally:
+            # Here, where it can be told what came of it, and not when Python ends.
+            sys.stdout.flush()
+    except BrokenPipeError:  # as in "| head": whoever asked has seen enough
+        _let_go_of_output()
+        return 141
     except EomDynamicsError as error:
-        return _fail(options.command, str(error), 2)
+        complain(program, str(error))
     except OSError as error:
-        return _fail(options.command, f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
+        _let_go_of_output()
+        complain(program, f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
-        return _fail(options.command, "interrupted", 130)
+        complain(program, "interrupted")
+        return 130
+    return 2
+
+
+def _let_go_of_output() -> None:
+    """What cannot be written goes nowhere: Python tries again at its end, and complains in its own way."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,12 +87,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def _fail(command: str, reason: str, code: int) -> int:
-    print(f"eom_dynamics {command}: {reason}", file=sys.stderr)
-    return code
+        self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
 if __name__ == "__main__":
