@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ..exceptions import KernelError
@@ -12,14 +11,16 @@ from ..kernel.export import (
     LANGUAGES,
     ExportError,
     Project,
-    check_folder,
     project,
     readme,
     stored_values,
-    write_folder,
 )
 from ..kernel.programs import PROGRAMS
 from ..robot import load_robot, packaged_robots
+from ..terminal import printable
+from ..writing import check_folder, write_folder
+from .arguments import folder
+from .messages import complain
 from .tables import columns, cost_rows
 
 SUMMARY = "write a robot's dynamics as C, MATLAB, CasADi and CUDA code"
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "robot", metavar="ROBOT", help=f"a packaged robot ({', '.join(packaged_robots())}) or a parameter file (.yaml)"
     )
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder for the code")
+    parser.add_argument("-o", "--output", metavar="DIR", type=folder, required=True, help="folder for the code")
     parser.add_argument(
         "--language",
         action="append",
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         files = _files(exported, options.language)
     except ExportError as error:
-        print(f"eom_dynamics codegen: {error}", file=sys.stderr)
+        complain("eom_dynamics codegen", str(error))
         return 1
     write_folder(options.output, files, force=options.force)
     print(_summary(exported, files, options.output))
@@ -77,7 +78,7 @@ def _files(exported: Project, asked: list[str] | None) -> dict[str, bytes]:
         except KernelError as error:
             if asked:
                 raise
-            print(f"eom_dynamics codegen: no {language}: {error}", file=sys.stderr)
+            complain("eom_dynamics codegen", f"no {language}: {error}")
             continue
         languages.append(language)
         files |= {f"{language}/{name}": content for name, content in made.items()}
@@ -89,7 +90,10 @@ def _summary(exported: Project, files: dict[str, bytes], folder: Path) -> str:
     written: dict[str, list[int]] = {}
     for name, content in files.items():
         written.setdefault(name.partition("/")[0], []).append(len(content))
-    listed = [(str(folder / name), str(len(sizes)), f"{sum(sizes) / 1000:,.0f} kB") for name, sizes in written.items()]
+    listed = [
+        (printable(str(folder / name)), str(len(sizes)), f"{sum(sizes) / 1000:,.0f} kB")
+        for name, sizes in written.items()
+    ]
     return "\n".join(
         [*columns(cost_rows(costs), right_from=1), "", *columns([("", "files", "size"), *listed], right_from=1)]
     )

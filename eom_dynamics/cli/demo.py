@@ -7,13 +7,16 @@ import argparse
 import importlib.util
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exceptions import EomDynamicsError
 from ..robot import load_robot, packaged_robots
+from ..terminal import printable
+from ..writing import check_folder, whole_folder
+from .arguments import folder
+from .messages import complain
 
 if TYPE_CHECKING:
     from ..demo.evaluate import Evaluation, Recording
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=folder,
         default=Path("demo"),
         help="folder for page, picture and data; default: %(default)s",
     )
@@ -59,12 +62,12 @@ def run(options: argparse.Namespace) -> int:
     """Play, evaluate and show; returns the exit code.
 
     Raises:
-        EomDynamicsError: the robot cannot be loaded, or a package is missing.
-        OSError: the folder cannot be written.
+        EomDynamicsError: the robot cannot be loaded, a package is missing, or the folder cannot be written.
+        OSError: the folder cannot be read.
     """
     robot = load_robot(options.robot)
     _check_installation()
-    options.output.mkdir(parents=True, exist_ok=True)
+    check_folder(options.output, force=True)
 
     # Not before: these need packages that are checked above, and take a second to import.
     from rich.console import Console
@@ -81,21 +84,22 @@ def run(options: argparse.Namespace) -> int:
     try:
         recording = _with_progress(plan, lambda report: play(plan, options.robot, report))
     except RunError as error:
-        print(f"eom_dynamics demo: {error}", file=sys.stderr)
+        complain("eom_dynamics demo", str(error))
         return 1
     page = options.output / "index.html"
     with Console(stderr=True).status("evaluating and drawing"):
         evaluation = evaluate(plan, recording)
-        write_npz(options.output / "data.npz", plan, recording)
-        write_csv(options.output / "data.csv", plan, recording)
-        write_picture(options.output / "demo.png", plan, recording, evaluation)
-        write_page(page, plan, recording, evaluation)
+        with whole_folder(options.output, force=True) as aside:
+            write_npz(aside / "data.npz", plan, recording)
+            write_csv(aside / "data.csv", plan, recording)
+            write_picture(aside / "demo.png", plan, recording, evaluation)
+            write_page(aside / page.name, plan, recording, evaluation)
     if options.json:
         print(json.dumps({**as_json(recording, evaluation), "page": str(page)}, indent=2))
     else:
         _print_table(plan, recording, evaluation, page)
     for failure in evaluation.failures:
-        print(f"eom_dynamics demo: failed: {failure}", file=sys.stderr)
+        complain("eom_dynamics demo", f"failed: {failure}")
     return 1 if evaluation.failures else 0
 
 
@@ -126,7 +130,7 @@ def _with_progress(plan: Plan, play: Callable[[Callable[[int, int], None]], Reco
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.completed:,} of {task.total:,} sent, {task.fields[answered]:,} answered"),
         TimeElapsedColumn(),
@@ -136,7 +140,10 @@ def _with_progress(plan: Plan, play: Callable[[Callable[[int, int], None]], Reco
 
         def report(sent: int, answered: int) -> None:
             progress.update(
-                task, description=f"{plan.robot.name} at {plan.rate:,.0f} Hz", completed=sent, answered=answered
+                task,
+                description=f"{printable(plan.robot.name)} at {plan.rate:,.0f} Hz",
+                completed=sent,
+                answered=answered,
             )
 
         return play(report)
@@ -153,10 +160,10 @@ def _print_table(plan: Plan, recording: Recording, evaluation: Evaluation, page:
     grid.add_column(justify="right")
     grid.add_column(style="dim")
     for row in table(plan, recording, evaluation):
-        grid.add_row(row.name, row.value, row.note, style=None if row.passed else "bold red")
+        grid.add_row(*map(printable, (row.name, row.value, row.note)), style=None if row.passed else "bold red")
     # Soft wrapping, so that a path stays one word.
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     console.print(grid)
     if warning := keeps_up(plan, evaluation):
         console.print(f"note: {warning}", style="yellow")
-    console.print(f"page: {page}")
+    console.print(f"page: {printable(str(page))}")

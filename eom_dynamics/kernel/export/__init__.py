@@ -5,16 +5,13 @@ from .languages import LANGUAGES
 from .project import Project, project
 from .readme import readme
 from .stored_values import ExportError, StoredValues, stored_values
-from .writing import check_folder, write_folder
 
 __all__ = [
     "LANGUAGES",
     "ExportError",
     "Project",
     "StoredValues",
-    "check_folder",
     "project",
     "readme",
     "stored_values",
-    "write_folder",
 ]

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from eom_dynamics.kernel.export import write_folder
-from eom_dynamics.kernel.export.writing import FolderError
+from eom_dynamics.writing import FolderError, check_folder, whole_folder, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
 
@@ -68,6 +68,19 @@ def test_force_writes_over_its_own_files_and_keeps_all_others(tmp_path: Path) ->
     assert contents(tmp_path / "x") == {**FILES, "c/mine.c": b"mine"}
 
 
+def test_what_fails_on_the_way_leaves_all_as_it_was(tmp_path: Path) -> None:
+    write_folder(tmp_path, {"a": b"old"}, force=False)
+
+    def fail() -> None:
+        with whole_folder(tmp_path, force=True) as aside:
+            (aside / "a").write_bytes(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert contents(tmp_path) == {"a": b"old"}
+
+
 @pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_no_new_folder(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="new: cannot be written: No space left on device"):
@@ -91,5 +104,6 @@ def test_a_full_disk_changes_nothing_in_a_folder(force: bool, tmp_path: Path, re
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(FolderError, match=r"file/x: cannot be written: "):
-        write_folder(tmp_path / "file" / "x", FILES, force=False)
+    for check in (check_folder, partial(write_folder, files=FILES)):
+        with pytest.raises(FolderError, match=r"file/x: cannot be written: "):
+            check(tmp_path / "file" / "x", force=False)
