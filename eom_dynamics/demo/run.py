@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ import numpy as np
 from ..exceptions import EomDynamicsError
 from ..robot import packaged_robots
 from ..ros.conversions import COMMAND_FIELDS
+from ..terminal import printable
 from .data import setpoints
 from .evaluate import Recording
 from .plan import Plan
@@ -44,6 +46,19 @@ _REPORT_PERIOD = 0.1
 
 # ROS 2 domains whose ports lie below those that Linux hands out by itself.
 _DOMAINS = range(1, 102)
+
+# What says why a process ended, the most telling first. The middleware, and Python's report of a crash, end in lines
+# that say little.
+_TELLING = tuple(
+    map(
+        re.compile,
+        (
+            r"\[(ERROR|FATAL)\]",
+            r"^(eom_dynamics|player): ",
+            r"^(Fatal Python error|([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Interrupt|Exit))\b",
+        ),
+    )
+)
 
 # Settings of the caller that would let others in.
 _REACH_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE")
@@ -116,7 +131,8 @@ def _recording(file: Path) -> Recording:
 class _Process(AbstractContextManager["_Process"]):
     """A module of ``eom_dynamics.ros`` as a process of its own, which ends with the context.
 
-    It runs in a session of its own, so that Ctrl-C reaches the caller alone, who then ends it in good order.
+    It runs in a session of its own, so that Ctrl-C reaches the caller alone, who then ends it in good order. A caller
+    that cannot, since it was killed, leaves it to see to its end itself: :mod:`.child`.
     What it prints goes to files in ``folder``.
     """
 
@@ -126,14 +142,16 @@ class _Process(AbstractContextManager["_Process"]):
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 # In a folder with nothing in it: Python puts the working directory first on its path.
-                [sys.executable, "-m", f"eom_dynamics.ros.{module}", *arguments],
+                [sys.executable, "-m", f"{__package__}.child", module, *arguments],
                 cwd=folder,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
             )
+        assert self._process.stdin is not None
+        self._stdin = self._process.stdin
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -146,6 +164,7 @@ class _Process(AbstractContextManager["_Process"]):
         finally:
             self._process.kill()
             self._process.wait()
+            self._stdin.close()
 
     @property
     def exit_code(self) -> int | None:
@@ -159,12 +178,17 @@ class _Process(AbstractContextManager["_Process"]):
 
     @property
     def last_words(self) -> str:
-        """The last error that it logged, or the last line of any kind."""
-        lines = [
-            line for line in self._errors.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
-        ]
-        errors = [line for line in lines if "[ERROR]" in line or "[FATAL]" in line]
-        return (errors or lines or ["it said nothing"])[-1].strip()
+        """What it said last of why it ended, on one line."""
+        return printable(telling_line(self._errors.read_text(encoding="utf-8", errors="replace")))
+
+
+def telling_line(text: str) -> str:
+    """The line of a process's stderr that says best why it ended: of the most telling kind there is, the last one."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    for kind in _TELLING:
+        if telling := [line for line in lines if kind.search(line)]:
+            return telling[-1]
+    return lines[-1] if lines else "it said nothing"
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -195,7 +219,7 @@ def _parameter_file(robot: str) -> AbstractContextManager[Path]:
 
 
 class _Signals(AbstractContextManager["_Signals"]):
-    """SIGINT and SIGTERM, held back until :meth:`check` is called, or the context ends.
+    """SIGINT, SIGTERM and SIGHUP, held back until :meth:`check` is called, or the context ends.
 
     An exception out of nowhere could come between the start of a process and the note that it is to be ended,
     or while others are being ended.
@@ -203,7 +227,11 @@ class _Signals(AbstractContextManager["_Signals"]):
 
     def __init__(self) -> None:
         self._received: int | None = None
-        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {
+            number: signal.signal(number, self._note)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) != signal.SIG_IGN  # as nohup has it for the last of them
+        }
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

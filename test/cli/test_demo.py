@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import os
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -20,7 +23,8 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.cli import demo
 from eom_dynamics.cli.main import main
-from eom_dynamics.demo.evaluate import closed_form
+from eom_dynamics.demo import run
+from eom_dynamics.demo.evaluate import COMMAND_FIELDS, Recording, closed_form
 from eom_dynamics.demo.plan import Plan
 
 MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
@@ -104,7 +108,9 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_2(tmp_path: Path, capsy
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
+)
 def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_path: Path) -> None:
     mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
     name, value = mark.split("=")
@@ -124,7 +130,66 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
     _, error = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in error
-    assert running(mark) == []
+    while running(mark):  # which nobody waits for where the command itself was killed
+        assert sent == signal.SIGKILL and time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def answered(plan: Plan) -> Recording:
+    """What a node answers that makes no mistake, at once."""
+    answers = {field: np.array([closed_form(plan, t)[field] for t in plan.t]) for field in COMMAND_FIELDS}
+    return Recording(sent=plan.t, received=plan.t + 1e-4, answers=answers, backend="native")
+
+
+def test_what_fails_on_the_way_leaves_the_last_run_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill_the_disk(path: Path, *_: object) -> None:
+        path.write_text("half a pa")
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(run, "play", lambda plan, *_: answered(plan))
+    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["data.csv", "data.npz", "demo.png", "index.html"]
+    capsys.readouterr()
+    monkeypatch.setattr("eom_dynamics.demo.page.write_page", fill_the_disk)
+    assert main(["demo", *SHORT, "--robot", "planar_2r", "-o", str(tmp_path)]) == 2
+    assert f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device\n" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_names_are_text_and_no_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = replace(eom.load_robot("planar_2r"), name="[/foo] \x1b[31m:bomb:")
+    monkeypatch.setattr(demo, "load_robot", lambda _: robot)
+
+    def play(plan: Plan, _: str, report: Callable[[int, int], None]) -> Recording:
+        report(1, 1)
+        return answered(plan)
+
+    monkeypatch.setattr(run, "play", play)
+    folder = tmp_path / "[" / "b]"  # which makes of its parent the mark "[/b]"
+    assert main(["demo", *SHORT, "-o", str(folder)]) == 0
+    output = capsys.readouterr()
+    assert f"page: {folder / 'index.html'}\n" in output.out
+    assert r"[/foo] \x1b[31m:bomb:" in output.err
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "it said nothing"),
+        ("one\n\ntwo\n", "two"),
+        ("[ERROR] [1.0] [eom_dynamics]: no\n  more of it\n[RTPS_TRANSPORT_SHM Error] port\n", "[eom_dynamics]: no"),
+        ("eom_dynamics: wrong\n[RTPS_TRANSPORT_SHM Error] port\n", "eom_dynamics: wrong"),
+        ("Traceback (most recent call last):\n  x\nImportError: y\nterminate called\n", "ImportError: y"),
+        ("Fatal Python error: Aborted\n\nExtension modules: numpy (total: 1)\n", "Fatal Python error: Aborted"),
+    ],
+)
+def test_the_last_words_are_those_that_tell_why(text: str, line: str) -> None:
+    assert run.telling_line(text).endswith(line)
 
 
 def running(mark: str) -> list[int]:
