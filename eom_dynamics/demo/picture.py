@@ -12,6 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
+from ..terminal import printable
 from .evaluate import Evaluation, Recording
 from .plan import Plan
 from .style import CURVE_POINTS, MARKERS, color, effort_unit, position_unit
@@ -43,22 +44,26 @@ def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Eval
     _percentiles(round_trips, evaluation)
 
     lines = tau.get_lines()
-    for line, name in zip(lines, plan.robot.joint_names, strict=True):
-        line.set_label(name)
     figure.suptitle(
-        f"{plan.robot.name} at {plan.rate:,.0f} Hz over ROS 2:  joint efforts with two time derivatives, "
+        f"{printable(plan.robot.name)} at {plan.rate:,.0f} Hz over ROS 2:  joint efforts with two time derivatives, "
         "and the motors that follow",
         fontsize=15,
         color=_INK,
+        parse_math=False,
     )
-    figure.legend(
+    legend = figure.legend(
         handles=lines,
+        labels=["joint"] * len(lines),
         loc="outside lower center",
         ncols=min(len(lines), 7),
         frameon=False,
         fontsize=12.5,
         labelcolor=_INK,
     )
+    # Only here: as labels, names that begin with an underscore would be left out, and those with $ read as formulas.
+    for text, name in zip(legend.get_texts(), plan.robot.joint_names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(printable(name))
     figure.savefig(path, dpi=120)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -143,6 +144,20 @@ def test_the_picture_is_a_picture(plan: Plan, lost: int, tmp_path: Path) -> None
     write_picture(tmp_path / "demo.png", plan, recording, evaluate(plan, recording))
     height, width, _ = imread(tmp_path / "demo.png").shape
     assert width > 1500 and width > 1.5 * height
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_in_the_picture_are_no_formulas(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    from eom_dynamics.demo.picture import write_picture
+
+    robot = eom.load_robot("planar_2r")
+    first, second = robot.joints
+    odd = replace(robot, name="$x_{$", joints=(replace(first, name="$x_{$"), replace(second, name="_\x1b")))
+    plan = Plan(odd, rate=200.0, duration=0.5)
+    recording = recorded(plan)
+    write_picture(tmp_path / "demo.png", plan, recording, evaluate(plan, recording))
+    assert (tmp_path / "demo.png").is_file()
 
 
 def test_npz_and_csv_hold_every_number(plan: Plan, tmp_path: Path) -> None:
