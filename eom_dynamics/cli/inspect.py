@@ -19,12 +19,15 @@ from ..kernel.programs import PROGRAMS
 from ..robot import Joint, Robot, load_robot, packaged_robots
 from ..robot.part import BRANCHES
 from ..robot.reach import reach
+from ..terminal import printable
 from .tables import columns, cost_rows
 
 SUMMARY = "show what a robot's description says"
 
-# The partial derivatives of more joints than this take longer to count than anybody waits.
-_MOST_COUNTED = 12
+# What takes time with the square of the number of joints: for more joints than this it is left out, before it takes
+# longer than anybody waits.
+_SQUARE = ("mass_matrix", "effort_partials")
+_MOST_JOINTS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
 def describe(robot: Robot) -> dict[str, Any]:
     """The robot as JSON takes it; SI units, and None for what is infinite or not there.
 
-    The operations are those of one state, for each program of :data:`eom_dynamics.kernel.programs.PROGRAMS` (but the
-    partial derivatives of a robot with many joints).
+    The operations are those of one state, for each program of :data:`eom_dynamics.kernel.programs.PROGRAMS` (None
+    for those that take too long to count).
     """
     return {
         "name": robot.name,
@@ -85,13 +88,16 @@ def describe(robot: Robot) -> dict[str, Any]:
         "gravity": robot.gravity.tolist(),
         "joints": [_joint(robot, joint) for joint in robot.joints],
         "tools": [
-            {"name": tool.name, "body": robot.joints[tool.joint].name, "reach": reach(robot, tool)}
+            {
+                "name": tool.name,
+                "body": robot.joints[tool.joint].name,
+                "reach": reach(robot, tool) if robot.n <= _MOST_JOINTS else None,
+            }
             for tool in robot.tools
         ],
         "operations": {
-            name: program(robot).costs()
+            name: program(robot).costs() if robot.n <= _MOST_JOINTS or name not in _SQUARE else None
             for name, program in PROGRAMS.items()
-            if robot.n <= _MOST_COUNTED or name != "effort_partials"
         },
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],
@@ -151,6 +157,8 @@ def _assumed(robot: Robot) -> list[str]:
 
 def _text(description: Mapping[str, Any]) -> str:
     joints = description["joints"]
+    counted = {name: costs for name, costs in description["operations"].items() if costs is not None}
+    uncounted = [name for name in description["operations"] if name not in counted]
     units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
     stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
     header = (
@@ -170,25 +178,30 @@ def _text(description: Mapping[str, Any]) -> str:
         )
         for joint in joints
     ]
-    return "\n".join(
-        [
-            f"{description['name']}: {description['independent_joints']} joints, {description['total_mass']:g} kg, "
-            f"gravity {_vector(description['gravity'])} m/s²",
-            "",
-            *columns([header, *rows], right_from=4),
-            "",
-            *(
-                f"tool {tool['name']}, moved by {tool['body']}: reaches {tool['reach']:.3g} m from the base"
-                for tool in description["tools"]
-            ),
-            "",
-            *columns(cost_rows(description["operations"]), right_from=1),
-            "",
-            *(f"merged: {line}" for line in description["merged"]),
-            *(f"assumed: {line}" for line in description["assumed"]),
-            *(f"warning: {line}" for line in description["warnings"]),
-        ]
-    )
+    lines = [
+        f"{description['name']}: {description['independent_joints']} joints, {description['total_mass']:g} kg, "
+        f"gravity {_vector(description['gravity'])} m/s²",
+        "",
+        *columns([header, *rows], right_from=4),
+        "",
+        *(
+            f"tool {tool['name']}, moved by {tool['body']}: "
+            + (
+                f"its reach is not searched for more than {_MOST_JOINTS} joints"
+                if tool["reach"] is None
+                else f"reaches {tool['reach']:.3g} m from the base"
+            )
+            for tool in description["tools"]
+        ),
+        "",
+        *columns(cost_rows(counted), right_from=1),
+        *(f"{name}: not counted for more than {_MOST_JOINTS} joints" for name in uncounted),
+        "",
+        *(f"merged: {line}" for line in description["merged"]),
+        *(f"assumed: {line}" for line in description["assumed"]),
+        *(f"warning: {line}" for line in description["warnings"]),
+    ]
+    return "\n".join(map(printable, lines))
 
 
 def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:

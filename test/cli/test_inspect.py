@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.cli.inspect import describe
+from eom_dynamics.cli.inspect import _text, describe
 from eom_dynamics.cli.main import main
 from eom_dynamics.kernel.programs import PROGRAMS
 
@@ -145,3 +145,19 @@ def test_reach_of_arms_that_can_be_stretched() -> None:
     tools = {name: describe(eom.load_robot(name))["tools"][0]["reach"] for name in ("planar_2r", "panda")}
     assert tools["planar_2r"] == pytest.approx(0.5)
     assert 1.15 < tools["panda"] < 0.333 + 0.316 + 0.384 + 0.088 + 0.107 + 2 * 0.0825
+
+
+def test_what_would_take_minutes_to_count_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    joints = {f"j{i}": _joint("revolute", [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]) for i in range(60)}
+    robot = eom.robot_from_parameters(
+        {"name": "a\nsnake", "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
+    )
+    description = {**describe(robot), "warnings": []}
+    assert description["tools"][0]["reach"] is None
+    counted = {name for name, costs in description["operations"].items() if costs is not None}
+    assert counted == {"inverse_dynamics", "effort"}
+    lines = _text(description).splitlines()
+    assert lines[0].startswith(r"a\nsnake: ")
+    assert "effort_partials: not counted for more than 20 joints" in lines
+    assert "tool j59, moved by j59: its reach is not searched for more than 20 joints" in lines
+    assert "mass_matrix: not counted for more than 20 joints" in lines
