@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -50,9 +52,13 @@ def find_compiler() -> list[str]:
     """The C compiler as a command: ``$CC``, or the first of cc, gcc and clang.
 
     Raises:
-        KernelError: there is none.
+        KernelError: there is none, or ``$CC`` cannot be read as a command.
     """
-    requested = shlex.split(os.environ.get("CC", ""))
+    given = os.environ.get("CC", "")
+    try:
+        requested = shlex.split(given)
+    except ValueError as error:
+        raise KernelError(f"CC={given!r} is no command: {error}; correct or unset it") from None
     for command in [requested] if requested else [[name] for name in _CANDIDATES]:
         if path := shutil.which(command[0]):
             return [path, *command[1:]]
@@ -63,21 +69,34 @@ def find_compiler() -> list[str]:
 def _run(command: Sequence[str], source: str, output: Path) -> None:
     source_file = output.with_suffix(".c")
     source_file.write_text(source)
-    try:
-        result = subprocess.run(
-            [*command, str(source_file), "-o", str(output)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise KernelError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from None
-    if result.returncode != 0 or not output.exists():
-        errors = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
-        reason = errors[0].replace(str(source_file), "kernel") if errors else f"exit code {result.returncode}"
+    code, said = _finished([*command, str(source_file), "-o", str(output)])
+    if code != 0 or not output.exists():
+        errors = [line for line in said.splitlines() if "error" in line] or said.splitlines()
+        reason = errors[0].replace(str(source_file), "kernel") if errors else f"exit code {code}"
         raise KernelError(f"{command[0]} failed: {reason}")
+
+
+def _finished(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and stderr of a compiler; none of its processes outlives an exception here."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=_TIMEOUT_S)
+        except BaseException as error:
+            # A compiler starts programs of its own, any of which may be the one that hangs.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise KernelError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from None
+            raise
+        return process.returncode, said
 
 
 def _identity(compiler: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,19 @@ class Build:
 
 def entries(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def has_ended(process: int) -> bool:
+    """Whether a process that was killed is gone; what nobody waits for stays in the table for a while."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 class TestEntries:
@@ -294,10 +308,17 @@ class TestFallback:
         self.fallback(reason)
         assert not [name for name in entries(folder) if name.startswith("building")]
 
-    def test_a_compiler_that_hangs(self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-        cc("exec sleep 60")
-        monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.2)
-        self.fallback("did not finish within 0.2 s")
+    def test_a_command_that_cannot_be_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "gcc 'x")
+        self.fallback(re.escape("""CC="gcc 'x" is no command: No closing quotation; correct or unset it"""))
+
+    def test_a_compiler_that_hangs(
+        self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        cc(f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+        monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.5)
+        self.fallback("did not finish within 0.5 s")
+        assert has_ended(int((tmp_path / "pid").read_text()))
 
     def test_a_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
         """Here: no file may have more than a few blocks, so that the compiler is stopped halfway."""
