@@ -42,9 +42,12 @@ class Dynamics:
         Raises:
             KernelError: the backend that was asked for does not work here; the message says why.
             ValueError: there is no backend of that name.
+            TypeError: the robot is none, but a name, say.
         """
         if backend is not None and backend not in KERNELS:
             raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
+        if not isinstance(robot, Robot):
+            raise TypeError(f"robot must be a Robot, as load_robot gives it, is {robot!r:.60}")
         self.robot = robot
         self._kernels: dict[str, Kernel] = {}
         self.backend = self._working_backend() if backend is None else backend

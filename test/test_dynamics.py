@@ -338,3 +338,9 @@ def test_a_forked_process_computes_large_batches(iiwa: Dynamics) -> None:
 def test_the_method_of_an_instance_explains_itself(iiwa: Dynamics) -> None:
     assert iiwa.inverse_dynamics.__doc__ == Dynamics.inverse_dynamics.__doc__
     assert "qdddd" in inspect.signature(iiwa.inverse_dynamics).parameters
+
+
+@pytest.mark.parametrize("use", [Dynamics, ElasticArm])
+def test_a_name_is_no_robot(use: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match="must be a Robot, as load_robot gives it, is 'iiwa'"):
+        use("iiwa")
