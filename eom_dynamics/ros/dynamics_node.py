@@ -39,6 +39,7 @@ from std_msgs.msg import Float64MultiArray
 from ..actuators import ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..robot import robot_from_parameters
+from ..terminal import prepare_streams, printable
 from . import parameters
 from .conversions import COMMAND_FIELDS, doubles
 from .diagnostics import diagnostic_array
@@ -107,7 +108,7 @@ class DynamicsNode(LifecycleNode):
 
         self._unknown_parameters = parameters.unknown(self)
         for name, hint in self._unknown_parameters.items():
-            self.get_logger().warning(f"parameter {name} is not one of this node and has no effect: {hint}")
+            self.get_logger().warning(f"parameter {printable(name)} is not one of this node and has no effect: {hint}")
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
 
@@ -146,10 +147,10 @@ class DynamicsNode(LifecycleNode):
             )
             return TransitionCallbackReturn.FAILURE
         for doubt in doubts:
-            self.get_logger().warning(str(doubt.message))
+            self.get_logger().warning(printable(str(doubt.message)))
         self._failure = ""
         self.get_logger().info(
-            f"robot {robot.name} with {robot.n} joints: {', '.join(robot.joint_names)}; "
+            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
             f"computed by {self._solver.arm.dynamics.backend}"
         )
         return super().on_configure(state)
@@ -326,6 +327,7 @@ class DynamicsNode(LifecycleNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    prepare_streams()
     # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
     # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
     # in whatever line happens to run.
@@ -341,7 +343,7 @@ def main(args: list[str] | None = None) -> int:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = DynamicsNode()
     except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
-        print(f"{NODE_NAME}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{NODE_NAME}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
     executor.add_node(node)

@@ -53,6 +53,7 @@ from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..exceptions import EomDynamicsError
+from ..terminal import prepare_streams, printable
 from .conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
 from .diagnostics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
@@ -267,6 +268,7 @@ class Player(Node):
 
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; returns the exit code."""
+    prepare_streams()
     arguments = sys.argv if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
@@ -285,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         setpoints = read_setpoints(options.setpoints)
     except PlayerError as error:
-        print(f"player: {error}", file=sys.stderr)
+        print(f"player: {printable(str(error))}", file=sys.stderr)
         return 2
     # The middleware writes some of its complaints to stdout; they go to stderr, and the counts alone to stdout.
     stdout = os.fdopen(os.dup(1), "w")
@@ -303,7 +305,7 @@ def main(arguments: list[str] | None = None) -> int:
         np.savez(options.answers, **player.record())
         report(player.counts())
     except (PlayerError, OSError) as error:
-        print(f"player: {error}", file=sys.stderr)
+        print(f"player: {printable(str(error))}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         print("player: interrupted", file=sys.stderr)

@@ -22,11 +22,12 @@ class NodeProcess:
 
     _numbers = itertools.count(1)
 
-    def __init__(self, folder, *ros_arguments, name=None):
+    def __init__(self, folder, *ros_arguments, name=None, prefix=()):
         self.name = name or f"dynamics_{next(self._numbers)}"
         self._log = (folder / f"{self.name}.log").open("w+b")
         self.process = subprocess.Popen(
             [
+                *prefix,
                 *(sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "-r", f"__node:={self.name}"),
                 # Of its own: two nodes of one run do not hear each other.
                 *("-r", f"__ns:=/{self.name}", "-r", f"/diagnostics:=/{self.name}/diagnostics"),
