@@ -52,6 +52,9 @@ NODE_NAME = "eom_dynamics"
 # Reliable, and deep enough for a second at 1 kHz: a hiccup of either side loses nothing.
 _STREAM_QOS_DEPTH = 1000
 
+# The middleware keeps room for as many messages, or cannot count to it.
+_LARGEST_QOS_DEPTH = 1_000_000
+
 _SPIN_PERIOD = 1.0
 
 _EFFORT_COMMAND_ROWS = {"motor": COMMAND_FIELDS.index("motor_effort"), "joint": COMMAND_FIELDS.index("effort")}
@@ -92,9 +95,15 @@ class DynamicsNode(LifecycleNode):
             "setpoint",
             self._on_setpoint,
             QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            qos_overriding_options=_qos_overriding_options(),
         )
-        self.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._on_inverse_dynamics)
+        self.create_service(
+            ComputeInverseDynamics,
+            "~/inverse_dynamics",
+            self._on_inverse_dynamics,
+            # Requests of many callers, or of one that does not wait for answers, come at once.
+            qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
+        )
         self._refuse_impossible_transitions()
 
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -117,7 +126,7 @@ class DynamicsNode(LifecycleNode):
             message_type,
             topic,
             QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            qos_overriding_options=_qos_overriding_options(),
         )
 
     @property
@@ -323,6 +332,18 @@ class DynamicsNode(LifecycleNode):
         self._diagnostics_publisher.publish(
             diagnostic_array(self.get_clock().now().to_msg(), self.get_fully_qualified_name(), level, message, values)
         )
+
+
+def _qos_overriding_options() -> QoSOverridingOptions:
+    """Which qualities of a topic parameters may override, and by what."""
+
+    def check(quality: QoSProfile) -> SetParametersResult:
+        if 0 <= quality.depth <= _LARGEST_QOS_DEPTH:
+            return SetParametersResult(successful=True)
+        reason = f"depth must be from 0 to {_LARGEST_QOS_DEPTH}, is {quality.depth}"
+        return SetParametersResult(successful=False, reason=reason)
+
+    return QoSOverridingOptions.with_default_policies(callback=check)
 
 
 def main(args: list[str] | None = None) -> int:

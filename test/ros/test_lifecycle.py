@@ -221,6 +221,14 @@ REFUSED_AT_START = {
 }
 
 
+    "no such depth": (
+        ("-p", "qos_overrides.{namespace}/setpoint.subscription.depth:=99999999999"),
+        "depth must be from 0 to 1000000, is 99999999999",
+    ),
+    "negative depth": (
+        ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=-1"),
+        "depth must be from 0 to 1000000, is -1",
+    ),
 @pytest.mark.parametrize(("arguments", "reason"), REFUSED_AT_START.values(), ids=REFUSED_AT_START)
 def test_a_value_that_is_not_allowed_is_refused_at_the_start(start, arguments, reason):
     client = start(*IIWA, *arguments, discovered=False)

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import CONFIG
+from node_client import CONFIG, message_fields
 
 import eom_dynamics as eom
 from eom_dynamics.ros.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
@@ -106,6 +106,20 @@ def test_a_refused_request_says_why_and_stops_nothing(iiwa, fields, reason):
     iiwa.answers_to(iiwa.publish(**GOOD))
     assert len(iiwa.feedforward) == answered + 1
     assert "Traceback" not in iiwa.process.log
+
+
+def test_requests_that_come_at_once_are_all_answered(iiwa):
+    from eom_dynamics.srv import ComputeInverseDynamics
+    from rclpy.qos import QoSProfile
+
+    name = f"/{iiwa.process.name}/{iiwa.process.name}/inverse_dynamics"
+    client = iiwa.node.create_client(ComputeInverseDynamics, name, qos_profile=QoSProfile(depth=1000))
+    iiwa.wait(client.service_is_ready, "the service")
+    request = ComputeInverseDynamics.Request(**message_fields(GOOD))
+    futures = [client.call_async(request) for _ in range(500)]
+    iiwa.wait(lambda: all(future.done() for future in futures), "500 answers")
+    assert all(future.result().success for future in futures)
+    iiwa.node.destroy_client(client)
 
 
 def test_requests_are_no_setpoints(iiwa):
