@@ -16,6 +16,9 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -71,6 +74,7 @@ class DynamicsNode(LifecycleNode):
         """
         # Undeclared parameters are allowed for the robot's, whose names it decides; _on_parameters refuses others.
         super().__init__(NODE_NAME, allow_undeclared_parameters=True)
+        self._outlive_malformed_requests()
         parameters.declare(self)
 
         self._solver: Solver | None = None
@@ -204,6 +208,22 @@ class DynamicsNode(LifecycleNode):
                 return response
 
         service.callback = guarded
+
+    def _outlive_malformed_requests(self) -> None:
+        """Answer requests that rclpy's own services cannot read, each of which it would log with a traceback."""
+
+        def guarded(answer: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
+            try:
+                return answer(request, response)
+            except Exception as error:
+                if self.context.ok():  # else nobody waits for it
+                    self.get_logger().error(
+                        f"request cannot be read: {printable(str(error))}", throttle_duration_sec=1.0
+                    )
+                return response
+
+        for service in self.services:
+            service.callback = partial(guarded, service.callback)
 
     # --- Parameters ---------------------------------------------------------------------
 
@@ -386,10 +406,14 @@ def _spin(executor: Executor, node: DynamicsNode) -> None:
             executor.spin_until_future_complete(Future(), timeout_sec=_SPIN_PERIOD)
         except ExternalShutdownException:
             return
-        except Exception:
-            # Malformed requests to the services that rclpy itself puts on a node raise here.
+        except Exception as error:
             if node.context.ok():
-                node.get_logger().error(f"a callback failed:\n{traceback.format_exc()}")
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                node.get_logger().error(
+                    f"a callback failed, in {place.name} at {place.filename}:{place.lineno}: "
+                    f"{type(error).__name__}: {printable(str(error))}",
+                    throttle_duration_sec=1.0,
+                )
 
 
 if __name__ == "__main__":
