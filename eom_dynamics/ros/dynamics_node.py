@@ -11,7 +11,6 @@ answered as if nothing had happened.
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import time
 import traceback
@@ -49,6 +48,7 @@ from .diagnostics import diagnostic_array
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
 from .solver import Solution, Solver, matrices
 from .statistics import Level, StreamStatistics, WarningThrottle
+from .stopping import StopSignals
 
 NODE_NAME = "eom_dynamics"
 
@@ -66,8 +66,11 @@ _EFFORT_COMMAND_ROWS = {"motor": COMMAND_FIELDS.index("motor_effort"), "joint": 
 class DynamicsNode(LifecycleNode):
     """The lifecycle node; its topics, service and parameters are in the README."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop: StopSignals) -> None:
         """Declare parameters and open topics and service; nothing is computed before the node is active.
+
+        Args:
+            stop: the signals that end the process; one of them ends also the loading of a robot.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
@@ -77,6 +80,7 @@ class DynamicsNode(LifecycleNode):
         self._outlive_malformed_requests()
         parameters.declare(self)
 
+        self._stop = stop
         self._solver: Solver | None = None
         self._active = False
         self._failure = ""
@@ -149,15 +153,23 @@ class DynamicsNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot from the parameters."""
         try:
-            with warnings.catch_warnings(record=True) as doubts:
+            with self._stop.interrupting(), warnings.catch_warnings(record=True) as doubts:
                 warnings.simplefilter("always")
                 robot = robot_from_parameters(parameters.robot_tree(self))
                 self._solver = Solver(ElasticArm(robot))
         except EomDynamicsError as error:
-            self._failure = str(error)
+            self._failure = printable(str(error))
             self.get_logger().error(
-                f"robot not loaded: {error} (the node stays unconfigured: correct the parameter, configure again)"
+                f"robot not loaded: {self._failure} "
+                "(the node stays unconfigured: correct the parameter, configure again)"
             )
+            return TransitionCallbackReturn.FAILURE
+        except KeyboardInterrupt:  # the process is about to end
+            return TransitionCallbackReturn.FAILURE
+        except Exception as error:  # which rclpy would keep to itself
+            self._failure = printable(f"internal error: {type(error).__name__}: {error}")
+            detail = map(printable, traceback.format_exc().splitlines())
+            self.get_logger().error("\n".join([f"robot not loaded: {self._failure}", *detail]))
             return TransitionCallbackReturn.FAILURE
         for doubt in doubts:
             self.get_logger().warning(printable(str(doubt.message)))
@@ -372,17 +384,10 @@ def main(args: list[str] | None = None) -> int:
     # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
     # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
     # in whatever line happens to run.
-    stop = False
-
-    def remember(*_: object) -> None:
-        nonlocal stop
-        stop = True
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, remember)
+    stop = StopSignals()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        node = DynamicsNode()
+        node = DynamicsNode(stop)
     except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
         print(f"{NODE_NAME}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
@@ -391,7 +396,7 @@ def main(args: list[str] | None = None) -> int:
     if node.get_parameter("autostart").value:
         node.bring_up()
     install_signal_handlers()
-    if not stop:
+    if not stop.came:
         _spin(executor, node)
     try_shutdown()
     return 0

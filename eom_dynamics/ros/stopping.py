@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals that ask the process to end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StopSignals:
+    """SIGINT and SIGTERM, which are noted from now on, and raise nothing except where that is allowed.
+
+    Attributes:
+        came: whether one has come.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._interrupts = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt at a signal, once: in the context, or as it begins or ends."""
+        self._interrupts = True
+        try:
+            if self.came:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._interrupts = False
+
+    def _note(self, *_: object) -> None:
+        self.came = True
+        if self._interrupts:
+            self._interrupts = False
+            raise KeyboardInterrupt
