@@ -149,7 +149,8 @@ def evaluate(plan: Plan, recording: Recording) -> Evaluation:
 def closed_form(plan: Plan, t: float) -> dict[str, Array]:
     """The quantities of an answer, each (n,), by the closed form at time ``t``."""
     q, qd, qdd, qddd, qdddd = plan.motion.derivatives(t)
-    equations = equations_of_motion(plan.robot, q, qd, qdd, qddd, wrench=plan.wrench.derivatives(t, order=2))
+    wrench = [W.reshape(plan.robot.wrench_shape) for W in plan.wrench.derivatives(t, order=2)]
+    equations = equations_of_motion(plan.robot, q, qd, qdd, qddd, wrench=wrench)
     tau, taud, taudd = equations.efforts(qdddd)
     # Linear springs, tau = K (theta - q), and rotors, tau_m = B thetadd + tau.
     stiffness, rotor_inertia = plan.robot.stiffness, plan.robot.rotor_inertia

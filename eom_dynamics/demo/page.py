@@ -110,7 +110,7 @@ def _about(plan: Plan) -> Mapping[str, str]:
         "motion": "joint i moves as A cos(ω t), with the amplitudes and frequencies of the iiwa example of A. Müller "
         "and S. Kumar, Closed form time derivatives of the equations of motion of rigid body systems, Multibody "
         "System Dynamics 53 (2021)",
-        "tool wrench": "10 sin(π t) in all six components, in N m and N, with its two derivatives",
+        "tool wrench": "10 sin(π t) in all six components at each tool, in N m and N, with two derivatives",
     }
 
 

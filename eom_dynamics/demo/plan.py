@@ -45,5 +45,5 @@ class Plan:
 
     @property
     def wrench(self) -> Cosine:
-        """Tool wrench (6,) in time, moment first, in the tool body's frame, N m and N."""
-        return paper_wrench()
+        """Wrenches (6 × number of tools,) in time, moment first, in the tools' frames, N m and N."""
+        return paper_wrench(len(self.robot.tools))

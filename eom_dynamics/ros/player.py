@@ -8,7 +8,8 @@ SETPOINTS.npz holds, for N setpoints of a robot with n joints, in SI units:
 ==============================================  ======  =====================================================
 joint_names                                     (n,)    the order of the columns; left out: the robot's own
 q, qd, qdd, qddd, qdddd                         (N, n)  joint variables and their time derivatives
-wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; left out: none
+wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; left out: none;
+                                                        (N, 6 k) where the robot has k tools
 ==============================================  ======  =====================================================
 
 ANSWERS.npz is written at the end; row i belongs to setpoint i, and is NaN where no answer came:
@@ -110,8 +111,12 @@ def read_setpoints(path: Path) -> Setpoints:
         raise PlayerError(f"{path}: q must be (N, n), has shape {shape}")
     rows |= {field: _numbers(path, field, arrays[field]) for field in WRENCH_FIELDS if field in arrays}
     for field, values in rows.items():
-        wanted = (shape[0], 6) if field in WRENCH_FIELDS else shape
-        if values.shape != wanted:
+        if field in WRENCH_FIELDS:
+            fits = values.ndim == 2 and len(values) == shape[0] and values.shape[1] > 0 and values.shape[1] % 6 == 0
+            wanted = f"({shape[0]}, 6), or more columns with several tools"
+        else:
+            fits, wanted = values.shape == shape, str(shape)
+        if not fits:
             name = field if field in WRENCH_FIELDS else _STATE_ARRAYS[STATE_FIELDS.index(field)]
             raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
     joint_names = [str(name) for name in arrays.get("joint_names", ())]

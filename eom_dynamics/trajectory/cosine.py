@@ -70,6 +70,9 @@ def paper_motion(n: int = 7) -> Cosine:
     return Cosine(np.resize(_PAPER_AMPLITUDES, n), np.resize(_PAPER_FREQUENCIES, n))
 
 
-def paper_wrench() -> Cosine:
-    """The tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, in N m and N."""
-    return Cosine(np.full(6, 10.0), np.pi, -np.pi / 2)
+def paper_wrench(tools: int = 1) -> Cosine:
+    """The tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, in N m and N.
+
+    A robot with several tools has the same at each, one after the other.
+    """
+    return Cosine(np.full(6 * tools, 10.0), np.pi, -np.pi / 2)

@@ -122,7 +122,8 @@ class Client:
         """What came on the three topics for the setpoint of that number."""
         self.wait(
             lambda: (
-                any(m.header.stamp.nanosec == number for m in self.motor_setpoint)
+                any(m.header.stamp.nanosec == number for m in self.feedforward)
+                and any(m.header.stamp.nanosec == number for m in self.motor_setpoint)
                 and len(self.effort_command) >= len(self.motor_setpoint)
             ),
             f"the answer to setpoint {number}",

@@ -171,7 +171,10 @@ BAD_FILES = {
     "one state": ({name: np.zeros(7) for name in STATES}, "q must be (N, n), has shape (7,)"),
     "nothing": ({name: np.zeros((0, 7)) for name in STATES}, "q must be (N, n), has shape (0, 7)"),
     "another length": ({"qddd": np.zeros((9, 7))}, "qddd must be (10, 7), has shape (9, 7)"),
-    "wrench": ({"wrench": np.zeros((10, 3))}, "wrench must be (10, 6), has shape (10, 3)"),
+    "wrench": (
+        {"wrench": np.zeros((10, 3))},
+        "wrench must be (10, 6), or more columns with several tools, has shape (10, 3)",
+    ),
     "names": ({"joint_names": NAMES[:3]}, "joint_names has 3 entries, q has 7 columns"),
     "text": ({"q": np.full((10, 7), "a")}, "q holds no numbers"),
 }

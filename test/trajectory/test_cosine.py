@@ -56,3 +56,8 @@ def test_the_papers_wrench_is_a_sine(t: float) -> None:
     np.testing.assert_allclose(W, np.full(6, 10 * np.sin(np.pi * t)), atol=1e-13)
     np.testing.assert_allclose(Wd, np.full(6, 10 * np.pi * np.cos(np.pi * t)), atol=1e-12)
     np.testing.assert_allclose(Wdd, np.full(6, -10 * np.pi**2 * np.sin(np.pi * t)), atol=1e-12)
+
+
+def test_a_robot_with_several_tools_has_the_same_wrench_at_each() -> None:
+    one, two = (paper_wrench(tools).derivatives(0.3, order=2) for tools in (1, 2))
+    np.testing.assert_array_equal(two, np.concatenate([one, one], axis=1))
