@@ -4,6 +4,7 @@
 from .loading import load_robot, packaged_robots
 from .model import Frame, Joint, Limits, Mimic, Robot
 from .parameters import robot_from_parameters
+from .urdf_section import robot_from_urdf
 
 __all__ = [
     "Frame",
@@ -14,4 +15,5 @@ __all__ = [
     "load_robot",
     "packaged_robots",
     "robot_from_parameters",
+    "robot_from_urdf",
 ]

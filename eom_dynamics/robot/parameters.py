@@ -149,7 +149,7 @@ class _Reader:
                     limits=_limits(joint) if kind in SINGLE_TYPES and "limits" in joint else NO_LIMITS,
                     damping=joint.not_negative("damping", 0.0) if kind in SINGLE_TYPES else 0.0,
                     friction=joint.not_negative("friction", 0.0) if kind in SINGLE_TYPES else 0.0,
-                    stiffness=_stiffness(joint) if actuated else math.inf,
+                    stiffness=read_stiffness(joint) if actuated else math.inf,
                     rotor_inertia=joint.not_negative("rotor_inertia", 0.0) if actuated else 0.0,
                     gear_ratio=_gear_ratio(joint) if actuated else 1.0,
                 )
@@ -237,7 +237,8 @@ def _gear_ratio(joint: Section) -> float:
     return ratio
 
 
-def _stiffness(joint: Section) -> float:
+def read_stiffness(joint: Section) -> float:
+    """The stiffness of the spring of a joint's section, infinite where it has none or is rigid."""
     if "elasticity" not in joint:
         return math.inf
     with joint.section("elasticity") as elasticity:

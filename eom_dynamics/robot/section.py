@@ -90,6 +90,14 @@ class Section:
                 self.refuse(key, f"{name!r} has control characters, or blanks at an end")
         return names
 
+    def texts(self, key: str) -> str | list[str]:
+        """A text, or a list of them, none of them blank."""
+        value = self._read(key)
+        values = value if _is_list(value) else [value]
+        if not values or not all(isinstance(v, str) and v.strip() for v in values):
+            self.refuse(key, f"must be a text or a list of them, is {_shown(value)}")
+        return str(value) if isinstance(value, str) else list(value)
+
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number."""
         value = self._read(key, default)

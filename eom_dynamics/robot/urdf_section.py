@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot from a URDF and a section of parameters that says what the URDF does not, every entry checked.
+
+The section, as it stands in a parameter file; each entry is optional:
+
+.. code-block:: yaml
+
+    urdf:
+      root: torso                         # the first five as of eom_dynamics.load_robot
+      tip: [left_hand, right_hand]        # or one name
+      tools: left_gripper
+      branches: lump
+      unphysical: refuse
+      gravity: [0.0, 0.0, -9.80665]       # in the frame of the base
+      joints:                             # those of the URDF, as in a robot's parameter file
+        shoulder:
+          elasticity: {type: linear, stiffness: 1.0e4}
+          rotor_inertia: 0.2              # instead of what a <transmission> says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .assembly import assemble
+from .description import SINGLE_TYPES, JointDescription
+from .model import Robot
+from .parameters import read_stiffness
+from .part import BRANCHES
+from .section import Section
+from .urdf import description_from_urdf
+
+
+def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source: str = "robot_description") -> Robot:
+    """Build a robot from a URDF.
+
+    Args:
+        text: the URDF.
+        section: contents of the ``urdf`` section of a parameter tree, see above.
+        source: where the URDF comes from; the start of every message about it.
+
+    Raises:
+        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type
+            or not allowed, or speaks of a joint or link that is not there. The message names the element or the
+            parameter, and the reason.
+    """
+    description = description_from_urdf(text, source)
+    with Section(section or {}, "urdf", "parameters") as options:
+        if "joints" in options:
+            with options.section("joints") as joints:
+                description = replace(
+                    description, joints=tuple(_with_motor(joint, joints) for joint in description.joints)
+                )
+        gravity = options.vector("gravity", 3) if "gravity" in options else None
+        part: dict[str, Any] = {name: options.texts(name) for name in ("tip", "tools") if name in options}
+        if "root" in options:
+            part["root"] = options.text("root")
+        branches = options.choice("branches", BRANCHES, default="lump")
+        unphysical = options.choice("unphysical", ("refuse", "warn"), default="refuse")
+    return assemble(description, branches=branches, unphysical=unphysical, gravity=gravity, **part)
+
+
+def _with_motor(joint: JointDescription, joints: Section) -> JointDescription:
+    """The joint with what the section says of its motor and spring."""
+    if joint.name not in joints:
+        return joint
+    if joint.type not in SINGLE_TYPES:
+        joints.refuse(joint.name, f"a joint of type {joint.type} has no motor; remove the entry")
+    if joint.mimic is not None:
+        joints.refuse(joint.name, f"it follows {joint.mimic.leader} and has no motor; remove the entry")
+    with joints.section(joint.name) as motor:
+        return replace(
+            joint,
+            stiffness=read_stiffness(motor),
+            rotor_inertia=motor.not_negative("rotor_inertia", joint.rotor_inertia),
+        )
