@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node ``eom_dynamics``: setpoints in, efforts with two time derivatives and the motor side out.
 
-A lifecycle node that brings itself up (parameter ``autostart``). Configuring loads the robot from the node's
-parameters; a robot that cannot be used is refused with one line that names the parameter, and the node stays
-unconfigured, so that the parameter can be corrected and the node configured again. Only an active node
-answers setpoints and requests. A setpoint or request that cannot be used is refused, and the next one is
-answered as if nothing had happened.
+A lifecycle node that brings itself up (parameter ``autostart``), as soon as there is a robot: where it comes from
+is written in :mod:`.robot_sources`. Configuring loads it; a robot that cannot be used is refused with one line that
+names the parameter or element, and the node stays unconfigured, so that this can be corrected and the node
+configured again. Only an active node answers setpoints and requests. A setpoint or request that cannot be used is
+refused, and the next one is answered as if nothing had happened. A new robot from the topic takes the place of the
+old one between two setpoints, or is refused and the old one stays.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import gc
 import sys
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,14 +38,14 @@ from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from ..actuators import ElasticArm
-from ..exceptions import EomDynamicsError, StateError
-from ..robot import robot_from_parameters
+from ..exceptions import StateError
 from ..terminal import prepare_streams, printable
 from . import parameters
 from .conversions import COMMAND_FIELDS, doubles
 from .diagnostics import diagnostic_array
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
+from .robot_loading import Loaded
+from .robot_supply import RobotSupply
 from .solver import Solution, Solver, matrices
 from .statistics import Level, StreamStatistics, WarningThrottle
 from .stopping import StopSignals
@@ -83,7 +83,9 @@ class DynamicsNode(LifecycleNode):
         self._stop = stop
         self._solver: Solver | None = None
         self._active = False
+        self._starting_up = False
         self._failure = ""
+        self._refused_robot = ""
         self._statistics = StreamStatistics()
         self._throttle = WarningThrottle(self.get_parameter("warning_period").value)
         self._effort_command_row = _EFFORT_COMMAND_ROWS[self.get_parameter("effort_command").value]
@@ -126,6 +128,9 @@ class DynamicsNode(LifecycleNode):
         self._unknown_parameters = parameters.unknown(self)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"parameter {printable(name)} is not one of this node and has no effect: {hint}")
+        self._supply = RobotSupply(
+            self, wanted=lambda: self._starting_up or self._solver is not None, deliver=self._on_robot
+        )
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
 
@@ -143,41 +148,40 @@ class DynamicsNode(LifecycleNode):
         label: str = self._state_machine.current_state[1]
         return label
 
-    def bring_up(self) -> None:
-        """Configure, and activate where that went well."""
+    def start_up(self) -> None:
+        """Configure and activate, at once or, where the robot has yet to come, when it comes."""
+        self._starting_up = self._supply.can_come
+        if self._starting_up:
+            self.get_logger().info(
+                f"waiting for the robot from {self._supply.source} (or start the node with a robot's parameter file, "
+                "--params-file, or with the parameter robot_description or robot_source_node)"
+            )
+        else:
+            self._bring_up()
+
+    def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
     # --- Lifecycle ----------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load the robot from the parameters."""
+        """Load the robot."""
         try:
-            with self._stop.interrupting(), warnings.catch_warnings(record=True) as doubts:
-                warnings.simplefilter("always")
-                robot = robot_from_parameters(parameters.robot_tree(self))
-                self._solver = Solver(ElasticArm(robot))
-        except EomDynamicsError as error:
-            self._failure = printable(str(error))
-            self.get_logger().error(
-                f"robot not loaded: {self._failure} "
-                "(the node stays unconfigured: correct the parameter, configure again)"
-            )
-            return TransitionCallbackReturn.FAILURE
+            with self._stop.interrupting():
+                loaded = self._supply.load()
         except KeyboardInterrupt:  # the process is about to end
             return TransitionCallbackReturn.FAILURE
-        except Exception as error:  # which rclpy would keep to itself
-            self._failure = printable(f"internal error: {type(error).__name__}: {error}")
-            detail = map(printable, traceback.format_exc().splitlines())
-            self.get_logger().error("\n".join([f"robot not loaded: {self._failure}", *detail]))
+        error = loaded.error if loaded else f"there is none from {self._supply.source}: {self._supply.missing}"
+        if loaded is None or loaded.solver is None:
+            self._failure = printable(error)
+            hint = "waits for another" if self._starting_up else "stays unconfigured: correct that, configure again"
+            detail = map(printable, loaded.detail.splitlines() if loaded else ())
+            self.get_logger().error("\n".join([f"robot not loaded: {self._failure} (the node {hint})", *detail]))
             return TransitionCallbackReturn.FAILURE
-        for doubt in doubts:
-            self.get_logger().warning(printable(str(doubt.message)))
-        self._failure = ""
-        self.get_logger().info(
-            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
-            f"computed by {self._solver.arm.dynamics.backend}"
-        )
+        self._failure, self._starting_up = "", False
+        self._supply.rest()
+        self._take_robot(loaded, loaded.solver)
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -197,12 +201,15 @@ class DynamicsNode(LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let go of the robot, so that its parameters may change."""
         self._solver = None
+        self._refused_robot = ""
+        self._supply.look_out()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let go of everything."""
-        self._active = False
+        self._active = self._starting_up = False
         self._solver = None
+        self._supply.rest()
         return super().on_shutdown(state)
 
     def _refuse_impossible_transitions(self) -> None:
@@ -236,6 +243,34 @@ class DynamicsNode(LifecycleNode):
 
         for service in self.services:
             service.callback = partial(guarded, service.callback)
+
+    # --- Robot --------------------------------------------------------------------------
+
+    def _on_robot(self, loaded: Loaded) -> None:
+        """Take, or refuse, a robot that came by itself; runs between two setpoints."""
+        if self._solver is None:
+            self._bring_up()
+        elif loaded.solver is not None:
+            self._take_robot(loaded, loaded.solver)
+        else:
+            self._refused_robot = printable(loaded.error)
+            detail = map(printable, loaded.detail.splitlines())
+            self.get_logger().warning(
+                "\n".join([f"new robot refused, the old one stays: {self._refused_robot}", *detail])
+            )
+
+    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
+        self._solver = solver
+        self._refused_robot = ""
+        for doubt in loaded.doubts:
+            self.get_logger().warning(printable(doubt))
+        if unused := self._supply.without_effect(loaded.given):
+            self.get_logger().warning(f"the robot is from {self._supply.source}: no effect of {', '.join(unused)}")
+        robot = solver.arm.robot
+        self.get_logger().info(
+            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
+            f"from {self._supply.source}, computed by {solver.arm.dynamics.backend}"
+        )
 
     # --- Parameters ---------------------------------------------------------------------
 
@@ -347,18 +382,27 @@ class DynamicsNode(LifecycleNode):
         now = time.monotonic()
         level, message, figures = self._statistics.report(now - self._last_report)
         self._last_report = now
+        missing = self._supply.missing if self._solver is None else ""
         if self._failure:
             level, message = Level.ERROR, f"robot not loaded: {self._failure}"
+        elif self._starting_up and missing:
+            level = Level.ERROR if self._supply.overdue else Level.WARN
+            message = f"waiting for the robot from {self._supply.source}: {missing}"
+        elif self._refused_robot and level == Level.OK:
+            level, message = Level.WARN, f"new robot refused, the old one stays: {self._refused_robot}"
         elif not self._active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
         arm = self._solver.arm if self._solver else None
         values = {
             "state": self.state,
             "robot": arm.robot.name if arm else "",
+            "robot source": self._supply.source,
             "joints": ", ".join(arm.robot.joint_names) if arm else "",
             "backend": arm.dynamics.backend if arm else "",
             **figures,
         }
+        if self._refused_robot:
+            values["refused robot"] = self._refused_robot
         if self._unknown_parameters:
             values["parameters without effect"] = ", ".join(self._unknown_parameters)
         self._diagnostics_publisher.publish(
@@ -394,7 +438,7 @@ def main(args: list[str] | None = None) -> int:
     executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
     executor.add_node(node)
     if node.get_parameter("autostart").value:
-        node.bring_up()
+        node.start_up()
     install_signal_handlers()
     if not stop.came:
         _spin(executor, node)

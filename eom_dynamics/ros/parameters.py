@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node's parameters: what there is, what it may be, and when it may change.
 
-The robot is a section of parameters whose names the robot itself decides (``robot.joints.<joint>.mass``), so
-they are not declared beforehand: while no robot is configured they may be set, added and removed freely, and
-they are checked as a whole when the node is configured. All others are declared here.
+The sections ``robot`` and ``urdf`` have parameters whose names the robot decides (``robot.joints.<joint>.mass``),
+so they are not declared beforehand: while no robot is configured they may be set, added and removed freely, and
+they are checked as a whole when a robot is loaded. All others are declared here.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,10 +22,22 @@ from rclpy.parameter import Parameter
 from ..exceptions import RobotDescriptionError
 
 ROBOT = "robot"
-"""The section of the robot's parameters."""
+"""The section of a whole robot."""
+
+URDF = "urdf"
+"""The section of what the parameters add to a URDF."""
+
+DESCRIPTION = "robot_description"
+"""The parameter that holds a URDF, here as in other nodes."""
+
+SOURCE_NODE = "robot_source_node"
+"""The parameter that names another node, to take the robot from its parameters."""
 
 EXECUTORS = ("events", "single_threaded")
 EFFORT_COMMANDS = ("motor", "joint")
+
+# Absolute or relative to the namespace; no node has a longer one.
+_NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 _CHOICES = {"executor": EXECUTORS, "effort_command": EFFORT_COMMANDS}
 
@@ -40,13 +53,13 @@ def declare(node: Node) -> None:
         if reason := objection(parameter, declared=True, configured=False, active=False):
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in start_values(node):
-        if is_robot(parameter.name):
+        if _in_section(parameter.name):
             node.declare_parameter(
                 parameter.name,
                 parameter.value,
                 ParameterDescriptor(
                     description="of the robot, as in its parameter file; read-only while the node is configured",
-                    # The types are checked with everything else when the node is configured.
+                    # The types are checked with everything else when the robot is loaded.
                     dynamic_typing=True,
                 ),
             )
@@ -78,6 +91,29 @@ def _parameters() -> dict[str, tuple[Any, ParameterDescriptor]]:
                 additional_constraints=f"one of {', '.join(EFFORT_COMMANDS)}",
             ),
         ),
+        DESCRIPTION: (
+            "",
+            ParameterDescriptor(
+                description="the robot as the text of a URDF, unless there are parameters robot.*; empty for none; "
+                "read-only while the node is configured",
+            ),
+        ),
+        SOURCE_NODE: (
+            "",
+            ParameterDescriptor(
+                description="name of a node whose parameters robot.* or robot_description are the robot, unless this "
+                "node has one itself; empty for none, and then the topic robot_description brings the robot; "
+                "read-only while the node is configured",
+            ),
+        ),
+        "robot_timeout": (
+            5.0,
+            ParameterDescriptor(
+                description="time without a robot from another node or the topic after which diagnostics call it an "
+                "error, in s; a node that has not answered is then asked anew",
+                floating_point_range=[FloatingPointRange(from_value=0.1, to_value=3600.0)],
+            ),
+        ),
         "diagnostic_period": (
             1.0,
             ParameterDescriptor(
@@ -103,7 +139,7 @@ def start_values(node: Node) -> list[Parameter]:
 
 def unknown(node: Node) -> dict[str, str]:
     """Start values that nothing reads, each with a word on what to do; misspelt names end up here."""
-    known = [*_parameters(), ROBOT]
+    known = [*_parameters(), ROBOT, URDF]
     unread = {}
     for parameter in start_values(node):
         name = parameter.name
@@ -114,9 +150,8 @@ def unknown(node: Node) -> dict[str, str]:
     return unread
 
 
-def is_robot(name: str) -> bool:
-    """Whether a parameter belongs to the robot."""
-    return name.startswith(ROBOT + ".")
+def _in_section(name: str) -> bool:
+    return name.startswith((f"{ROBOT}.", f"{URDF}."))
 
 
 def objection(parameter: Parameter, *, declared: bool, configured: bool, active: bool) -> str | None:
@@ -129,9 +164,9 @@ def objection(parameter: Parameter, *, declared: bool, configured: bool, active:
         active: the node answers setpoints.
     """
     name, value = parameter.name, parameter.value
-    if is_robot(name):
-        if configured:
-            return f"{name} is read-only while the node is configured: clean the node up, set it, and configure again"
+    if configured and (_in_section(name) or name in (DESCRIPTION, SOURCE_NODE)):
+        return f"{name} is read-only while the node is configured: clean the node up, set it, and configure again"
+    if _in_section(name):
         return None
     if not declared:
         return f"{name} is not a parameter of this node"
@@ -141,27 +176,27 @@ def objection(parameter: Parameter, *, declared: bool, configured: bool, active:
         return (
             f"{name} is read-only while the node is active, where a change would be a step in effort: deactivate first"
         )
+    if name == SOURCE_NODE and value and not _NODE_NAME.fullmatch(value):
+        return f"{name} must be the name of a node such as /robot_state_publisher, is {value!r:.60}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{name} must be finite, is {value}"
     return None
 
 
-def robot_tree(node: Node) -> dict[str, Any]:
-    """The robot's parameters as nested mappings, for :func:`eom_dynamics.robot_from_parameters`.
-
-    Raises:
-        RobotDescriptionError: there are none, or a name is both a value and a section.
-    """
+def section(node: Node, name: str) -> dict[str, Any]:
+    """The values of a section's parameters, by their names after the section's."""
     # rclpy's annotation says values; they are parameters.
-    found: dict[str, Any] = node.get_parameters_by_prefix(ROBOT)
-    flat = {name: parameter.value for name, parameter in found.items()}
-    if not flat:
-        raise RobotDescriptionError("no robot: start the node with a robot's parameter file (--params-file)")
-    return nested(flat)
+    found: dict[str, Any] = node.get_parameters_by_prefix(name)
+    return {key: parameter.value for key, parameter in found.items()}
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]:
     """Nested mappings from parameters with dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}.
+
+    Args:
+        flat: values by name.
+        section: what all the names are within.
+        source: where they come from; the start of every message.
 
     Raises:
         RobotDescriptionError: a name is both a value and a section.
@@ -170,11 +205,13 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     for name in sorted(flat):
         *sections, leaf = name.split(".")
         place = tree
-        for depth, section in enumerate(sections):
-            place = place.setdefault(section, {})
+        for depth, key in enumerate(sections):
+            place = place.setdefault(key, {})
             if not isinstance(place, dict):
                 value = ".".join(sections[: depth + 1])
-                raise RobotDescriptionError(f"parameters: {ROBOT}.{value} is a value, and has {ROBOT}.{name} below it")
+                raise RobotDescriptionError(
+                    f"{source}: {section}.{value} is a value, and has {section}.{name} below it"
+                )
         place[leaf] = flat[name]
     return tree
 

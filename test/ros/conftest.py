@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes for the tests, in a ROS 2 domain that no other run uses."""
 
+import itertools
+import json
 import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,3 +63,44 @@ def iiwa(ros, tmp_path_factory):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20260114)
+
+
+@pytest.fixture
+def describe(ros):
+    """Publish on a topic of its own as robot_state_publisher does; ``describe.topic`` is its name."""
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from std_msgs.msg import String
+
+    node = ros.create_node("describer")
+    topic = f"/description_{next(_numbers)}"
+    publisher = node.create_publisher(String, topic, QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+
+    def publish(text):
+        publisher.publish(String(data=text))
+
+    publish.topic = topic
+    yield publish
+    node.destroy_node()
+
+
+@pytest.fixture
+def other(ros, tmp_path):
+    """Start another node (see other_node.py) of a name, with parameters; all end with the test."""
+    processes = []
+
+    def start_node(name, mode="parameters", **parameters):
+        # JSON is YAML, and a file takes texts of any size.
+        file = tmp_path / f"other_{len(processes)}.yaml"
+        file.write_text(json.dumps({"/**": {"ros__parameters": parameters}}))
+        script = Path(__file__).parents[1] / "helpers" / "other_node.py"
+        arguments = ["--ros-args", "-r", f"__node:={name}", *(["--params-file", file] if parameters else [])]
+        processes.append(subprocess.Popen([sys.executable, script, mode, *arguments], cwd=tmp_path))
+        return processes[-1]
+
+    yield start_node
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+_numbers = itertools.count(1)

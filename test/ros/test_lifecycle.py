@@ -111,7 +111,6 @@ def flat(tree, prefix=""):
 
 
 BAD_ROBOTS = {
-    "no robot": ((), "no robot: start the node with a robot's parameter file"),
     "negative mass": (
         (*IIWA, "-p", "robot.joints.iiwa_joint_3.mass:=-1.0"),
         "parameters: robot.joints.iiwa_joint_3.mass: must be greater than 0, is -1",

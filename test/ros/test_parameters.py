@@ -31,10 +31,12 @@ def flat(tree, prefix=""):
 def test_nested_is_the_inverse_of_flat_in_any_order(tree, random):
     items = list(flat(tree).items())
     random.shuffle(items)
-    assert nested(dict(items)) == tree
+    assert nested(dict(items), "robot", "parameters") == tree
 
 
 @pytest.mark.parametrize("section", ["joints.a.mass", "joints.a.origin.xyz"])
 def test_a_name_that_is_value_and_section_is_refused(section):
-    with pytest.raises(RobotDescriptionError, match=rf"robot\.joints\.a is a value, and has robot\.{section} below it"):
-        nested({section: 1.0, "joints.a": 2.0})
+    with pytest.raises(
+        RobotDescriptionError, match=rf"^/x: urdf\.joints\.a is a value, and has urdf\.{section} below it"
+    ):
+        nested({section: 1.0, "joints.a": 2.0}, "urdf", "/x")

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""URDF texts of arms that differ in their joints' names and in mass."""
+
+
+def urdf_arm(name="arm", joints=("shoulder", "elbow"), mass=1.0):
+    """A chain of revolute joints, each of which moves a body of this mass."""
+    links, rows = ['<link name="base"/>'], []
+    for i, joint in enumerate(joints):
+        parent = "base" if i == 0 else f"{joints[i - 1]}_link"
+        links.append(
+            f'<link name="{joint}_link"><inertial><origin xyz="0.1 0.02 0.2"/><mass value="{mass}"/>'
+            f'<inertia ixx="0.03" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.05"/></inertial></link>'
+        )
+        rows.append(
+            f'<joint name="{joint}" type="revolute"><parent link="{parent}"/><child link="{joint}_link"/>'
+            f'<origin xyz="0 0.1 0.3" rpy="{0.4 * i} 0 0"/><axis xyz="0 {1 - i % 2} {i % 2}"/>'
+            '<limit lower="-3" upper="3" effort="100" velocity="10"/></joint>'
+        )
+    return f'<robot name="{name}">{"".join(links)}{"".join(rows)}</robot>'
