@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 
-# How long a thread that computes in Python keeps the stream waiting whenever that wants to go on. Python's own
-# 5 ms, several times for each setpoint, would hold up a stream at 1 kHz.
+# How long a thread that computes in Python keeps the stream waiting whenever that wants to go on. At Python's own
+# 5 ms, one setpoint in ten of a stream at 1 kHz is answered 10 to 30 ms late while a large robot is traced.
 _SWITCH_INTERVAL = 1e-4
 
 
