@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two motors that pull at one link against each other through springs that harden: effort and stiffness at will."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import StateError
+from .base import positive
+
+Array = NDArray[np.float64]
+
+
+class Pull(NamedTuple):
+    """What both springs of a pair do, each (…, 2): the agonist first.
+
+    Attributes:
+        delta, deltad, deltadd: motor minus link, rad or m, and its time derivatives.
+        tau: the effort at each motor, N m or N, positive first and negative second; their sum drives the link.
+    """
+
+    delta: Array
+    deltad: Array
+    deltadd: Array
+    tau: Array
+
+
+class AntagonisticPair(ABC):
+    """Two springs that only pull, tau = f(s1) - f(s2), stretched by s1 = theta1 - q and s2 = q - theta2.
+
+    The stiffness is sigma = f'(s1) + f'(s2). With the link's motion it is a flat output of the joint: G. Palli,
+    C. Melchiorri, A. De Luca, "On the feedback linearization of robots with variable joint stiffness", IEEE Int.
+    Conf. Robotics and Automation (2008).
+
+    Attributes:
+        nominal: sigma where a command does not say it, N m/rad (N/m).
+    """
+
+    kind: ClassVar[str]
+
+    nominal: Array
+
+    @abstractmethod
+    def pull(self, stretch: Array) -> Array:
+        """f, N m (N), of a stretch from 0 on."""
+
+    @abstractmethod
+    def pull_stiffness(self, stretch: Array) -> Array:
+        """f', N m/rad (N/m)."""
+
+    @abstractmethod
+    def pull_energy(self, stretch: Array) -> Array:
+        """The integral of f from 0, J."""
+
+    @abstractmethod
+    def least_stiffness(self, tau: Array) -> Array:
+        """The least sigma at which both springs pull under an effort."""
+
+    @abstractmethod
+    def _stretch(
+        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
+    ) -> list[tuple[Array, Array]]:
+        """s1 and s2, and their rates of order 1 and 2, from effort and stiffness with two rates each."""
+
+    @property
+    def rest_stiffness(self) -> float | Array:
+        """That where a command does not say it."""
+        return self.nominal
+
+    def effort(self, delta: Array) -> Array:
+        """Effort at each motor (…, 2) of deflections motor minus link (…, 2)."""
+        first, second = delta[..., 0], delta[..., 1]
+        return np.stack([self.pull(first), -self.pull(-second)], axis=-1)
+
+    def stiffness(self, delta: Array) -> Array:
+        """sigma (…) of deflections motor minus link (…, 2)."""
+        return self.pull_stiffness(delta[..., 0]) + self.pull_stiffness(-delta[..., 1])
+
+    def energy(self, delta: Array) -> Array:
+        """Energy (…) in both springs, J."""
+        return self.pull_energy(delta[..., 0]) + self.pull_energy(-delta[..., 1])
+
+    def deflection(
+        self,
+        tau: Array,
+        taud: Array,
+        taudd: Array,
+        k: Array,
+        kd: Array,
+        kdd: Array,
+    ) -> Pull:
+        """Deflections of both springs for an effort of the link and a stiffness, each (…).
+
+        Raises:
+            StateError: a spring would have to push.
+        """
+        least = self.least_stiffness(tau)
+        slack = ~(k >= least)
+        if np.any(slack):
+            at = f"{np.asarray(k)[slack][0]:g} is below {np.broadcast_to(least, np.shape(slack))[slack][0]:g}"
+            raise StateError(f"stiffness {at}, from where on both springs pull at this effort")
+        pairs = self._stretch((tau, taud, taudd), (k, kd, kdd))
+        delta, deltad, deltadd = (np.stack([first, -second], axis=-1) for first, second in pairs)
+        return Pull(delta, deltad, deltadd, self.effort(delta))
+
+
+class ExponentialPair(AntagonisticPair):
+    """f(s) = K/a (exp(a s) - 1): then exp(a s) = (sigma ± a tau)/(2 K).
+
+    Attributes:
+        constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
+        growth: a > 0, 1/rad (1/m).
+    """
+
+    kind = "antagonistic_exponential"
+
+    def __init__(self, constant: float, growth: float, nominal: float) -> None:
+        """Raises RobotDescriptionError where a parameter is not positive and finite."""
+        self.constant, self.growth = positive("stiffness", constant), positive("growth", growth)
+        self.nominal = positive("nominal", nominal)
+
+    def pull(self, stretch: Array) -> Array:
+        """K/a (exp(a s) - 1)."""
+        return self.constant / self.growth * np.expm1(self.growth * stretch)
+
+    def pull_stiffness(self, stretch: Array) -> Array:
+        """K exp(a s)."""
+        return self.constant * np.exp(self.growth * stretch)
+
+    def pull_energy(self, stretch: Array) -> Array:
+        """K/a² (exp(a s) - 1 - a s)."""
+        x = self.growth * stretch
+        return self.constant / self.growth**2 * (np.expm1(x) - x)
+
+    def least_stiffness(self, tau: Array) -> Array:
+        """2 K + a |tau|."""
+        return 2 * self.constant + self.growth * np.abs(tau)
+
+    def _stretch(
+        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
+    ) -> list[tuple[Array, Array]]:
+        a, sides = self.growth, []
+        for sign in (1.0, -1.0):
+            e, ed, edd = ((k + sign * a * tau) / (2 * self.constant) for tau, k in zip(effort, stiffness, strict=True))
+            rate = ed / e
+            sides.append((np.log(e) / a, rate / a, (edd / e - rate**2) / a))
+        return list(zip(*sides, strict=True))
+
+
+class QuadraticPair(AntagonisticPair):
+    """f(s) = K s + C s²/2: then s1 + s2 = (sigma - 2 K)/C and s1 - s2 = 2 tau/sigma.
+
+    Attributes:
+        constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
+        slope: C > 0, its growth with the stretch, N m/rad² (N/m²).
+    """
+
+    kind = "antagonistic_quadratic"
+
+    def __init__(self, constant: float, slope: float, nominal: float) -> None:
+        """Raises RobotDescriptionError where a parameter is not positive and finite."""
+        self.constant, self.slope = positive("stiffness", constant), positive("slope", slope)
+        self.nominal = positive("nominal", nominal)
+
+    def pull(self, stretch: Array) -> Array:
+        """K s + C s²/2."""
+        return stretch * (self.constant + 0.5 * self.slope * stretch)
+
+    def pull_stiffness(self, stretch: Array) -> Array:
+        """K + C s."""
+        return self.constant + self.slope * stretch
+
+    def pull_energy(self, stretch: Array) -> Array:
+        """K s²/2 + C s³/6."""
+        return np.square(stretch) * (0.5 * self.constant + self.slope * stretch / 6)
+
+    def least_stiffness(self, tau: Array) -> Array:
+        """Where the slack side has no stretch: sigma (sigma - 2 K) = 2 C |tau|."""
+        return self.constant + np.sqrt(self.constant**2 + 2 * self.slope * np.abs(tau))
+
+    def _stretch(
+        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
+    ) -> list[tuple[Array, Array]]:
+        (tau, taud, taudd), (k, kd, kdd) = effort, stiffness
+        total = ((k - 2 * self.constant) / self.slope, kd / self.slope, kdd / self.slope)
+        half = tau / k
+        halfd = (taud - kd * half) / k
+        difference = (half, halfd, (taudd - kdd * half - 2 * kd * halfd) / k)
+        return [(0.5 * t + h, 0.5 * t - h) for t, h in zip(total, difference, strict=True)]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A spring that was measured: a table of deflections and efforts, and a smooth monotone curve through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import BPoly, CubicSpline, PPoly
+from scipy.optimize import linprog
+
+from .base import Array, Spring, refuse
+from .newton import increasing_root
+
+# The stiffness keeps this share of the table's least slope at the two ends of an interval.
+_LEAST_SHARE = 0.02
+
+
+class TabulatedSpring(Spring):
+    """A monotone C² curve through a table, straight beyond its ends.
+
+    The curve is a quintic in each interval, given by effort, slope and second derivative at the table's points.
+    These start as those of the natural cubic spline, which may turn back between the points. Where it does,
+    slopes and second derivatives are drawn toward values that are surely monotone, by the least total amount: the
+    stiffness of an interval is a quartic, positive when its five Bernstein coefficients are (W. Heß and J. W.
+    Schmidt, "Positive quartic, monotone quintic C²-spline interpolation in one and two dimensions", J. Comput.
+    Appl. Math. 55, 1994), which is linear in those values, so that the least amount is a linear program. A table that a
+    cubic spline follows with positive coefficients is interpolated by just that.
+
+    Attributes:
+        delta, tau: the table, (m,), rad or m and N m or N; one that starts at (0, 0) is mirrored.
+    """
+
+    kind = "tabulated"
+
+    def __init__(self, delta: ArrayLike, tau: ArrayLike) -> None:
+        """Take a table of at least two points with (0, 0) among them.
+
+        Raises:
+            RobotDescriptionError: it has other shapes, is not finite, not increasing, or lacks (0, 0).
+        """
+        x, y = _checked(delta, tau)
+        if x[0] == 0:
+            x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
+        self.delta, self.tau = x, y
+        slope, bend = _monotone(x, y)
+        curve = PPoly.from_bernstein_basis(BPoly.from_derivatives(x, np.stack([y, slope, bend], axis=1)))
+        self._effort, self._stiffness, self._rate = curve, curve.derivative(), curve.derivative(2)
+        self._energy = curve.antiderivative()
+        self._energy_at_rest = float(self._energy(0.0))
+        self._ends = slope[[0, -1]]
+
+    def effort(self, delta: Array) -> Array:
+        """The curve."""
+        inside, beyond, stiffness = self._split(delta)
+        return self._effort(inside) + stiffness * beyond
+
+    def stiffness(self, delta: Array) -> Array:
+        """The curve's slope."""
+        return self._stiffness(self._split(delta)[0])
+
+    def stiffness_rate(self, delta: Array) -> Array:
+        """The slope's slope, zero beyond the table."""
+        inside, beyond, _ = self._split(delta)
+        return np.where(beyond == 0, self._rate(inside), 0.0)
+
+    def energy(self, delta: Array) -> Array:
+        """The integral of the curve."""
+        inside, beyond, stiffness = self._split(delta)
+        straight = beyond * (self._effort(inside) + 0.5 * stiffness * beyond)
+        return self._energy(inside) - self._energy_at_rest + straight
+
+    def inverse(self, tau: Array) -> Array:
+        """By Newton's method within the interval of the table."""
+        tau = np.asarray(tau, dtype=float)
+        within = np.clip(tau, self.tau[0], self.tau[-1])
+        i = np.clip(np.searchsorted(self.tau, within, side="right") - 1, 0, len(self.tau) - 2)
+        low, high = self.delta[i], self.delta[i + 1]
+        start = low + (within - self.tau[i]) / (self.tau[i + 1] - self.tau[i]) * (high - low)
+        inside = increasing_root(self._effort, self._stiffness, within, (low, high), start)
+        beyond = tau - within
+        return np.where(
+            beyond == 0,
+            inside,
+            np.where(beyond < 0, self.delta[0] + beyond / self._ends[0], self.delta[-1] + beyond / self._ends[1]),
+        )
+
+    def _split(self, delta: Array) -> tuple[Array, Array, Array]:
+        """The deflection within the table, what goes beyond it, and the stiffness there."""
+        inside = np.clip(delta, self.delta[0], self.delta[-1])
+        beyond = delta - inside
+        return inside, beyond, np.where(beyond < 0, self._ends[0], self._ends[1])
+
+    @classmethod
+    def stacked(cls, springs: Sequence[Any]) -> TabulatedSprings:
+        """One spring of many, for deflections (…, number of springs)."""
+        return TabulatedSprings(springs)
+
+
+class TabulatedSprings(Spring):
+    """Several tables side by side, for deflections (…, number of springs)."""
+
+    kind = "tabulated"
+
+    def __init__(self, springs: Sequence[TabulatedSpring]) -> None:
+        self._springs = tuple(springs)
+
+    def effort(self, delta: Array) -> Array:
+        """Of each its own."""
+        return self._each("effort", delta)
+
+    def stiffness(self, delta: Array) -> Array:
+        """Of each its own."""
+        return self._each("stiffness", delta)
+
+    def stiffness_rate(self, delta: Array) -> Array:
+        """Of each its own."""
+        return self._each("stiffness_rate", delta)
+
+    def energy(self, delta: Array) -> Array:
+        """Of each its own."""
+        return self._each("energy", delta)
+
+    def inverse(self, tau: Array) -> Array:
+        """Of each its own."""
+        return self._each("inverse", tau)
+
+    def _each(self, function: str, x: Array) -> Array:
+        columns = [getattr(spring, function)(x[..., i]) for i, spring in enumerate(self._springs)]
+        return np.stack(columns, axis=-1)
+
+
+def _checked(delta: ArrayLike, tau: ArrayLike) -> tuple[Array, Array]:
+    x, y = np.asarray(delta, dtype=float), np.asarray(tau, dtype=float)
+    for name, values in (("deflections", x), ("efforts", y)):
+        if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
+            refuse(name, f"must be a row of at least two finite numbers, is {values}")
+        if not np.all(np.diff(values) > 0):
+            refuse(name, "must increase from each point of the table to the next: the spring is not monotone")
+    if len(x) != len(y):
+        refuse("efforts", f"must be as many as deflections, {len(x)}; are {len(y)}")
+    at_rest = np.flatnonzero(x == 0)
+    if len(at_rest) != 1 or y[at_rest[0]] != 0:
+        refuse("deflections", "the table must hold the point (0, 0), where the spring is at rest")
+    if at_rest[0] == len(x) - 1:
+        refuse("deflections", "the table must go on above 0")
+    return x, y
+
+
+def _monotone(x: Array, y: Array) -> tuple[Array, Array]:
+    """Slopes and second derivatives (m,) of the curve at the table's points."""
+    h, secant = np.diff(x), np.diff(y) / np.diff(x)
+    spline = CubicSpline(x, y, bc_type="natural" if len(x) > 2 else "not-a-knot")
+    wished = np.stack([spline(x, 1), spline(x, 2)])
+    # Surely monotone: the lesser slope beside a point, and no bend; all coefficients are then a slope or above.
+    beside = np.minimum(np.append(secant[:1], secant), np.append(secant, secant[-1:]))
+    safe = np.stack([beside, np.zeros(len(x))])
+    step = wished - safe
+    # Bernstein coefficients of an interval's stiffness, linear in slopes m and second derivatives s at its ends:
+    # m0, m0 + s0 h/4, the rest to five times the secant, m1 - s1 h/4, m1. Shares of the step are the unknowns.
+    rows, limits = [], []
+    for i in range(len(h)):
+        ends = np.zeros((2, 2, len(x)))  # side, (slope, bend): the coefficients of the shares
+        for side in (0, 1):
+            ends[side, :, i + side] = step[:, i + side]
+        base = safe[:, i : i + 2]
+        inner = [(ends[s, 0] + q * ends[s, 1], base[0, s] + q * base[1, s]) for s, q in ((0, h[i] / 4), (1, -h[i] / 4))]
+        outer = [(ends[s, 0], base[0, s]) for s in (0, 1)]
+        middle = (-sum(row for row, _ in inner + outer), 5 * secant[i] - sum(value for _, value in inner + outer))
+        least = _LEAST_SHARE * np.min(secant[max(i - 1, 0) : i + 2])
+        for row, value in (*inner, *outer, middle):
+            # Rows in units of the secant keep the program well scaled.
+            rows.append(-row / secant[i])
+            limits.append((value - least) / secant[i])
+    share = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
+    slope, bend = safe + np.clip(share, 0, 1) * step
+    return slope, bend
