@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the motion of the links to the motion and effort of the motors."""
+"""From the motion of the links to the motion and effort of the motors.
 
+Springs, friction, gear and motor know of no robot: robots are made of them. :class:`ElasticArm` knows robots.
+"""
+
+from .actuator import Actuator
+from .drive import Drive, Excess
 from .elastic_arm import ElasticArm, Feedforward
+from .friction import Friction
+from .gear import Gear
+from .motor import Motor
+from .transmission import Transmission
 
-__all__ = ["ElasticArm", "Feedforward"]
+__all__ = ["Actuator", "Drive", "ElasticArm", "Excess", "Feedforward", "Friction", "Gear", "Motor", "Transmission"]

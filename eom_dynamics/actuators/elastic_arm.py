@@ -2,9 +2,9 @@
 """Feedforward of an arm with elastic joints, by differential flatness.
 
 The reduced model of M. W. Spong, "Modeling and control of elastic joint robots", J. Dyn. Sys. Meas. Control
-109 (1987): a spring K between motor and link at each joint, and rotors whose spin dominates their motion,
+109 (1987): a spring f between motor and link at each joint, and rotors whose spin dominates their motion,
 
-    M(q) qdd + C(q, qd) qd + Q_grav + Q_ext = tau,    tau = K (theta - q),    tau_m = B thetadd + tau.
+    M(q) qdd + C(q, qd) qd + Q_grav + Q_ext = tau,    tau = f(theta - q),    tau_m = B thetadd + tau + friction.
 
 The links' motion q(t) is a flat output: q to qdddd give tau, taud, taudd and with them the whole motor side.
 """
@@ -12,25 +12,32 @@ The links' motion q(t) is a flat output: q to qdddd give tau, taud, taudd and wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics import Dynamics
-from ..exceptions import RobotDescriptionError
+from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
+from .actuator import stacked
+from .deflections import SpringSet
+from .drive import Drive, excesses
+from .springs import AntagonisticPair, AnySpring, CoupledSpring, LinearSpring, RigidSpring
 
 Array = NDArray[np.float64]
 
+STIFFNESS_NAMES = ("k", "kd", "kdd")
+"""Names of a commanded stiffness and its time derivatives."""
+
 
 class Feedforward(NamedTuple):
-    """What joints and motors must do in a state, each (n,) or (N, n); motors on the link side of the gear.
+    """What joints and motors must do in a state; motors on the link side of the gear.
 
     Attributes:
-        tau, taud, taudd: joint efforts, N m or N, and their time derivatives.
-        motor_position, motor_velocity, motor_acceleration: rad or m, and per s, s².
-        motor_effort: N m or N.
+        tau, taud, taudd: joint efforts (n,) or (N, n), N m or N, and their time derivatives.
+        motor_position, motor_velocity, motor_acceleration: (m,) or (N, m), rad or m, and per s, s².
+        motor_effort: (m,) or (N, m), N m or N.
     """
 
     tau: Array
@@ -43,12 +50,24 @@ class Feedforward(NamedTuple):
 
 
 class ElasticArm:
-    """An arm whose joints are linear springs, rigid, or any mix of both.
+    """An arm whose joints have springs of any kind, are rigid, or any mix of both.
+
+    There are m motors for n joints: two at a joint with an antagonistic pair, the agonist first; one at any other.
+    The motors of a transmission stand in the places of its joints.
 
     Attributes:
         dynamics: inverse dynamics of the links.
-        stiffness: of the joint springs (n,), N m/rad or N/m; infinite where a joint is rigid.
-        rotor_inertia: (n,) on the link side of the gear, kg m² or kg.
+        springs: of the joints; those of joints with a coupled spring are rigid here.
+        coupled: joints, by number, and the spring between them, or None.
+        transmission: that of the robot, with its joints by number, or None.
+        stiffness: of the joint springs without load (n,), N m/rad or N/m; infinite where a joint is rigid. Where it
+            is commanded, that of a command that does not say it.
+        rotor_inertia: of the motors of each joint (n,) on the link side of the gear, kg m² or kg.
+        variable: (n,) whether the stiffness of a joint is commanded.
+        motor_joint: (m,) the joint of each motor.
+        motor_names: (m,) the names of the motors.
+        motor_inertia: (m,) rotor inertias.
+        friction, gear, motor: of the m motors.
     """
 
     def __init__(
@@ -58,7 +77,8 @@ class ElasticArm:
 
         Args:
             robot: the robot.
-            stiffness: (n,) or one number for all joints, instead of the robot's; ``inf`` is rigid.
+            stiffness: of linear springs instead of the robot's: (n,) or one number for all joints, ``inf`` is rigid;
+                or a matrix (n, n), n > 1, of springs that act on each other.
             rotor_inertia: (n,) or one number for all joints, instead of the robot's.
 
         Raises:
@@ -66,16 +86,26 @@ class ElasticArm:
                 there are not n of them.
         """
         self.dynamics = Dynamics(robot)
-        self.stiffness = _per_joint(robot, "stiffness", robot.stiffness if stiffness is None else stiffness)
+        self.springs, self.coupled = _springs(robot, stiffness)
+        self.transmission = robot.transmission
+        self._set = SpringSet(robot.joint_names, self.springs, self.coupled)
+        self.stiffness, self.variable = self._set.rest_stiffness, self._set.variable
+        self.motor_joint = self._set.motor_joint
+        self.motor_names = _motor_names(robot.joint_names, self.springs)
         self.rotor_inertia = _per_joint(
             robot, "rotor_inertia", robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         )
-        if not np.all(self.stiffness > 0):
-            raise RobotDescriptionError(f"stiffness must be greater than 0 at each joint, is {self.stiffness}")
         if not np.all((self.rotor_inertia >= 0) & np.isfinite(self.rotor_inertia)):
             raise RobotDescriptionError(
                 f"rotor_inertia must be finite and not negative at each joint, is {self.rotor_inertia}"
             )
+        self.motor_inertia = self.rotor_inertia[self.motor_joint]
+        joints = [robot.independent_joints[i] for i in self.motor_joint]
+        self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        self.friction = stacked([joint.actuator.friction for joint in joints])
+        self.gear = stacked([joint.actuator.gear for joint in joints])
+        self.motor = stacked([joint.actuator.motor for joint in joints])
+        self._ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     @property
     def robot(self) -> Robot:
@@ -91,30 +121,171 @@ class ElasticArm:
         qdddd: ArrayLike,
         *,
         wrench: Sequence[ArrayLike] = (),
+        stiffness: Sequence[ArrayLike] = (),
+        deflection: ArrayLike | None = None,
     ) -> Feedforward:
         """Joint efforts and the motor side for a motion of the links.
 
-        Arguments, shapes, units and errors are those of :meth:`Dynamics.inverse_dynamics`.
+        Motion and wrench, their shapes and units are those of :meth:`Dynamics.inverse_dynamics`.
+
+        Args:
+            q, qd, qdd, qddd, qdddd: motion of the links.
+            wrench: tool wrench with its time derivatives.
+            stiffness: (k, kd, kdd), the stiffness of joints where it is commanded, N m/rad or N/m, with its time
+                derivatives, each (n,) or (N, n); entries of other joints are not read. What is not given is the
+                nominal stiffness, and no change of it.
+            deflection: (n,) or (N, n), rad or m, the present deflection of springs with dampers, which have a memory;
+                entries of other joints are not read. By default that without transient,
+                :meth:`DampedSpring.settled`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a stiffness is out of its range.
         """
-        tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
-        position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
-        motor_acceleration = acceleration + taudd / self.stiffness
-        return Feedforward(
-            tau=tau,
-            taud=taud,
-            taudd=taudd,
-            motor_position=position + tau / self.stiffness,
-            motor_velocity=velocity + taud / self.stiffness,
-            motor_acceleration=motor_acceleration,
-            motor_effort=self.rotor_inertia * motor_acceleration + tau,
+        efforts = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
+        tau, taud, taudd = efforts
+        commanded = self._commanded(stiffness, tau.shape)
+        state = None if deflection is None else self._state(deflection, tau.shape)
+        delta, deltad, deltadd, load = self._set.deflections((tau, taud, taudd), commanded, state)
+        motion = [self._at_motors(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
+        position, velocity, acceleration = (x + y for x, y in zip(motion, (delta, deltad, deltadd), strict=True))
+        if self.transmission:
+            joints, transmission = self.transmission
+            motors = np.searchsorted(self.motor_joint, joints)
+            for x in (position, velocity, acceleration):
+                x[..., motors] = transmission.motors(x[..., motors])
+            load = load.copy()
+            load[..., motors] = transmission.motor_effort(load[..., motors])
+        effort = self.motor_inertia * acceleration
+        if self._ideal:
+            effort = effort + load
+        else:
+            effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
+        return Feedforward(tau, taud, taudd, position, velocity, acceleration, effort)
+
+    def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
+        """What the motors' shafts do and need for a command, and which of their limits that exceeds.
+
+        A shaft turns ``gear_ratio`` times as far as the link side of its gear, and gives as much less.
+
+        Args:
+            command: of :meth:`feedforward`.
+            clip: whether to give the nearest torque that the limits of torque, current and voltage allow.
+        """
+        names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
+        position, velocity, acceleration = (ratio * x for x in command[3:6])
+        torque = command.motor_effort / ratio
+        exceeded = [
+            *excesses(names, "torque", torque, np.asarray(motor.torque_limit)),
+            *excesses(names, "speed", velocity, np.asarray(motor.speed_limit)),
+            *excesses(names, "current", motor.current(torque), np.asarray(motor.current_limit)),
+            *excesses(names, "voltage", motor.voltage(torque, velocity), np.asarray(motor.voltage_limit)),
+        ]
+        if clip:
+            torque = motor.clipped(torque, velocity)
+        return Drive(
+            position,
+            velocity,
+            acceleration,
+            torque,
+            motor.current(torque),
+            motor.voltage(torque, velocity),
+            tuple(exceeded),
         )
 
+    def deflections_over_time(self, time: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
+        """Deflections (N, n) of springs with dampers along a motion, zero at other joints.
 
-def _per_joint(robot: Robot, name: str, value: ArrayLike) -> Array:
+        Args:
+            time: (N,), s, increasing.
+            efforts: tau, taud, taudd, each (N, n).
+            start: (n,), rad or m, the deflection at the first time; by default that without transient.
+
+        Raises:
+            StateError: times do not increase, or shapes differ.
+        """
+        t = np.asarray(time, dtype=float)
+        shape = (len(t), self.robot.n) if t.ndim == 1 else ()
+        if any(np.shape(x) != shape for x in efforts) or not np.all(np.diff(t) > 0):
+            raise StateError(f"time must be (N,) and increase, and efforts be (N, {self.robot.n})")
+        result = np.zeros(shape)
+        for joint in self._set.damped:
+            spring: Any = self.springs[joint]
+            own = [x[:, joint] for x in efforts]
+            first = [x[0] for x in own]
+            state = spring.settled(*first) if start is None else self._state(start, (self.robot.n,))[joint]
+            result[0, joint] = state
+            for i, dt in enumerate(np.diff(t)):
+                before, after = [x[i] for x in own], [x[i + 1] for x in own]
+                state = spring.advance(state, before, after, dt)
+                result[i + 1, joint] = state
+        return result
+
+    def _at_motors(self, x: Array) -> Array:
+        return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]
+
+    def _commanded(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
+        if not len(stiffness):
+            return []
+        if len(stiffness) > 3:
+            raise StateError(f"stiffness must be (k, kd, kdd) or the first of them, has {len(stiffness)} entries")
+        given = [
+            _like_joints(x, f"stiffness {name}", shape) for x, name in zip(stiffness, STIFFNESS_NAMES, strict=False)
+        ]
+        for x, name in zip(given, STIFFNESS_NAMES, strict=False):
+            if not np.all(np.isfinite(x[..., self.variable])):
+                raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
+        return given
+
+    def _state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+        given = _like_joints(deflection, "deflection", shape)
+        if not np.all(np.isfinite(given[..., self._set.damped])):
+            raise StateError("deflection must be finite at joints with dampers")
+        return given
+
+
+def _springs(
+    robot: Robot, stiffness: ArrayLike | None
+) -> tuple[tuple[AnySpring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
+    """The springs of joints, and that between some of them."""
+    if stiffness is None:
+        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
+    given = _numbers(robot, "stiffness", stiffness)
+    if robot.n > 1 and given.shape == (robot.n, robot.n):
+        return (RigidSpring(),) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
+    values = _per_joint(robot, "stiffness", stiffness)
+    if not np.all(values > 0):
+        raise RobotDescriptionError(f"stiffness must be greater than 0 at each joint, is {values}")
+    return tuple(RigidSpring() if np.isinf(K) else LinearSpring(K) for K in values), None
+
+
+def _motor_names(names: Sequence[str], springs: Sequence[AnySpring]) -> tuple[str, ...]:
+    rows = [
+        (f"{name}_agonist", f"{name}_antagonist") if isinstance(spring, AntagonisticPair) else (name,)
+        for name, spring in zip(names, springs, strict=True)
+    ]
+    return tuple(name for row in rows for name in row)
+
+
+def _like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
+    """The value as an array (n,), or of the shape of all joint vectors."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise RobotDescriptionError(f"{name} must be one number or {robot.n}, one a joint; is {value!r:.60}") from None
+        raise StateError(f"{name} is not an array of numbers") from None
+    if array.shape not in (shape, shape[-1:]):
+        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
+    return array
+
+
+def _per_joint(robot: Robot, name: str, value: ArrayLike) -> Array:
+    array = _numbers(robot, name, value)
     if array.shape not in ((), (robot.n,)):
         raise RobotDescriptionError(f"{name} must be one number or {robot.n}, one a joint; has shape {array.shape}")
     return np.broadcast_to(array, (robot.n,)).copy()
+
+
+def _numbers(robot: Robot, name: str, value: ArrayLike) -> Array:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise RobotDescriptionError(f"{name} must be one number or {robot.n}, one a joint; is {value!r:.60}") from None

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import lie
+from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.springs import AnySpring, CoupledSpring, LinearSpring, RigidSpring
+from ..actuators.transmission import Transmission
 from .inertia import spatial_inertia
 
 Array = NDArray[np.float64]
@@ -84,13 +87,16 @@ class Joint:
         mass: kg.
         center_of_mass: (3,) in m, in the body's frame.
         inertia_about_origin: (3, 3) in kg m², about the body frame's origin and along its axes.
-        stiffness: of the spring between motor and link, N m/rad (prismatic: N/m); infinite if rigid.
+        stiffness: of the spring between motor and link, N m/rad (prismatic: N/m); infinite if rigid. Of a spring
+            that is not linear that without load.
+        elasticity: the spring where it is not linear, or None.
         rotor_inertia: of the motor, reflected to the link side of the gear, kg m² (prismatic: kg).
         mimic: the joint that this one follows, or None if it moves on its own.
         limits: how far, how fast and how hard the joint may go.
         damping: viscous friction of the joint, N m s/rad (prismatic: N s/m).
         friction: dry friction of the joint, N m (prismatic: N).
         gear_ratio: turns of the motor for one turn of the joint.
+        actuator: friction, loss and motor.
     """
 
     name: str
@@ -107,6 +113,15 @@ class Joint:
     damping: float = 0.0
     friction: float = 0.0
     gear_ratio: float = 1.0
+    elasticity: AnySpring | None = None
+    actuator: Actuator = IDEAL_ACTUATOR
+
+    @cached_property
+    def spring(self) -> AnySpring:
+        """What is between motor and link."""
+        if self.elasticity is not None:
+            return self.elasticity
+        return RigidSpring() if np.isinf(self.stiffness) else LinearSpring(self.stiffness)
 
     @property
     def type(self) -> str:
@@ -139,6 +154,8 @@ class Robot:
         frames: the named frames of its description, those of tools and merged bodies among them.
         merged: what of its description was made part of something else, a line each.
         assumed: what its description does not say, a line each.
+        coupled_stiffness: joints, by their number in joint vectors, and the spring between them; or None.
+        transmission: joints, by their number in joint vectors, and what moves them together; or None.
     """
 
     name: str
@@ -148,6 +165,8 @@ class Robot:
     frames: tuple[Frame, ...] = ()
     merged: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    coupled_stiffness: tuple[tuple[int, ...], CoupledSpring] | None = None
+    transmission: tuple[tuple[int, ...], Transmission] | None = None
 
     def __post_init__(self) -> None:
         """Give the robot its default tool."""

@@ -3,6 +3,7 @@
 
 from .antagonistic import AntagonisticPair, ExponentialPair, Pull, QuadraticPair
 from .base import Deflection, Spring
+from .coupled import CoupledSpring
 from .cubic import CubicSpring
 from .damped import DampedSpring
 from .dead_zone import DeadZoneSpring
@@ -18,6 +19,7 @@ AnySpring = Spring | DampedSpring | VariableSpring | AntagonisticPair
 __all__ = [
     "AntagonisticPair",
     "AnySpring",
+    "CoupledSpring",
     "CubicSpring",
     "DampedSpring",
     "DeadZoneSpring",

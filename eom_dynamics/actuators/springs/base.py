@@ -77,9 +77,22 @@ class Spring(ABC):
         return cls(*(np.stack([getattr(spring, name) for spring in springs]) for name in cls.parameters))
 
 
+class ParameterError(RobotDescriptionError):
+    """A parameter that no actuator can have.
+
+    Attributes:
+        name: of the parameter, as in a robot's file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name, self.reason = name, reason
+
+
 def refuse(name: str, reason: str) -> NoReturn:
-    """Raise the error of a parameter that no spring can have."""
-    raise RobotDescriptionError(f"{name}: {reason}")
+    """Raise the error of a parameter that no actuator can have."""
+    raise ParameterError(name, reason)
 
 
 def positive(name: str, value: Any) -> Array:
