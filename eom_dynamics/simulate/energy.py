@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy of links, motors and springs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kinematics import body_poses
+from ..robot import Robot
+from .elastic_plant import ElasticPlant
+from .integration import Simulation
+
+Array = NDArray[np.float64]
+
+
+class Energy(NamedTuple):
+    """Energy of an arm by its kind, each a number, or of the leading shape of the states, J.
+
+    Attributes:
+        kinetic: of links and rotors.
+        gravity: of the links' height, 0 where all centres of mass are at the base frame's origin.
+        spring: of the springs, 0 where they are not deflected.
+    """
+
+    kinetic: Array
+    gravity: Array
+    spring: Array
+
+    @property
+    def total(self) -> Array:
+        """The sum, J."""
+        return self.kinetic + self.gravity + self.spring
+
+
+def energy(plant: ElasticPlant, state: Array) -> Energy:
+    """Energy in a state (4, n) of a plant or in states (4, …, n).
+
+    Rotors count by their spin alone, as in the model.
+    """
+    q, _, qd, thetad = np.asarray(state, dtype=float)
+    n = plant.arm.robot.n
+    mass_matrix = plant.arm.dynamics.mass_matrix(q.reshape(-1, n)).reshape(*q.shape, n)
+    links = np.sum(qd * (mass_matrix @ qd[..., np.newaxis])[..., 0], axis=-1)
+    rotors = np.sum(plant.arm.rotor_inertia * thetad**2, axis=-1)
+    gravity = np.apply_along_axis(lambda row: _gravity(plant.arm.robot, row), -1, q)
+    return Energy(0.5 * (links + rotors), gravity, plant.spring_energy(state))
+
+
+def energy_imbalance(plant: ElasticPlant, simulation: Simulation, samples: int) -> Array:
+    """By how much energy and work of a simulation differ at most, relative to the largest of both.
+
+    Args:
+        plant: what was simulated.
+        simulation: its motion.
+        samples: number of times to look at, evenly spread, first and last among them.
+
+    Returns:
+        A number, or (N,) for N arms.
+    """
+    rows = np.unique(np.linspace(0, len(simulation.t) - 1, samples).round().astype(int))
+    held = energy(plant, np.moveaxis(simulation.states[rows], 0, 1)).total
+    work = simulation.work[rows]
+    largest = np.maximum(np.abs(held).max(axis=0), np.abs(work).max(axis=0))
+    imbalance: Array = np.abs(held - held[0] - work).max(axis=0) / largest
+    return imbalance
+
+
+def _gravity(robot: Robot, q: Array) -> float:
+    poses = body_poses(robot, q)
+    return -float(
+        sum(
+            joint.mass * robot.gravity @ (pose[:3, :3] @ joint.center_of_mass + pose[:3, 3])
+            for joint, pose in zip(robot.joints, poses, strict=True)
+        )
+    )
