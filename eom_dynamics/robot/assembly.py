@@ -7,13 +7,16 @@ import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actuators.actuator import IDEAL_ACTUATOR
+from ..actuators.springs import AnySpring, LinearSpring, RigidSpring
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from .composition import elements
-from .description import Description, JointDescription
+from .description import Description, Group, JointDescription, Whole
 from .following import resolved
 from .graph import root_link
 from .inertia import Inertial
@@ -85,6 +88,11 @@ def assemble(
         frames=tuple(known.values()),
         merged=tuple(bodies.merged),
         assumed=part.assumed,
+    )
+    robot = replace(
+        robot,
+        coupled_stiffness=_grouped(part, robot, part.coupled_stiffness),
+        transmission=_grouped(part, robot, part.transmission),
     )
     if without := massless_motion(robot):
         where = {name: joint.where for joint in part.joints for name, _ in elements(joint)}
@@ -158,18 +166,35 @@ class _Bodies:
                         mass=0.0,
                         center_of_mass=np.zeros(3),
                         inertia_about_origin=np.zeros((3, 3)),
-                        stiffness=joint.stiffness if single else np.inf,
+                        **(_spring(joint.elasticity) if single else {}),
                         rotor_inertia=joint.rotor_inertia if single else 0.0,
                         limits=joint.limits if single else NO_LIMITS,
                         damping=joint.damping if single else 0.0,
                         friction=joint.friction if single else 0.0,
                         gear_ratio=joint.gear_ratio if single else 1.0,
+                        actuator=joint.actuator if single else IDEAL_ACTUATOR,
                     ),
                     inertial if last else Inertial.nothing(),
                 )
             )
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
+
+
+def _spring(spring: AnySpring) -> dict[str, Any]:
+    """Stiffness of a joint, and its elasticity where that is not all."""
+    linear = isinstance(spring, (LinearSpring, RigidSpring))
+    return {"stiffness": float(spring.rest_stiffness), "elasticity": None if linear else spring}
+
+
+def _grouped(part: Description, robot: Robot, group: Group[Whole] | None) -> tuple[tuple[int, ...], Whole] | None:
+    """The group with its joints by their number in joint vectors; none where none of its joints is in the part."""
+    if group is None or not set(group.joints) & set(robot.joint_names):
+        return None
+    for name in group.joints:
+        if name not in robot.joint_names:
+            part.refuse(group.where, f"joint {name} does not move in this part of the robot, others of the group do")
+    return tuple(robot.joint_names.index(name) for name in group.joints), group.whole
 
 
 def _inertial(body: Joint) -> Inertial:

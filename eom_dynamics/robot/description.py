@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.springs import AnySpring, CoupledSpring, RigidSpring
+from ..actuators.transmission import Transmission
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
 from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
@@ -27,6 +30,27 @@ JOINT_TYPES = (*MOVING_TYPES, "fixed")
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Types of joints with one joint variable."""
+
+
+RIGID = RigidSpring()
+"""The elasticity of a joint of which nothing is said."""
+
+Whole = TypeVar("Whole", CoupledSpring, Transmission)
+
+
+@dataclass(frozen=True, eq=False)
+class Group(Generic[Whole]):
+    """What several joints have together.
+
+    Attributes:
+        joints: their names.
+        whole: a spring or a transmission.
+        where: how messages name it.
+    """
+
+    joints: tuple[str, ...]
+    whole: Whole
+    where: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +95,8 @@ class JointDescription:
             the normal of its plane; without meaning for fixed and floating joints.
         where: how messages name it.
         mimic: what it follows, or None.
-        limits, damping, friction, stiffness, rotor_inertia, gear_ratio: as of :class:`eom_dynamics.Joint`.
+        elasticity: the spring between motor and link.
+        limits, damping, friction, rotor_inertia, gear_ratio, actuator: as of :class:`eom_dynamics.Joint`.
     """
 
     name: str
@@ -85,9 +110,10 @@ class JointDescription:
     limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
-    stiffness: float = np.inf
+    elasticity: AnySpring = RIGID
     rotor_inertia: float = 0.0
     gear_ratio: float = 1.0
+    actuator: Actuator = IDEAL_ACTUATOR
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +140,8 @@ class Description:
         tools: names of the links or frames at which external wrenches act; none: that of the last body.
         assumed: what the file does not say, a line each.
         prefix: of all names in messages, such as the name of a section.
+        coupled_stiffness: a spring between several joints, or None.
+        transmission: what moves several joints together, or None.
     """
 
     name: str
@@ -125,6 +153,8 @@ class Description:
     tools: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     prefix: str = ""
+    coupled_stiffness: Group[CoupledSpring] | None = None
+    transmission: Group[Transmission] | None = None
 
     def refuse(self, where: str, reason: str) -> NoReturn:
         """Raise the error of a description that cannot be used: where, and why."""

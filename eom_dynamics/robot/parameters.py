@@ -20,7 +20,8 @@ The section, as it stands in a parameter file (units SI, angles in rad):
           mass: 2.0
           center_of_mass: [0.0, 0.0, 0.1]
           inertia: [0.01, 0.0, 0.0, 0.01, 0.0, 0.005]            # xx xy xz yy yz zz
-          elasticity: {type: linear, stiffness: 1.0e4}           # optional; linear | rigid (default)
+          elasticity: {type: linear, stiffness: 1.0e4}           # optional; all types: elasticity.py beside this
+          actuator: {efficiency: 0.8}     # optional; friction, loss and motor, as described there
           rotor_inertia: 0.2              # optional (0); on the link side of the gear
           gear_ratio: 100.0               # optional (1); turns of the motor for one of the joint
           damping: 0.5                    # optional (0); viscous friction
@@ -29,6 +30,8 @@ The section, as it stands in a parameter file (units SI, angles in rad):
         elbow:
           mimic: {joint: shoulder, ratio: -1.0, offset: 0.0}     # optional; then without motor and spring
           ...
+      coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}   # optional
+      transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
       tool_names: [gripper]               # optional; where wrenches act: bodies, or frames on them
       tools:
         gripper: {body: elbow, origin: {xyz: [0.0, 0.0, 0.1], rpy: [0.0, 0.0, 0.0]}}
@@ -43,24 +46,30 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..actuators.actuator import IDEAL_ACTUATOR
+from ..actuators.springs import AntagonisticPair, CoupledSpring, RigidSpring
+from ..actuators.transmission import Transmission
 from ..exceptions import RobotDescriptionWarning
 from . import inertia as inertias
 from .assembly import assemble
 from .conventions import CONVENTIONS, DH_TYPES, read_origin
 from .description import (
     JOINT_TYPES,
+    RIGID,
     SINGLE_TYPES,
     Description,
     FrameDescription,
+    Group,
     JointDescription,
     LinkDescription,
     MimicDescription,
 )
+from .elasticity import read_actuator, read_elasticity, read_group
 from .inertia import Inertial
 from .model import NO_LIMITS, STANDARD_GRAVITY, Limits, Robot
 from .section import Section
@@ -103,6 +112,7 @@ def description_from_parameters(parameters: Mapping[str, Any], source: str = "pa
         if all(joint.type == "fixed" for joint in reader.joints):
             robot.refuse("joint_names", "all of these joints are fixed; at least one must move")
         frames, tools = _tools(robot, reader.links)
+        coupled, transmission = _groups(robot, reader.joints)
     if reference == "link":
         _warn_of_impossible(reader.links.values(), source)
     return Description(
@@ -114,6 +124,8 @@ def description_from_parameters(parameters: Mapping[str, Any], source: str = "pa
         frames=frames,
         tools=tools,
         prefix="robot.",
+        coupled_stiffness=coupled,
+        transmission=transmission,
     )
 
 
@@ -149,7 +161,8 @@ class _Reader:
                     limits=_limits(joint) if kind in SINGLE_TYPES and "limits" in joint else NO_LIMITS,
                     damping=joint.not_negative("damping", 0.0) if kind in SINGLE_TYPES else 0.0,
                     friction=joint.not_negative("friction", 0.0) if kind in SINGLE_TYPES else 0.0,
-                    stiffness=read_stiffness(joint) if actuated else math.inf,
+                    elasticity=read_elasticity(joint) if actuated else RIGID,
+                    actuator=read_actuator(joint) if actuated else IDEAL_ACTUATOR,
                     rotor_inertia=joint.not_negative("rotor_inertia", 0.0) if actuated else 0.0,
                     gear_ratio=_gear_ratio(joint) if actuated else 1.0,
                 )
@@ -214,6 +227,21 @@ def _tools(
     return tuple(frames), tuple(names)
 
 
+def _groups(
+    robot: Section, joints: Sequence[JointDescription]
+) -> tuple[Group[CoupledSpring] | None, Group[Transmission] | None]:
+    """The springs between several joints, and what moves several of them together."""
+    actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
+    coupled = transmission = None
+    if "coupled_stiffness" in robot:
+        free = [joint.name for joint in actuated if isinstance(joint.elasticity, RigidSpring)]
+        coupled = read_group(robot, "coupled_stiffness", free, "without an elasticity of its own", CoupledSpring)
+    if "transmission" in robot:
+        single = [joint.name for joint in actuated if not isinstance(joint.elasticity, AntagonisticPair)]
+        transmission = read_group(robot, "transmission", single, "with one motor", Transmission)
+    return coupled, transmission
+
+
 def _mimic(joint: Section) -> MimicDescription:
     with joint.section("mimic") as mimic:
         return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))
@@ -235,13 +263,3 @@ def _gear_ratio(joint: Section) -> float:
     if ratio == 0:
         joint.refuse("gear_ratio", "must not be 0")
     return ratio
-
-
-def read_stiffness(joint: Section) -> float:
-    """The stiffness of the spring of a joint's section, infinite where it has none or is rigid."""
-    if "elasticity" not in joint:
-        return math.inf
-    with joint.section("elasticity") as elasticity:
-        if elasticity.choice("type", ("linear", "rigid")) == "rigid":
-            return math.inf
-        return elasticity.positive("stiffness")

@@ -106,7 +106,7 @@ class Section:
         self._check_size(key, [value])
         return float(value)
 
-    def not_negative(self, key: str, default: float) -> float:
+    def not_negative(self, key: str, default: float | None = None) -> float:
         """A finite number that is at least 0."""
         value = self.number(key, default)
         if value < 0:
@@ -129,6 +129,14 @@ class Section:
             self.refuse(key, f"must be a list of {length} numbers, is {_shown(value)}")
         if len(value) != length:
             self.refuse(key, f"must have {length} entries, has {len(value)}")
+        self._check_size(key, value)
+        return np.array(value, dtype=float)
+
+    def row(self, key: str) -> Array:
+        """A list of at least one finite number."""
+        value = self._read(key)
+        if not _is_list(value) or not len(value) or not all(_is_number(v) for v in value):
+            self.refuse(key, f"must be a list of at least one number, is {_shown(value)}")
         self._check_size(key, value)
         return np.array(value, dtype=float)
 

@@ -108,7 +108,7 @@ BAD_ENTRIES = {
     "zero stiffness": ("elasticity.stiffness", 0.0, "must be greater than 0, is 0"),
     "infinite stiffness": ("elasticity.stiffness", INF, "must be finite, is inf"),
     "stiffness of nothing": ("elasticity.stiffness", 1e-320, "must be at least 1e-12"),
-    "unknown elasticity": ("elasticity.type", "rubber", "must be one of linear, rigid, is 'rubber'"),
+    "unknown elasticity": ("elasticity.type", "rubber", "must be one of linear, rigid, cubic"),
     "text for elasticity": ("elasticity", "rigid", "must be a section, is 'rigid'"),
     "list for elasticity": ("elasticity", [500.0], "must be a section"),
     "elasticity without value": ("elasticity", None, "has no value"),

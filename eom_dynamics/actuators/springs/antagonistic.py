@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...exceptions import StateError
-from .base import positive
+from .base import positive, refuse
 
 Array = NDArray[np.float64]
 
@@ -66,6 +66,12 @@ class AntagonisticPair(ABC):
     ) -> list[tuple[Array, Array]]:
         """s1 and s2, and their rates of order 1 and 2, from effort and stiffness with two rates each."""
 
+    def _checked_nominal(self, nominal: float) -> Array:
+        least = float(self.least_stiffness(np.zeros(())))
+        if not nominal >= least or not np.isfinite(nominal):
+            refuse("nominal", f"must be at least {least:g}, twice the stiffness of one spring, is {nominal:g}")
+        return np.asarray(nominal, dtype=float)
+
     @property
     def rest_stiffness(self) -> float | Array:
         """That where a command does not say it."""
@@ -119,9 +125,9 @@ class ExponentialPair(AntagonisticPair):
     kind = "antagonistic_exponential"
 
     def __init__(self, constant: float, growth: float, nominal: float) -> None:
-        """Raises RobotDescriptionError where a parameter is not positive and finite."""
+        """Raises RobotDescriptionError where a parameter is not positive, or nominal is below 2 K."""
         self.constant, self.growth = positive("stiffness", constant), positive("growth", growth)
-        self.nominal = positive("nominal", nominal)
+        self.nominal = self._checked_nominal(nominal)
 
     def pull(self, stretch: Array) -> Array:
         """K/a (exp(a s) - 1)."""
@@ -162,9 +168,9 @@ class QuadraticPair(AntagonisticPair):
     kind = "antagonistic_quadratic"
 
     def __init__(self, constant: float, slope: float, nominal: float) -> None:
-        """Raises RobotDescriptionError where a parameter is not positive and finite."""
+        """Raises RobotDescriptionError where a parameter is not positive, or nominal is below 2 K."""
         self.constant, self.slope = positive("stiffness", constant), positive("slope", slope)
-        self.nominal = positive("nominal", nominal)
+        self.nominal = self._checked_nominal(nominal)
 
     def pull(self, stretch: Array) -> Array:
         """K s + C s²/2."""
