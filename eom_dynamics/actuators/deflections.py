@@ -37,6 +37,20 @@ class Deflections(NamedTuple):
     tau: Array
 
 
+class SpringEfforts(NamedTuple):
+    """What springs do at all n joints, each (n,) or (N, n).
+
+    Attributes:
+        tau, taud: effort on the link, N m or N, and its time derivative.
+        k, kd: stiffness where it is commanded, N m/rad or N/m, and its time derivative; zero at other joints.
+    """
+
+    tau: Array
+    taud: Array
+    k: Array
+    kd: Array
+
+
 class _Group(NamedTuple):
     """Springs of one kind: their joints, their motors, and one spring that stands for all."""
 
@@ -119,7 +133,7 @@ class SpringSet:
         for joints, motors, spring in self._groups:
             own: Any = [x[..., joints] for x in efforts]
             if isinstance(spring, (VariableSpring, AntagonisticPair)):
-                own += [x[..., joints] for x in self._commanded(stiffness, samples)]
+                own += [x[..., joints] for x in self.commanded(stiffness, samples)]
             elif isinstance(spring, DampedSpring):
                 start = spring.settled(*own) if state is None else np.broadcast_to(state, tau.shape)[..., joints]
                 own = [start, *own[:2]]
@@ -131,7 +145,43 @@ class SpringSet:
                 whole[..., motors] = part
         return Deflections(delta, deltad, deltadd, tau)
 
-    def _commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...]) -> list[Array]:
+    def efforts(self, delta: Array, deltad: Array, stiffness: Sequence[Array]) -> SpringEfforts:
+        """The efforts that deflections cause: the other way than :meth:`deflections`.
+
+        Args:
+            delta, deltad: of springs at all motors, each (m,) or (N, m).
+            stiffness: k and kd where one motor moves a joint with commanded stiffness, each (n,) or (N, n).
+
+        Raises:
+            StateError: a joint is rigid or has a damper, so that its deflection does not say the effort and its rate.
+        """
+        samples, n = delta.shape[:-1], len(self._names)
+        tau, taud = np.full((2, *samples, n), np.nan)
+        commanded = self.commanded(stiffness, samples)
+        k, kd = commanded[0].copy(), commanded[1].copy()
+        for joints, motors, spring in self._groups:
+            x, xd = delta[..., motors], deltad[..., motors]
+            if isinstance(spring, AntagonisticPair):
+                tau[..., joints] = np.sum(spring.effort(x), axis=-1)
+                k[..., joints] = spring.stiffness(x)
+                taud[..., joints], kd[..., joints] = spring.rates(x, xd)
+            elif isinstance(spring, VariableSpring):
+                own, ownd = k[..., joints], kd[..., joints]
+                tau[..., joints], taud[..., joints] = own * x, own * xd + ownd * x
+            elif isinstance(spring, CoupledSpring):
+                tau[..., joints], taud[..., joints] = spring.effort(x), spring.effort(xd)
+            elif isinstance(spring, Spring):
+                tau[..., joints], taud[..., joints] = spring.effort(x), spring.stiffness(x) * xd
+        for joint in range(n):
+            if np.any(np.isnan(tau[..., joint])):
+                raise StateError(
+                    f"{self._names[joint]}: the deflection of a {self._springs[joint].kind} joint does not say the "
+                    "effort and its rate; give them"
+                )
+        return SpringEfforts(tau, taud, k, kd)
+
+    def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...]) -> list[Array]:
+        """k, kd, kdd, each (n,) or (N, n): the given ones, else nominal stiffness and no change of it."""
         given = [np.broadcast_to(x, (*samples, len(self._names))) for x in stiffness]
         zero = np.zeros((*samples, len(self._names)))
         return (given or [zero + self._nominal]) + [zero] * (3 - max(len(given), 1))

@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
+from ..states import joint_states
 from .actuator import stacked
-from .deflections import SpringSet
+from .deflections import SpringEfforts, SpringSet
 from .drive import Drive, excesses
-from .springs import AntagonisticPair, AnySpring, CoupledSpring, LinearSpring, RigidSpring
+from .springs import AntagonisticPair, AnySpring, CoupledSpring, DampedSpring, LinearSpring, RigidSpring
 
 Array = NDArray[np.float64]
 
@@ -162,6 +163,36 @@ class ElasticArm:
             effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
         return Feedforward(tau, taud, taudd, position, velocity, acceleration, effort)
 
+    def spring_efforts(
+        self,
+        motor_position: ArrayLike,
+        motor_velocity: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        *,
+        stiffness: Sequence[ArrayLike] = (),
+    ) -> SpringEfforts:
+        """The efforts of the springs on the links, and their rates, from where motors and links are.
+
+        Args:
+            motor_position, motor_velocity: (m,) or (N, m), as of :class:`Feedforward`.
+            q, qd: joint variables and their rates, (n,) or (N, n).
+            stiffness: (k, kd) as of :meth:`feedforward`; of antagonistic pairs it follows from the deflections.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a joint is rigid or has a damper.
+        """
+        q, qd = joint_states(self.robot.n, q, qd)
+        shape = (*q.shape[:-1], len(self.motor_joint))
+        motors = [np.array(_like_joints(x, "motor state", shape)) for x in (motor_position, motor_velocity)]
+        if self.transmission:
+            joints, transmission = self.transmission
+            places = np.searchsorted(self.motor_joint, joints)
+            for x in motors:
+                x[..., places] = transmission.joints(x[..., places])
+        delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
+        return self._set.efforts(delta, deltad, self._commanded(stiffness, q.shape))
+
     def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
         """What the motors' shafts do and need for a command, and which of their limits that exceeds.
 
@@ -219,6 +250,22 @@ class ElasticArm:
                 state = spring.advance(state, before, after, dt)
                 result[i + 1, joint] = state
         return result
+
+    @property
+    def paired(self) -> NDArray[np.bool_]:
+        """(n,) whether two motors pull at a joint."""
+        return np.array([isinstance(spring, AntagonisticPair) for spring in self.springs])
+
+    def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
+        """k, kd, kdd, each of a shape (n,) or (N, n), with what :meth:`feedforward` takes where they are not given."""
+        return self._set.commanded(self._commanded(stiffness, shape), shape[:-1])
+
+    def require_springs_without_memory(self) -> None:
+        """Raise StateError with the name of a joint that is rigid or has a damper."""
+        for i, (name, spring) in enumerate(zip(self.robot.joint_names, self.springs, strict=True)):
+            coupled = self.coupled is not None and i in self.coupled[0]
+            if isinstance(spring, (RigidSpring, DampedSpring)) and not coupled:
+                raise StateError(f"{name}: is {spring.kind}; every joint must have a spring without damper")
 
     def _at_motors(self, x: Array) -> Array:
         return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]

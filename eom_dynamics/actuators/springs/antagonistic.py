@@ -53,6 +53,10 @@ class AntagonisticPair(ABC):
         """f', N m/rad (N/m)."""
 
     @abstractmethod
+    def pull_stiffness_rate(self, stretch: Array) -> Array:
+        """f'', N m/rad² (N/m²)."""
+
+    @abstractmethod
     def pull_energy(self, stretch: Array) -> Array:
         """The integral of f from 0, J."""
 
@@ -85,6 +89,15 @@ class AntagonisticPair(ABC):
     def stiffness(self, delta: Array) -> Array:
         """sigma (…) of deflections motor minus link (…, 2)."""
         return self.pull_stiffness(delta[..., 0]) + self.pull_stiffness(-delta[..., 1])
+
+    def rates(self, delta: Array, deltad: Array) -> tuple[Array, Array]:
+        """Time derivatives (…) of the link's effort and of sigma, of deflections (…, 2) and their rates."""
+        (s1, s2), (s1d, s2d) = (
+            (delta[..., 0], -delta[..., 1]),
+            (deltad[..., 0], -deltad[..., 1]),
+        )
+        effort_rate = self.pull_stiffness(s1) * s1d - self.pull_stiffness(s2) * s2d
+        return effort_rate, self.pull_stiffness_rate(s1) * s1d + self.pull_stiffness_rate(s2) * s2d
 
     def energy(self, delta: Array) -> Array:
         """Energy (…) in both springs, J."""
@@ -137,6 +150,10 @@ class ExponentialPair(AntagonisticPair):
         """K exp(a s)."""
         return self.constant * np.exp(self.growth * stretch)
 
+    def pull_stiffness_rate(self, stretch: Array) -> Array:
+        """K a exp(a s)."""
+        return self.constant * self.growth * np.exp(self.growth * stretch)
+
     def pull_energy(self, stretch: Array) -> Array:
         """K/a² (exp(a s) - 1 - a s)."""
         x = self.growth * stretch
@@ -179,6 +196,10 @@ class QuadraticPair(AntagonisticPair):
     def pull_stiffness(self, stretch: Array) -> Array:
         """K + C s."""
         return self.constant + self.slope * stretch
+
+    def pull_stiffness_rate(self, stretch: Array) -> Array:
+        """C."""
+        return self.slope + np.zeros_like(stretch)
 
     def pull_energy(self, stretch: Array) -> Array:
         """K s²/2 + C s³/6."""

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One spring of every kind, of a size that suits the packaged arms, and arms that have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from eom_dynamics import Robot
+from eom_dynamics.actuators.springs import (
+    CubicSpring,
+    DampedSpring,
+    DeadZoneSpring,
+    ExponentialPair,
+    ExponentialSpring,
+    LinearSpring,
+    PolynomialSpring,
+    QuadraticPair,
+    RigidSpring,
+    TabulatedSpring,
+    VariableSpring,
+)
+
+MEMORYLESS = {
+    "linear": LinearSpring(500.0),
+    "cubic": CubicSpring(300.0, 5e4),
+    "cubic_linear": CubicSpring(300.0, 0.0),
+    "polynomial": PolynomialSpring([300.0, 200.0, 4e3, 0.0, 1e5]),
+    "exponential": ExponentialSpring(300.0, 12.0),
+    "dead_zone": DeadZoneSpring(800.0, 40.0, 0.01, 0.004),
+    "tabulated": TabulatedSpring([0.0, 0.01, 0.03, 0.08, 0.2], [0.0, 2.0, 9.0, 40.0, 130.0]),
+    "tabulated_one_sided": TabulatedSpring([-0.2, -0.05, 0.0, 0.1], [-90.0, -20.0, 0.0, 30.0]),
+}
+"""Springs tau = f(delta)."""
+
+EVERY_KIND = MEMORYLESS | {
+    "rigid": RigidSpring(),
+    "damped": DampedSpring(500.0, 15.0),
+    "variable": VariableSpring(50.0, 2e3, 400.0),
+    "antagonistic_exponential": ExponentialPair(50.0, 6.0, 1500.0),
+    "antagonistic_quadratic": QuadraticPair(50.0, 4e3, 1500.0),
+}
+"""All springs."""
+
+
+def with_springs(robot: Robot, *springs: Any, **changes: Any) -> Robot:
+    """The robot with these springs, repeated as often as it takes, and other changes of every joint."""
+    rows = zip(robot.joints, springs * len(robot.joints), strict=False)
+    return replace(robot, joints=tuple(replace(joint, elasticity=spring, **changes) for joint, spring in rows))
