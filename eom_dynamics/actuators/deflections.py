@@ -94,15 +94,17 @@ class SpringSet:
             self._groups.append(_Group(joints, first[joints], coupled[1]))
         kinds: dict[type, list[int]] = {}
         for i, spring in enumerate(springs):
-            if isinstance(spring, AntagonisticPair):
-                self._groups.append(_Group(i, slice(first[i], first[i] + 2), spring))
-            elif i not in taken and not isinstance(spring, RigidSpring):
+            if i not in taken and not isinstance(spring, RigidSpring):
                 kinds.setdefault(type(spring), []).append(i)
         for kind, members in kinds.items():
             alone = len(members) == n
             stacked = kind.stacked([springs[i] for i in members])  # type: ignore[attr-defined]
             where = slice(None) if alone else np.array(members)
-            self._groups.append(_Group(where, where if alone else first[members], stacked))
+            motors = first[members]
+            if isinstance(stacked, AntagonisticPair):
+                self._groups.append(_Group(where, motors[:, np.newaxis] + np.arange(2), stacked))
+            else:
+                self._groups.append(_Group(where, where if alone else motors, stacked))
         only = self._groups[0] if len(self._groups) == 1 else None
         one_kind = only is not None and isinstance(only.joints, slice) and isinstance(only.spring, Spring)
         self._only: Spring | None = only.spring if only and one_kind else None
@@ -135,7 +137,7 @@ class SpringSet:
             if isinstance(spring, (VariableSpring, AntagonisticPair)):
                 own += [x[..., joints] for x in self.commanded(stiffness, samples)]
             elif isinstance(spring, DampedSpring):
-                start = spring.settled(*own) if state is None else np.broadcast_to(state, tau.shape)[..., joints]
+                start = spring.settled(*own) if state is None else np.broadcast_to(state, efforts[0].shape)[..., joints]
                 own = [start, *own[:2]]
             try:
                 result = spring.deflection(*own)
@@ -188,8 +190,6 @@ class SpringSet:
 
     def _named(self, error: StateError, joints: Any, own: Sequence[Array]) -> StateError:
         """The error with the name of the joint that it is about."""
-        if isinstance(joints, int):
-            return StateError(f"{self._names[joints]}: {error}")
         for column, joint in enumerate(np.arange(len(self._names))[joints]):
             try:
                 self._springs[joint].deflection(*(x[..., column] for x in own))

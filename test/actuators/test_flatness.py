@@ -35,18 +35,16 @@ def stiffness_of(arm: ElasticArm, rng: np.random.Generator, samples: tuple[int, 
 @pytest.mark.parametrize("samples", [(), (6,)], ids=["state", "batch"])
 @pytest.mark.parametrize("springs", [*([spring] for spring in ELASTIC.values()), MIX], ids=[*ELASTIC, "mix"])
 def test_flat_output_to_states_and_back(springs: list[Any], samples: tuple[int, ...]) -> None:
-    for name in ("planar_2r", "iiwa"):
+    # Where links are light for their springs, the rounding of theta - q comes back as K/M times it, more in qddd.
+    for name, bounds in (("planar_2r", [1e-9] * 4), ("panda", [1e-9] * 4), ("iiwa", [1e-9, 1e-9, 1e-8, 1e-6])):
         arm = ElasticArm(with_springs(load_robot(name), *springs))
         rng = np.random.default_rng(0)
         motion = rng.uniform(-1, 1, (5, *samples, arm.robot.n))
         stiffness = stiffness_of(arm, rng, samples)
         command = arm.feedforward(*motion, stiffness=stiffness)
         state = flat_state(arm, command.motor_position, command.motor_velocity, *motion[:2], stiffness=stiffness[:2])
-        # Motors and links are nearly at one place: the rounding of their difference comes back as K/M times it.
-        softest = np.min(np.linalg.eigvalsh(arm.dynamics.mass_matrix(motion[0])))
-        rounding = 1e-16 * np.max(stiffness[0]) / softest * np.max(np.abs(command[3:5]))
-        for got, expected in zip(state[:4], motion, strict=False):
-            assert deviation(got, expected) < 1e-9 + rounding
+        for got, expected, bound in zip(state[:4], motion, bounds, strict=False):
+            assert deviation(got, expected) < bound
         assert deviation(state.k[..., arm.variable], stiffness[0][..., arm.variable]) < 1e-9
         assert deviation(state.kd[..., arm.variable], stiffness[1][..., arm.variable]) < 1e-9
 

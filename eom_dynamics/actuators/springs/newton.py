@@ -37,14 +37,10 @@ def increasing_root(
     x = np.clip(start, low, high)
     for _ in range(_MOST_STEPS):
         residual = function(x) - target
+        new = x - residual / slope(x)
+        # Newton doubles the digits: after a step of 1e-9 of x, which is the last, what is left is rounding.
+        if np.all(np.abs(new - x) <= 1e-9 * np.abs(x)):
+            return new
         low, high = np.where(residual <= 0, x, low), np.where(residual >= 0, x, high)
-        step = residual / slope(x)
-        new = x - step
-        new = np.where((new < low) | (new > high), 0.5 * (low + high), new)
-        moved = np.abs(new - x)
-        x = new
-        # Newton doubles the digits: after a step of 1e-10, what is left is below rounding.
-        if np.all(moved <= 1e-10 * np.abs(x)):
-            break
-    # One last step without the bracket, whose ends rounding may have put a bit inside.
-    return x - (function(x) - target) / slope(x)
+        x = np.where((new < low) | (new > high), 0.5 * (low + high), new)
+    return x
