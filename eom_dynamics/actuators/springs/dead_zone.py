@@ -39,14 +39,11 @@ class DeadZoneSpring(Spring):
 
     def effort(self, delta: Array) -> Array:
         """See the class."""
-        beyond = self._positive(delta - self.half_gap) - self._positive(-delta - self.half_gap)
-        return self.inner * delta + (self.outer - self.inner) * beyond
+        return self._effort_and_stiffness(delta)[0]
 
     def stiffness(self, delta: Array) -> Array:
         """k + (K - k) (h'(delta - b) + h'(-delta - b))."""
-        x, y = delta - self.half_gap, -delta - self.half_gap
-        slope = 1 + 0.5 * (x / np.hypot(x, self.width) + y / np.hypot(y, self.width))
-        return self.inner + (self.outer - self.inner) * slope
+        return self._effort_and_stiffness(delta)[1]
 
     def stiffness_rate(self, delta: Array) -> Array:
         """(K - k) (h''(delta - b) - h''(-delta - b)), h'' = w²/(2 sqrt(x² + w²)³)."""
@@ -73,12 +70,26 @@ class DeadZoneSpring(Spring):
             ends[1],
             np.copysign(self.half_gap + (np.abs(tau) - edge) / self.outer, tau),
         )
-        return increasing_root(self.effort, self.stiffness, tau, (np.minimum(*ends), np.maximum(*ends)), start)
+        return increasing_root(self._effort_and_stiffness, tau, (np.minimum(*ends), np.maximum(*ends)), start)
 
-    def _positive(self, x: Array) -> Array:
-        root = np.hypot(x, self.width)
+    def _effort_and_stiffness(self, delta: Array) -> tuple[Array, Array]:
+        """Both from the same roots, without a difference of near numbers.
+
+        With X = sqrt(x² + w²), x = delta - b, and Y, y likewise for -delta: h' = h/X, and X² - Y² = -4 b delta gives
+        h(x) - h(y) = delta (2 h(x) + 2 h(y))/(X + Y).
+        """
+        x, y = delta - self.half_gap, -delta - self.half_gap
+        X, Y = np.hypot(x, self.width), np.hypot(y, self.width)
+        first, second = self._positive(x, X), self._positive(y, Y)
+        more = self.outer - self.inner
+        effort = delta * (self.inner + 2 * more * (first + second) / (X + Y))
+        return effort, self.inner + more * (first / X + second / Y)
+
+    def _positive(self, x: Array, root: Array) -> Array:
+        """h(x), given sqrt(x² + w²)."""
         # The same number twice; each form cancels on the other's side.
         return np.where(x > 0, 0.5 * (x + root), 0.5 * self.width**2 / (root + np.abs(x)))
 
     def _integral(self, x: Array) -> Array:
-        return 0.25 * (2 * x * self._positive(x) + self.width**2 * np.arcsinh(x / self.width))
+        positive_part = self._positive(x, np.hypot(x, self.width))
+        return 0.25 * (2 * x * positive_part + self.width**2 * np.arcsinh(x / self.width))

@@ -16,19 +16,18 @@ _MOST_STEPS = 100
 
 
 def increasing_root(
-    function: Callable[[Array], Array],
-    slope: Callable[[Array], Array],
+    function: Callable[[Array], tuple[Array, Array]],
     target: Array,
     bounds: tuple[Array, Array],
     start: Array,
 ) -> Array:
-    """x with function(x) = target, entry by entry, for an increasing function.
+    """x with function(x)[0] = target, entry by entry, for an increasing function.
 
     W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step of Newton that leaves the bracket is
     replaced by a bisection. The bracket shrinks at each step, so it ends for every increasing function.
 
     Args:
-        function, slope: the function and its derivative (> 0), entry by entry.
+        function: the function and its derivative (> 0), entry by entry.
         target: values to be met.
         bounds: arrays between which the roots lie; of the shape of ``target``.
         start: where to start.
@@ -36,8 +35,9 @@ def increasing_root(
     low, high = bounds
     x = np.clip(start, low, high)
     for _ in range(_MOST_STEPS):
-        residual = function(x) - target
-        new = x - residual / slope(x)
+        value, slope = function(x)
+        residual = value - target
+        new = x - residual / slope
         # Newton doubles the digits: after a step of 1e-9 of x, which is the last, what is left is rounding.
         if np.all(np.abs(new - x) <= 1e-9 * np.abs(x)):
             return new

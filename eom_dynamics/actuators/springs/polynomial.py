@@ -42,26 +42,28 @@ class PolynomialSpring(Spring):
 
     def effort(self, delta: Array) -> Array:
         """The polynomial."""
-        return _horner(self._effort, delta)
+        return polynomial_at(self._effort, delta)
 
     def stiffness(self, delta: Array) -> Array:
         """c1 + 2 c2 delta + …"""
-        return _horner(self._stiffness, delta)
+        return polynomial_at(self._stiffness, delta)
 
     def stiffness_rate(self, delta: Array) -> Array:
         """2 c2 + 6 c3 delta + …"""
-        return _horner(self._rate, delta)
+        return polynomial_at(self._rate, delta)
 
     def energy(self, delta: Array) -> Array:
         """c1 delta²/2 + c2 delta³/3 + …"""
-        return _horner(self._energy, delta)
+        return polynomial_at(self._energy, delta)
 
     def inverse(self, tau: Array) -> Array:
         """By Newton's method, between 0 and tau over the least stiffness."""
         tau = np.asarray(tau, dtype=float)
         end = tau / self.least
         bounds = np.minimum(0.0, end), np.maximum(0.0, end)
-        return increasing_root(self.effort, self.stiffness, tau, bounds, tau / self._stiffness[..., 0])
+        return increasing_root(
+            lambda x: (self.effort(x), self.stiffness(x)), tau, bounds, tau / self._stiffness[..., 0]
+        )
 
     @classmethod
     def stacked(cls, springs: Sequence[Any]) -> PolynomialSpring:
@@ -71,7 +73,7 @@ class PolynomialSpring(Spring):
         return cls(np.stack(rows), np.stack([spring.least for spring in springs]))
 
 
-def _horner(coefficients: Array, x: Array) -> Array:
+def polynomial_at(coefficients: Array, x: Array) -> Array:
     """The polynomial with these coefficients (…, m), lowest power first."""
     total = coefficients[..., -1] + np.zeros_like(x)
     for k in range(coefficients.shape[-1] - 2, -1, -1):

@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from .base import Array, Spring, refuse
 from .newton import increasing_root
+from .polynomial import polynomial_at
 
 # The stiffness keeps this share of the table's least slope at the two ends of an interval.
 _LEAST_SHARE = 0.02
@@ -44,92 +45,103 @@ class TabulatedSpring(Spring):
         x, y = _checked(delta, tau)
         if x[0] == 0:
             x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
-        self.delta, self.tau = x, y
         slope, bend = _monotone(x, y)
-        curve = PPoly.from_bernstein_basis(BPoly.from_derivatives(x, np.stack([y, slope, bend], axis=1)))
-        self._effort, self._stiffness, self._rate = curve, curve.derivative(), curve.derivative(2)
-        self._energy = curve.antiderivative()
-        self._energy_at_rest = float(self._energy(0.0))
-        self._ends = slope[[0, -1]]
+        pieces = BPoly.from_derivatives(x, np.stack([y, slope, bend], axis=1))
+        curve = PPoly.from_bernstein_basis(pieces)
+        energy = curve.antiderivative()
+        # Of each interval, by power of the distance from its left end, lowest first.
+        self._set(x, y, curve.c[::-1].T, energy.c[::-1].T - np.eye(1, 7) * energy(0.0), slope[[0, -1]])
+
+    def _set(self, delta: Array, tau: Array, effort: Array, energy: Array, ends: Array) -> None:
+        """Take a table (…, m), coefficients (…, m - 1, 6) and (…, m - 1, 7), and slopes (…, 2) at its ends."""
+        self.delta, self.tau, self._effort, self._energy, self._ends = delta, tau, effort, energy, ends
+        powers = np.arange(1, effort.shape[-1])
+        self._stiffness = effort[..., 1:] * powers
+        self._rate = self._stiffness[..., 1:] * powers[:-1]
+        self._first = delta[..., 0]
+        # Rows of stacked tables end in infinite points.
+        last = np.argmax(np.where(np.isfinite(delta), delta, -np.inf), axis=-1)
+        self._last, self._last_tau = (np.take_along_axis(x, last[..., None], -1)[..., 0] for x in (delta, tau))
+        self._row = np.arange(len(delta)) if delta.ndim > 1 else None
 
     def effort(self, delta: Array) -> Array:
         """The curve."""
         inside, beyond, stiffness = self._split(delta)
-        return self._effort(inside) + stiffness * beyond
+        return self._at(self._effort, inside) + stiffness * beyond
 
     def stiffness(self, delta: Array) -> Array:
         """The curve's slope."""
-        return self._stiffness(self._split(delta)[0])
+        return self._at(self._stiffness, self._split(delta)[0])
 
     def stiffness_rate(self, delta: Array) -> Array:
         """The slope's slope, zero beyond the table."""
         inside, beyond, _ = self._split(delta)
-        return np.where(beyond == 0, self._rate(inside), 0.0)
+        return np.where(beyond == 0, self._at(self._rate, inside), 0.0)
 
     def energy(self, delta: Array) -> Array:
         """The integral of the curve."""
         inside, beyond, stiffness = self._split(delta)
-        straight = beyond * (self._effort(inside) + 0.5 * stiffness * beyond)
-        return self._energy(inside) - self._energy_at_rest + straight
+        return self._at(self._energy, inside) + beyond * (self._at(self._effort, inside) + 0.5 * stiffness * beyond)
 
     def inverse(self, tau: Array) -> Array:
         """By Newton's method within the interval of the table."""
         tau = np.asarray(tau, dtype=float)
-        within = np.clip(tau, self.tau[0], self.tau[-1])
-        i = np.clip(np.searchsorted(self.tau, within, side="right") - 1, 0, len(self.tau) - 2)
-        low, high = self.delta[i], self.delta[i + 1]
-        start = low + (within - self.tau[i]) / (self.tau[i + 1] - self.tau[i]) * (high - low)
-        inside = increasing_root(self._effort, self._stiffness, within, (low, high), start)
-        beyond = tau - within
-        return np.where(
-            beyond == 0,
-            inside,
-            np.where(beyond < 0, self.delta[0] + beyond / self._ends[0], self.delta[-1] + beyond / self._ends[1]),
+        within = np.clip(tau, self.tau[..., 0], self._last_tau)
+        i = _interval(self.tau, within)
+        left, right, low, high = (self._pick(x, i + k) for x in (self.delta, self.tau) for k in (0, 1))
+        effort, stiffness = self._pick(self._effort, i), self._pick(self._stiffness, i)
+        width = right - left
+        distance = increasing_root(
+            lambda x: (polynomial_at(effort, x), polynomial_at(stiffness, x)),
+            within,
+            (np.zeros_like(width), width),
+            (within - low) / (high - low) * width,
         )
+        beyond = tau - within
+        return left + distance + beyond / np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
 
     def _split(self, delta: Array) -> tuple[Array, Array, Array]:
         """The deflection within the table, what goes beyond it, and the stiffness there."""
-        inside = np.clip(delta, self.delta[0], self.delta[-1])
+        inside = np.clip(delta, self._first, self._last)
         beyond = delta - inside
-        return inside, beyond, np.where(beyond < 0, self._ends[0], self._ends[1])
+        return inside, beyond, np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
+
+    def _at(self, coefficients: Array, delta: Array) -> Array:
+        i = _interval(self.delta, delta)
+        return polynomial_at(self._pick(coefficients, i), delta - self._pick(self.delta, i))
+
+    def _pick(self, array: Array, i: Any) -> Array:
+        """The entries of intervals i, of each table its own where there are several."""
+        return array[i] if self._row is None else array[self._row, i]
 
     @classmethod
-    def stacked(cls, springs: Sequence[Any]) -> TabulatedSprings:
+    def stacked(cls, springs: Sequence[Any]) -> TabulatedSpring:
         """One spring of many, for deflections (…, number of springs)."""
-        return TabulatedSprings(springs)
+        longest = max(len(spring.delta) for spring in springs)
+        one = cls.__new__(cls)
+        one._set(
+            *(
+                np.stack([_padded(getattr(spring, name), longest - missing, fill) for spring in springs])
+                for name, missing, fill in (
+                    ("delta", 0, np.inf),
+                    ("tau", 0, np.inf),
+                    ("_effort", 1, 0.0),
+                    ("_energy", 1, 0.0),
+                    ("_ends", longest - 2, 0.0),
+                )
+            )
+        )
+        return one
 
 
-class TabulatedSprings(Spring):
-    """Several tables side by side, for deflections (…, number of springs)."""
+def _padded(array: Array, length: int, fill: float) -> Array:
+    """The array with its first axis filled up to a length."""
+    return np.concatenate([array, np.full((length - len(array), *array.shape[1:]), fill)])
 
-    kind = "tabulated"
 
-    def __init__(self, springs: Sequence[TabulatedSpring]) -> None:
-        self._springs = tuple(springs)
-
-    def effort(self, delta: Array) -> Array:
-        """Of each its own."""
-        return self._each("effort", delta)
-
-    def stiffness(self, delta: Array) -> Array:
-        """Of each its own."""
-        return self._each("stiffness", delta)
-
-    def stiffness_rate(self, delta: Array) -> Array:
-        """Of each its own."""
-        return self._each("stiffness_rate", delta)
-
-    def energy(self, delta: Array) -> Array:
-        """Of each its own."""
-        return self._each("energy", delta)
-
-    def inverse(self, tau: Array) -> Array:
-        """Of each its own."""
-        return self._each("inverse", tau)
-
-    def _each(self, function: str, x: Array) -> Array:
-        columns = [getattr(spring, function)(x[..., i]) for i, spring in enumerate(self._springs)]
-        return np.stack(columns, axis=-1)
+def _interval(points: Array, x: Array) -> Any:
+    """The interval of rising points (…, m) in which x (…) lies."""
+    return np.sum(np.asarray(x)[..., np.newaxis] >= points[..., 1:-1], axis=-1)
 
 
 def _checked(delta: ArrayLike, tau: ArrayLike) -> tuple[Array, Array]:
