@@ -12,6 +12,9 @@ with the natural frequency w and without overshoot of a motor alone; w = 0 is th
 | none        | q                        | 0                                       |
 | rigid       | q                        | B qdd + tau                             |
 | flatness    | q + spring deflection    | B thetadd + tau, which holds taudd      |
+
+and, where it is known, friction and the loss of gears at the reference's velocity. Two motors that pull against each
+other stand apart without load in all three, or they would not pull.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuators import ElasticArm
+from ..actuators.springs import AntagonisticPair
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .energy import energy_imbalance
@@ -53,6 +57,7 @@ class Comparison:
 
     Attributes:
         robot: as the feedforwards know it.
+        stiffness_error, mass_error: by how much the real springs and bodies differ from that, relative.
         t: (T,) s.
         natural_frequency: (G,) of the motors' PD, rad/s.
         q: (T, n) links as they should be, rad or m.
@@ -61,6 +66,8 @@ class Comparison:
     """
 
     robot: Robot
+    stiffness_error: float
+    mass_error: float
     t: Array
     natural_frequency: Array
     q: Array
@@ -110,21 +117,23 @@ def compare_feedforward(
     """
     times, gains = np.asarray(t, dtype=float), np.atleast_1d(np.asarray(natural_frequency, dtype=float))
     plant = ElasticPlant(ElasticArm(with_model_error(robot, stiffness=stiffness_error, mass=mass_error)))
-    start = plant.on_trajectory(*motion.derivatives(times[0], order=3))
+    start = plant.on_trajectory(*motion.derivatives(times[0]))
     count = len(gains) * len(FEEDFORWARDS)
     simulation = simulate(
         plant,
-        motor_control(ElasticArm(robot), motion, gains, times[0]),
+        motor_control(ElasticPlant(ElasticArm(robot)), motion, gains, times[0]),
         times,
-        np.repeat(start[:, np.newaxis], count, axis=1),
+        np.repeat(start[np.newaxis], count, axis=0),
         relative_tolerance=tolerance,
         absolute_tolerance=tolerance,
         progress=progress,
     )
     q = np.asarray(motion.derivatives(times, order=0)[0])
-    error = simulation.states[:, 0] - q[:, np.newaxis]
+    error = plant.parts(simulation.states).q - q[:, np.newaxis]
     return Comparison(
         robot=robot,
+        stiffness_error=stiffness_error,
+        mass_error=mass_error,
         t=times,
         natural_frequency=gains,
         q=q,
@@ -133,28 +142,49 @@ def compare_feedforward(
     )
 
 
-def motor_control(arm: ElasticArm, motion: Motion, natural_frequency: Array, start: float) -> Control:
-    """Motor efforts (G F, n) from time and state, for gains (G,) and each of the feedforwards in turn.
+def motor_control(known: ElasticPlant, motion: Motion, natural_frequency: Array, start: float) -> Control:
+    """Motor efforts (G F, m) from time and state, for gains (G,) and each of the feedforwards in turn.
 
     Args:
-        arm: as it is known.
+        known: the arm as it is known.
         motion: of the links.
         natural_frequency: (G,) of the motors' PD, rad/s.
         start: time at which the mass matrix is taken, s: the motor of a rigid joint also moves its link.
     """
-    shape = (len(natural_frequency), len(FEEDFORWARDS), arm.robot.n)
+    arm = known.arm
+    shape = (len(natural_frequency), len(FEEDFORWARDS), len(arm.motor_joint))
+    rest = _preload(known)
     links = np.diagonal(arm.dynamics.mass_matrix(motion.derivatives(start, order=0)[0]))
-    inertia = arm.rotor_inertia + np.where(np.isinf(arm.stiffness), links, 0.0)
+    inertia = arm.motor_inertia + np.where(known.rigid, links[arm.motor_joint], 0.0)
     w = natural_frequency[:, np.newaxis]
     kp, kd = (np.repeat(gain, len(FEEDFORWARDS), axis=0) for gain in (w**2 * inertia, 2 * w * inertia))
 
     def control(t: float, state: Array) -> Array:
         q, qd, qdd, qddd, qdddd = motion.derivatives(t)
         command = arm.feedforward(q, qd, qdd, qddd, qdddd)
-        rigid = command.tau + arm.rotor_inertia * qdd
+        # What the springs give under flatness is what the links need under any feedforward.
+        delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
+        load = np.where(known.rigid, command.tau[arm.motor_joint], known.springs.effort(delta, deltad))
+        position, velocity, acceleration = (known.motors_of_links(x) for x in (q, qd, qdd))
+        position = position + rest
+        rigid = arm.motor_inertia * acceleration + known.motor_load(load, velocity)
         effort = np.stack([np.zeros_like(rigid), rigid, command.motor_effort])
-        theta, thetad = np.stack([q, q, command.motor_position]), np.stack([qd, qd, command.motor_velocity])
+        theta = np.stack([position, position, command.motor_position])
+        thetad = np.stack([velocity, velocity, command.motor_velocity])
         effort, theta, thetad = (np.broadcast_to(x, shape).reshape(-1, shape[-1]) for x in (effort, theta, thetad))
-        return effort + kp * (theta - state[1]) + kd * (thetad - state[3])
+        now = known.parts(state)
+        return effort + kp * (theta - now.theta) + kd * (thetad - now.thetad)
 
     return control
+
+
+def _preload(plant: ElasticPlant) -> Array:
+    """Positions (m,) of motors less those of links where no link has a load: two that pull apart stand apart."""
+    rest = np.zeros(len(plant.arm.motor_joint))
+    for joint, spring in enumerate(plant.arm.springs):
+        if isinstance(spring, AntagonisticPair):
+            zero = np.zeros(())
+            rest[plant.arm.motor_joint == joint] = spring.deflection(
+                zero, zero, zero, np.asarray(spring.nominal), zero, zero
+            ).delta
+    return rest

@@ -16,7 +16,7 @@ from .elastic_plant import ElasticPlant
 Array = NDArray[np.float64]
 
 Control = Callable[[float, Array], Array]
-"""Motor efforts (n,) or (N, n) from time (s) and state (4, n) or (4, N, n)."""
+"""Motor efforts (m,) or (N, m) from time (s) and state, as of :class:`ElasticPlant`."""
 
 
 class SimulationError(EomDynamicsError):
@@ -25,17 +25,19 @@ class SimulationError(EomDynamicsError):
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a plant did; T times, and N arms side by side if the start was (4, N, n).
+    """What a plant did; T times, and N arms side by side if there were N at the start.
 
     Attributes:
         t: (T,) s.
-        states: (T, 4, n) or (T, 4, N, n), as of :class:`ElasticPlant`.
+        states: (T, 2n + 2m) or (T, N, 2n + 2m), as of :class:`ElasticPlant`.
         work: (T,) or (T, N), that motors put in since the start, J.
+        heat: alike, that friction, gears and dampers took since then, J.
     """
 
     t: Array
     states: Array
     work: Array
+    heat: Array
 
 
 def simulate(
@@ -54,7 +56,7 @@ def simulate(
         plant: links and motors.
         control: motor efforts at a time and state; continuous, for steps not to shrink.
         t: times (T,) at which to know the state, rising, s.
-        start: state (4, n) or (4, N, n) at the first of them.
+        start: state (2n + 2m,) or (N, 2n + 2m) at the first of them.
         relative_tolerance, absolute_tolerance: of one step, the first of the state, the second in its units.
         progress: is told the time that is reached, s.
 
@@ -71,10 +73,10 @@ def simulate(
         if progress is not None:
             progress(now)
         effort = control(now, state)
-        return np.concatenate([plant.rate(state, effort).ravel(), np.ravel(plant.power(state, effort))])
+        return np.concatenate([plant.rate(state, effort).ravel(), plant.powers(state, effort).ravel()])
 
-    arms = start.shape[1:-1]
-    initial = np.concatenate([start.ravel(), np.zeros(int(np.prod(arms)))])
+    arms = start.shape[:-1]
+    initial = np.concatenate([start.ravel(), np.zeros(2 * int(np.prod(arms)))])
     solution = solve_ivp(
         rate,
         (times[0], times[-1]),
@@ -87,4 +89,5 @@ def simulate(
     if not solution.success:
         raise SimulationError(f"{plant.arm.robot.name}: at {solution.t[-1]:.6g} s: {solution.message}")
     y = solution.y.T
-    return Simulation(times, y[:, :split].reshape(len(times), *start.shape), y[:, split:].reshape(len(times), *arms))
+    work, heat = np.moveaxis(y[:, split:].reshape(len(times), 2, *arms), 1, 0)
+    return Simulation(times, y[:, :split].reshape(len(times), *start.shape), work, heat)
