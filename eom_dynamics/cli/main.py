@@ -16,10 +16,10 @@ from typing import NoReturn
 from .. import __version__
 from ..exceptions import EomDynamicsError
 from ..terminal import prepare_streams, printable
-from . import bench, codegen, demo, inspect
+from . import bench, codegen, demo, inspect, simulate
 from .messages import complain
 
-_COMMANDS = {"bench": bench, "codegen": codegen, "demo": demo, "inspect": inspect}
+_COMMANDS = {"bench": bench, "codegen": codegen, "demo": demo, "inspect": inspect, "simulate": simulate}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion that is known at some times, with its derivatives, made one at all times between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..exceptions import StateError
+from ..robot import Robot
+from ..states import STATE_NAMES, joint_states
+
+Array = NDArray[np.float64]
+
+# By how much, of its largest change within a step, a joint variable may miss what its derivatives say.
+_LARGEST_MISS = 0.05
+
+
+class SampledMotion:
+    """q … qdddd between samples: of each, the two Taylor polynomials of the samples beside, mixed in proportion.
+
+    Each derivative is thus continuous and exact at the samples, and none is amplified from rounding in another.
+    Between samples a time h apart the error of the k-th is of order h^(5 - k), of the fourth h².
+
+    Attributes:
+        t: times (T,) of the samples, s.
+    """
+
+    def __init__(self, t: ArrayLike, states: ArrayLike) -> None:
+        """Take times (T,), s, and q … qdddd (5, T, n), rad or m and per s, s², s³, s⁴.
+
+        Raises:
+            StateError: they have other shapes, are not finite, times do not rise, or what is given as derivatives are
+                none of q.
+        """
+        self.t = np.asarray(t, dtype=float)
+        given = np.asarray(states, dtype=float)
+        if self.t.ndim != 1 or len(self.t) < 2 or given.ndim != 3 or given.shape[:2] != (len(STATE_NAMES), len(self.t)):
+            raise StateError(f"t must have shape (T,), T > 1, and the states (5, T, n); {self.t.shape}, {given.shape}")
+        self._states = np.stack(joint_states(given.shape[2], *given))
+        if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0):
+            raise StateError("t must rise from sample to sample")
+        self._refuse_other_derivatives()
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """q and its time derivatives up to ``order`` <= 4.
+
+        Args:
+            t: one time, or times (N,), s; before the first sample and after the last, those samples' polynomials.
+            order: the highest derivative.
+
+        Returns:
+            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
+        """
+        at = np.asarray(t, dtype=float)
+        i = np.clip(np.searchsorted(self.t, at, side="right") - 1, 0, len(self.t) - 2)
+        before, after = (at - self.t[i])[..., np.newaxis], (at - self.t[i + 1])[..., np.newaxis]
+        share = np.clip(before / (before - after), 0.0, 1.0)
+        first, second = self._states[:, i], self._states[:, i + 1]
+        return tuple(
+            (1 - share) * _taylor(first, k, before) + share * _taylor(second, k, after) for k in range(order + 1)
+        )
+
+    def _refuse_other_derivatives(self) -> None:
+        step = np.diff(self.t)[:, np.newaxis]
+        for k in range(len(STATE_NAMES) - 1):
+            change = np.diff(self._states[k], axis=0)
+            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
+            # A step of a rough motion may miss; a column that is something else misses in most steps.
+            largest = np.max(np.abs(change), initial=1e-12)
+            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
+                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
+
+
+def _taylor(states: Array, order: int, step: Array) -> Array:
+    """The derivative of this order a time step from the sample."""
+    value = np.zeros_like(states[0])
+    for k in range(len(states) - 1, order - 1, -1):
+        value = states[k] + value * step / (k - order + 1)
+    return value
+
+
+def read_motion(path: Path, robot: Robot) -> SampledMotion:
+    """The motion in a .npz file with arrays t (T,) and q, qd, qdd, qddd, qdddd (T, n), or a .csv file with columns.
+
+    The first line of a .csv file names its columns: t, then q.NAME … qdddd.NAME for each joint's name, in any order.
+
+    Raises:
+        StateError: the file lacks an entry, or what it holds is no motion.
+        OSError: it cannot be read.
+    """
+    try:
+        t, states = _from_npz(path) if path.suffix == ".npz" else _from_csv(path, robot)
+    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise StateError(f"{path}: {str(error.args[0]).splitlines()[0]}") from None
+    if states.ndim != 3 or states.shape[2] != robot.n:
+        raise StateError(f"{path}: q must have shape (T, {robot.n}), has {states.shape[1:]}")
+    try:
+        return SampledMotion(t, states)
+    except StateError as error:
+        raise StateError(f"{path}: {error}") from None
+
+
+def _from_npz(path: Path) -> tuple[Array, Array]:
+    with np.load(path, allow_pickle=False) as data:
+        if not isinstance(data, np.lib.npyio.NpzFile):
+            raise ValueError("is not an archive of arrays")
+        return data["t"], np.stack([data[name] for name in STATE_NAMES])
+
+
+def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
+    with path.open(encoding="utf-8") as file:
+        names = [name.strip() for name in file.readline().split(",")]
+        table = np.loadtxt(file, delimiter=",", ndmin=2)
+    wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(f"lacks the column {missing[0]}")
+    if table.shape[1] != len(names):
+        raise ValueError(f"has {len(names)} names of columns, and {table.shape[1]} columns")
+    ordered = table[:, [names.index(name) for name in wanted]]
+    return ordered[:, 0], np.moveaxis(ordered[:, 1:].reshape(len(ordered), len(STATE_NAMES), robot.n), 1, 0)
