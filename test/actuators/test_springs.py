@@ -167,6 +167,23 @@ def test_stacked_springs_are_each_its_own(spring: Spring) -> None:
         np.testing.assert_allclose(getattr(twice, name)(pairs), expected, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (MEMORYLESS["tabulated"], MEMORYLESS["tabulated_one_sided"]),
+        (MEMORYLESS["polynomial"], PolynomialSpring([100.0])),
+        (MEMORYLESS["dead_zone"], DeadZoneSpring(1e4, 10.0, 1e-3, 1e-4)),
+    ],
+    ids=lambda spring: spring.kind,
+)
+def test_stacked_springs_of_other_parameters_are_each_its_own(one: Spring, other: Spring) -> None:
+    both = type(one).stacked([one, other])
+    pairs = np.stack([DELTA, DELTA[::-1]], axis=-1)
+    for name in ("effort", "stiffness", "stiffness_rate", "energy", "inverse"):
+        expected = np.stack([getattr(one, name)(DELTA), getattr(other, name)(DELTA[::-1])], axis=-1)
+        np.testing.assert_allclose(getattr(both, name)(pairs), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_rigid_joint_has_no_effort_of_its_own() -> None:
     with pytest.raises(StateError, match="rigid"):
         RigidSpring().effort(np.zeros(1))

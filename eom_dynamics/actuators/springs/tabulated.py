@@ -61,6 +61,7 @@ class TabulatedSpring(Spring):
         self._first = delta[..., 0]
         # Rows of stacked tables end in infinite points.
         last = np.argmax(np.where(np.isfinite(delta), delta, -np.inf), axis=-1)
+        self._last_interval = last - 1
         self._last, self._last_tau = (np.take_along_axis(x, last[..., None], -1)[..., 0] for x in (delta, tau))
         self._row = np.arange(len(delta)) if delta.ndim > 1 else None
 
@@ -87,7 +88,7 @@ class TabulatedSpring(Spring):
         """By Newton's method within the interval of the table."""
         tau = np.asarray(tau, dtype=float)
         within = np.clip(tau, self.tau[..., 0], self._last_tau)
-        i = _interval(self.tau, within)
+        i = self._interval(self.tau, within)
         left, right, low, high = (self._pick(x, i + k) for x in (self.delta, self.tau) for k in (0, 1))
         effort, stiffness = self._pick(self._effort, i), self._pick(self._stiffness, i)
         width = right - left
@@ -107,8 +108,13 @@ class TabulatedSpring(Spring):
         return inside, beyond, np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
 
     def _at(self, coefficients: Array, delta: Array) -> Array:
-        i = _interval(self.delta, delta)
+        i = self._interval(self.delta, delta)
         return polynomial_at(self._pick(coefficients, i), delta - self._pick(self.delta, i))
+
+    def _interval(self, points: Array, x: Array) -> Any:
+        """The interval of rising points (…, m) in which x (…) lies; the last one holds its right end."""
+        passed = np.sum(np.asarray(x)[..., np.newaxis] >= points[..., 1:-1], axis=-1)
+        return np.minimum(passed, self._last_interval)
 
     def _pick(self, array: Array, i: Any) -> Array:
         """The entries of intervals i, of each table its own where there are several."""
@@ -137,11 +143,6 @@ class TabulatedSpring(Spring):
 def _padded(array: Array, length: int, fill: float) -> Array:
     """The array with its first axis filled up to a length."""
     return np.concatenate([array, np.full((length - len(array), *array.shape[1:]), fill)])
-
-
-def _interval(points: Array, x: Array) -> Any:
-    """The interval of rising points (…, m) in which x (…) lies."""
-    return np.sum(np.asarray(x)[..., np.newaxis] >= points[..., 1:-1], axis=-1)
 
 
 def _checked(delta: ArrayLike, tau: ArrayLike) -> tuple[Array, Array]:
