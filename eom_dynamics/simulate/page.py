@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from ..demo.style import CURVE_POINTS, position_unit
 from .feedforward_comparison import Comparison
-from .summary import HEADER, LABELS, distance, failures, model_error, rows, shown_gain
+from .summary import HEADER, LABELS, distance, failures, floor, model_error, rows, shown_gain
 
 _COLORS = ("#8A8A8A", "#EE6677", "#4477AA")
 
@@ -62,7 +62,7 @@ def _over_time(comparison: Comparison) -> go.Figure:
             name=label,
             line={"color": _COLORS[k], "width": 2},
         )
-    return figure
+    return figure.update_yaxes(range=np.log10([floor(comparison), 2 * np.max(off)]))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:

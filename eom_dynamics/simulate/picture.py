@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ..demo.style import position_unit
 from .feedforward_comparison import Comparison
-from .summary import LABELS, distance, model_error, shown_gain
+from .summary import LABELS, distance, floor, model_error, shown_gain
 
 _INK = "#30363d"
 _COLORS = ("#8A8A8A", "#EE6677", "#4477AA")
@@ -32,6 +32,7 @@ def write_picture(path: Path, comparison: Comparison) -> None:
         error = np.maximum(distance(comparison)[:, gain, k], 1e-16)
         over_time.plot(comparison.t, error, color=_COLORS[k], linewidth=2.0, label=label)
     over_time.set_yscale("log")
+    over_time.set_ylim(bottom=floor(comparison))
     _frame(over_gain, f"RMS error of links  [{unit}]", "natural frequency of the motors' PD [rad/s]")
     for k in range(len(LABELS)):
         over_gain.plot(comparison.natural_frequency, comparison.rms[:, k], "o-", color=_COLORS[k], linewidth=2.0)

@@ -39,6 +39,11 @@ def shown_gain(comparison: Comparison) -> int:
     return int(np.argmax(comparison.natural_frequency))
 
 
+def floor(comparison: Comparison) -> float:
+    """Where the logarithmic axis of the error over time begins, rad or m: below are the start and crossings alone."""
+    return max(0.3 * float(np.percentile(distance(comparison)[:, shown_gain(comparison)], 2)), 1e-16)
+
+
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """A row for each gain and feedforward, below :data:`HEADER`."""
     unit = position_unit(comparison.robot)
