@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differences import deviation, gradient
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear
@@ -59,3 +60,12 @@ def test_steps_come_to_the_motion() -> None:
 def test_gears_with_loss_at_rigid_joints_are_refused() -> None:
     with pytest.raises(RobotDescriptionError, match="efficiency must be 1 at rigid joints"):
         plant(RigidSpring(), PAIRED[0])
+
+
+def test_tangents_are_derivatives_of_efforts() -> None:
+    for springs in (PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])):
+        loads = plant(*springs).springs
+        delta, deltad = np.array([[0.3, 0.2, -0.4], [0.1, -0.2, 0.5]])[:, : len(loads.rigid)]
+        slope, damping = loads.tangents(delta)
+        assert deviation(slope, gradient(lambda x: loads.effort(x, deltad), delta)) < 1e-10  # noqa: B023
+        assert deviation(damping, gradient(lambda x: loads.effort(delta, x), deltad), floor=1.0) < 1e-10  # noqa: B023
