@@ -26,8 +26,8 @@ from typing import Any
 
 from .assembly import assemble
 from .description import SINGLE_TYPES, JointDescription
+from .elasticity import read_actuator, read_elasticity
 from .model import Robot
-from .parameters import read_stiffness
 from .part import BRANCHES
 from .section import Section
 from .urdf import description_from_urdf
@@ -73,6 +73,7 @@ def _with_motor(joint: JointDescription, joints: Section) -> JointDescription:
     with joints.section(joint.name) as motor:
         return replace(
             joint,
-            stiffness=read_stiffness(motor),
+            elasticity=read_elasticity(motor),
+            actuator=read_actuator(motor),
             rotor_inertia=motor.not_negative("rotor_inertia", joint.rotor_inertia),
         )
