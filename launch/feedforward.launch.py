@@ -10,6 +10,13 @@ A robot of your own, in a namespace, fed by and feeding other topics:
     ros2 launch eom_dynamics feedforward.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         setpoint_topic:=planner/setpoint effort_command_topic:=effort_controller/commands
 
+The robot as a URDF: its text, the parameters of another node, or the topic of robot_state_publisher; springs, rotors
+and the part of it are parameters urdf.* (see docs/node.md) in params_file:
+
+    ros2 launch eom_dynamics feedforward.launch.py robot_description:="$(cat arm.urdf)" params_file:=springs.yaml
+    ros2 launch eom_dynamics feedforward.launch.py robot_source_node:=/robot_state_publisher
+    ros2 launch eom_dynamics feedforward.launch.py robot_description_topic:=/robot_description
+
 Left to a lifecycle manager:
 
     ros2 launch eom_dynamics feedforward.launch.py autostart:=false
@@ -34,19 +41,33 @@ TOPICS = {
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments and start the node with them."""
-    iiwa = PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"])
     return LaunchDescription(
         [
-            DeclareLaunchArgument("robot_file", default_value=iiwa, description="Parameter file of the robot."),
             DeclareLaunchArgument(
-                "params_file",
+                "robot_file",
                 default_value="",
-                description="Further parameter file, read after robot_file; empty for none.",
+                description="Parameter file of the robot; by default the packaged iiwa, unless one of the next three "
+                "says where the robot comes from.",
             ),
             DeclareLaunchArgument(
                 "robot_description",
                 default_value="",
                 description="URDF text for the node's parameter robot_description; empty to leave it unset.",
+            ),
+            DeclareLaunchArgument(
+                "robot_source_node",
+                default_value="",
+                description="Node whose parameters hold the robot, such as /robot_state_publisher; empty for none.",
+            ),
+            DeclareLaunchArgument(
+                "robot_description_topic",
+                default_value="",
+                description="Topic that brings the robot as a URDF (std_msgs/msg/String); empty for none.",
+            ),
+            DeclareLaunchArgument(
+                "params_file",
+                default_value="",
+                description="Further parameter file, read after robot_file; empty for none.",
             ),
             DeclareLaunchArgument("namespace", default_value="", description="Namespace of the node and its topics."),
             *(
@@ -78,17 +99,21 @@ def generate_launch_description() -> LaunchDescription:
 
 def start_node(context: LaunchContext) -> list[Node]:
     """Start the node; what was left empty is not passed on, since an empty parameter would override the default."""
-    parameters = [
-        ParameterFile(LaunchConfiguration("robot_file")),
-        {
-            "autostart": typed("autostart", bool),
-            "use_sim_time": typed("use_sim_time", bool),
-        },
-    ]
-    if LaunchConfiguration("params_file").perform(context):
+
+    def given(argument: str) -> bool:
+        return bool(LaunchConfiguration(argument).perform(context))
+
+    parameters = [{"autostart": typed("autostart", bool), "use_sim_time": typed("use_sim_time", bool)}]
+    if given("robot_file"):
+        parameters.append(ParameterFile(LaunchConfiguration("robot_file")))
+    elif not any(map(given, ("robot_description", "robot_source_node", "robot_description_topic"))):
+        parameters.append(
+            ParameterFile(PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]))
+        )
+    if given("params_file"):
         parameters.append(ParameterFile(LaunchConfiguration("params_file")))
-    if LaunchConfiguration("robot_description").perform(context):
-        parameters.append({"robot_description": typed("robot_description", str)})
+    parameters += [{name: typed(name, str)} for name in ("robot_description", "robot_source_node") if given(name)]
+    topics = [*TOPICS, *(["robot_description"] if given("robot_description_topic") else [])]
     return [
         Node(
             package="eom_dynamics",
@@ -96,7 +121,7 @@ def start_node(context: LaunchContext) -> list[Node]:
             name="eom_dynamics",
             namespace=LaunchConfiguration("namespace"),
             parameters=parameters,
-            remappings=[(topic, LaunchConfiguration(f"{topic}_topic")) for topic in TOPICS],
+            remappings=[(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics],
             arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
             output="screen",
         )

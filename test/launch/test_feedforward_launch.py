@@ -86,6 +86,21 @@ def test_without_arguments_the_packaged_robot_is_active(observer: Node) -> None:
         wait_for(lambda: observer.count_publishers("/feedforward") == 1)
 
 
+def test_a_description_takes_the_place_of_the_packaged_robot(observer: Node) -> None:
+    with launched(robot_description="<robot/>"):
+        wait_for(lambda: observer.count_publishers("/feedforward") == 1)
+        (value,) = ask(observer, GetParameters, "/eom_dynamics/get_parameters", names=["robot_description"]).values
+        assert value.string_value == "<robot/>"
+        assert state(observer, "/eom_dynamics") == "unconfigured"
+
+
+def test_the_robot_may_come_from_another_node_or_a_topic(observer: Node) -> None:
+    with launched(robot_source_node="/robot_state_publisher"):
+        wait_for(lambda: observer.count_clients("/robot_state_publisher/get_parameters") == 1)
+    with launched(robot_description_topic="/elsewhere"):
+        wait_for(lambda: observer.count_subscribers("/elsewhere") == 1)
+
+
 def test_arguments_reach_the_node(observer: Node, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
