@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from springs import MEMORYLESS
 
 from eom_dynamics import RobotDescriptionError, StateError
-from eom_dynamics.actuators.springs import (
+from eom_dynamics.drivetrain.springs import (
     AntagonisticPair,
     CoupledSpring,
     CubicSpring,

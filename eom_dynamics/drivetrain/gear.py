@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .springs.base import positive, refuse
+from ..jet import Jet
+from .checks import positive, refuse
+from .series import exponential, hyperbolic_tangent
 
 Array = NDArray[np.float64]
 
@@ -49,6 +51,11 @@ class Gear:
             velocity: of the gear, rad/s (m/s).
         """
         return tau * np.power(self.efficiency, -np.tanh(tau * velocity / self.smoothing_power))
+
+    def load_series(self, tau: Jet, velocity: Jet) -> Jet:
+        """The same with as many time derivatives as both have."""
+        power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
+        return tau * exponential(power * -np.log(self.efficiency))
 
 
 LOSSLESS = Gear()

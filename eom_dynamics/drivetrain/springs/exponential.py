@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, Spring, positive
+from ..checks import positive
+from .base import Array, Spring
 
 
 class ExponentialSpring(Spring):
@@ -36,6 +37,12 @@ class ExponentialSpring(Spring):
     def stiffness_rate(self, delta: Array) -> Array:
         """K a sinh(a delta)."""
         return self.constant * self.growth * np.sinh(self.growth * delta)
+
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """K a^k times cosh and sinh of a delta in turn."""
+        x = self.growth * np.asarray(delta)
+        turns = (np.cosh(x), np.sinh(x))
+        return [self.constant * self.growth**k * turns[k % 2] for k in range(order)]
 
     def energy(self, delta: Array) -> Array:
         """K/a² (cosh(a delta) - 1), as 2 K/a² sinh²(a delta/2), which does not cancel."""

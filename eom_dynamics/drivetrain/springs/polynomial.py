@@ -10,7 +10,8 @@ import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
-from .base import Array, Spring, refuse
+from ..checks import refuse
+from .base import Array, Deflection, Spring
 from .newton import increasing_root
 
 
@@ -38,6 +39,7 @@ class PolynomialSpring(Spring):
         self._effort = np.concatenate([zero, self.coefficients], axis=-1)
         self._stiffness = self.coefficients * powers
         self._rate = self._stiffness[..., 1:] * powers[:-1] if len(powers) > 1 else zero
+        self._derivatives = same_length(self._effort, self._stiffness, self._rate)
         self._energy = np.concatenate([zero, zero, self.coefficients / (powers + 1)], axis=-1)
 
     def effort(self, delta: Array) -> Array:
@@ -52,18 +54,29 @@ class PolynomialSpring(Spring):
         """2 c2 + 6 c3 delta + …"""
         return polynomial_at(self._rate, delta)
 
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """Those of the polynomial."""
+        return polynomial_slopes(self._effort, delta, order)
+
     def energy(self, delta: Array) -> Array:
         """c1 delta²/2 + c2 delta³/3 + …"""
         return polynomial_at(self._energy, delta)
 
     def inverse(self, tau: Array) -> Array:
-        """By Newton's method, between 0 and tau over the least stiffness."""
+        """By Halley's method, between 0 and tau over the least stiffness."""
         tau = np.asarray(tau, dtype=float)
         end = tau / self.least
         bounds = np.minimum(0.0, end), np.maximum(0.0, end)
         return increasing_root(
-            lambda x: (self.effort(x), self.stiffness(x)), tau, bounds, tau / self._stiffness[..., 0]
+            lambda x: polynomials_at(self._derivatives, x), tau, bounds, tau / self._stiffness[..., 0]
         )
+
+    def deflection(self, tau: Array, taud: Array, taudd: Array) -> Deflection:
+        """As of :class:`Spring`, stiffness and its rate at once."""
+        delta = self.inverse(tau)
+        _, stiffness, rate = polynomials_at(self._derivatives, delta)
+        deltad = taud / stiffness
+        return delta, deltad, (taudd - rate * deltad**2) / stiffness
 
     @classmethod
     def stacked(cls, springs: Sequence[Any]) -> PolynomialSpring:
@@ -79,6 +92,29 @@ def polynomial_at(coefficients: Array, x: Array) -> Array:
     for k in range(coefficients.shape[-1] - 2, -1, -1):
         total = total * x + coefficients[..., k]
     return total
+
+
+def same_length(*rows: Array) -> Array:
+    """Coefficients (…, m) of r polynomials together, (…, r, m); the short ones end in zeros."""
+    longest = max(row.shape[-1] for row in rows)
+    filled = [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, longest - row.shape[-1])]) for row in rows]
+    return np.stack(filled, axis=-2)
+
+
+def polynomials_at(coefficients: Array, x: Array) -> tuple[Array, Array, Array]:
+    """Three polynomials with coefficients (…, 3, m) at x (…)."""
+    values = polynomial_at(coefficients, np.asarray(x)[..., np.newaxis])
+    return values[..., 0], values[..., 1], values[..., 2]
+
+
+def polynomial_slopes(coefficients: Array, x: Array, order: int) -> list[Array]:
+    """The first derivatives of the polynomial, as of :func:`polynomial_at`."""
+    slopes = []
+    for _ in range(order):
+        powers = np.arange(1, coefficients.shape[-1])
+        coefficients = coefficients[..., 1:] * powers if len(powers) else 0.0 * coefficients
+        slopes.append(polynomial_at(coefficients, x))
+    return slopes
 
 
 def _least_stiffness(coefficients: Array) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .springs.base import refuse
+from .checks import refuse
 
 Array = NDArray[np.float64]
 

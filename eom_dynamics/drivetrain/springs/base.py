@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...exceptions import RobotDescriptionError
+from ...jet import Jet
+from ..series import inverted
 
 Array = NDArray[np.float64]
 
@@ -66,6 +67,15 @@ class Spring(ABC):
         deltad = taud / stiffness
         return delta, deltad, (taudd - self.stiffness_rate(delta) * deltad**2) / stiffness
 
+    @abstractmethod
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """f', f'', …: the first ``order`` derivatives of f at delta."""
+
+    def deflection_series(self, tau: Jet) -> Jet:
+        """The deflection under an effort with as many time derivatives as that has."""
+        delta = self.inverse(tau[0])
+        return inverted(delta, self.slopes(delta, len(tau) - 1), tau)
+
     @property
     def rest_stiffness(self) -> float | Array:
         """The stiffness without load."""
@@ -75,37 +85,3 @@ class Spring(ABC):
     def stacked(cls, springs: Sequence[Any]) -> Any:
         """One spring of many of this kind, for deflections (…, number of springs)."""
         return cls(*(np.stack([getattr(spring, name) for spring in springs]) for name in cls.parameters))
-
-
-class ParameterError(RobotDescriptionError):
-    """A parameter that no actuator can have.
-
-    Attributes:
-        name: of the parameter, as in a robot's file.
-        reason: what is wrong with it.
-    """
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name}: {reason}")
-        self.name, self.reason = name, reason
-
-
-def refuse(name: str, reason: str) -> NoReturn:
-    """Raise the error of a parameter that no actuator can have."""
-    raise ParameterError(name, reason)
-
-
-def positive(name: str, value: Any) -> Array:
-    """The parameter as an array of finite numbers above 0."""
-    array = np.asarray(value, dtype=float)
-    if not np.all((array > 0) & np.isfinite(array)):
-        refuse(name, f"must be finite and greater than 0, is {array}")
-    return array
-
-
-def not_negative(name: str, value: Any) -> Array:
-    """The parameter as an array of finite numbers from 0 on."""
-    array = np.asarray(value, dtype=float)
-    if not np.all((array >= 0) & np.isfinite(array)):
-        refuse(name, f"must be finite and not negative, is {array}")
-    return array

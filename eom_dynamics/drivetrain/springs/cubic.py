@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, Spring, not_negative, positive
+from ..checks import not_negative, positive
+from .base import Array, Spring
 
 
 class CubicSpring(Spring):
@@ -37,6 +38,11 @@ class CubicSpring(Spring):
     def stiffness_rate(self, delta: Array) -> Array:
         """6 K3 delta."""
         return 6 * self.cubic * delta
+
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """Those of the polynomial."""
+        rows = [self.stiffness(delta), self.stiffness_rate(delta), 6 * self.cubic + np.zeros_like(delta)]
+        return rows[:order] + [np.zeros_like(rows[0])] * (order - 3)
 
     def energy(self, delta: Array) -> Array:
         """K delta²/2 + K3 delta⁴/4."""

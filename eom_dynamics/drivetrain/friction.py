@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .springs.base import not_negative, positive, refuse
+from ..jet import Jet
+from .checks import not_negative, positive, refuse
+from .series import exponential, hyperbolic_tangent, plus
 
 Array = NDArray[np.float64]
 
@@ -55,6 +57,13 @@ class Friction:
         stribeck = self.static - self.coulomb
         dry = self.coulomb + stribeck * np.exp(-np.square(velocity / self.stribeck_velocity))
         return self.viscous * velocity + dry * np.tanh(velocity / self.smoothing_velocity)
+
+    def effort_series(self, velocity: Jet) -> Jet:
+        """The effort with as many time derivatives as the velocity has."""
+        square = velocity * velocity
+        stribeck = exponential(square * (-1 / np.square(self.stribeck_velocity))) * (self.static - self.coulomb)
+        dry = plus(stribeck, self.coulomb) * hyperbolic_tangent(velocity * (1 / self.smoothing_velocity))
+        return velocity * self.viscous + dry
 
     def slope(self, velocity: Array) -> Array:
         """Derivative of the effort with respect to the velocity."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, Deflection, refuse
+from ...jet import Jet
+from ..checks import refuse
+from .base import Array, Deflection
 
 # How far from symmetric a matrix may be, relative to its largest entry.
 _SYMMETRY = 1e-9
@@ -46,6 +48,10 @@ class CoupledSpring:
     def deflection(self, tau: Array, taud: Array, taudd: Array) -> Deflection:
         """The efforts times the compliance, each (…, g)."""
         return tau @ self.compliance, taud @ self.compliance, taudd @ self.compliance
+
+    def deflection_series(self, tau: Jet) -> Jet:
+        """The deflections (…, g) with as many time derivatives as the efforts (…, g) have."""
+        return tau @ self.compliance
 
     @property
     def rest_stiffness(self) -> Array:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, Spring, positive, refuse
+from ...jet import Jet
+from ..checks import positive, refuse
+from ..series import plus, square_root
+from .base import Array, Deflection, Spring
 from .newton import increasing_root
 
 
@@ -39,16 +42,28 @@ class DeadZoneSpring(Spring):
 
     def effort(self, delta: Array) -> Array:
         """See the class."""
-        return self._effort_and_stiffness(delta)[0]
+        return self._values(np.asarray(delta))[0]
 
     def stiffness(self, delta: Array) -> Array:
         """k + (K - k) (h'(delta - b) + h'(-delta - b))."""
-        return self._effort_and_stiffness(delta)[1]
+        return self._values(np.asarray(delta))[1]
 
     def stiffness_rate(self, delta: Array) -> Array:
         """(K - k) (h''(delta - b) - h''(-delta - b)), h'' = w²/(2 sqrt(x² + w²)³)."""
-        x, y = np.hypot(delta - self.half_gap, self.width), np.hypot(delta + self.half_gap, self.width)
-        return 0.5 * (self.outer - self.inner) * self.width**2 * (x**-3 - y**-3)
+        return self._values(np.asarray(delta))[2]
+
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """Those of h follow from its root."""
+        delta = np.asarray(delta, dtype=float)
+        zero = np.zeros(np.broadcast(delta, self.width).shape)
+        sides = []
+        for edge in (self.half_gap, -self.half_gap):
+            x = Jet([delta - edge + zero, zero + 1.0, *([zero] * (order - 1))])
+            sides.append(square_root(plus(x * x, np.square(self.width))))
+        # h(x) - h(-y) = (x + y)/2 + (X - Y)/2, y = delta + b: what the roots lack is linear.
+        more = 0.5 * (self.outer - self.inner)
+        roots = more * (sides[0] - sides[1])
+        return [self.stiffness(delta), *roots[2:]][:order]
 
     def energy(self, delta: Array) -> Array:
         """The integral of the effort, with that of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""
@@ -60,7 +75,7 @@ class DeadZoneSpring(Spring):
         return 0.5 * self.inner * np.square(delta) + (self.outer - self.inner) * beyond
 
     def inverse(self, tau: Array) -> Array:
-        """By Newton's method from the asymptotes, between tau/K and tau/k."""
+        """By Halley's method from the asymptotes, between tau/K and tau/k."""
         tau = np.asarray(tau, dtype=float)
         ends = tau / self.outer, tau / self.inner
         # The spring without smoothing: soft up to the edge of the gap, stiff from there.
@@ -70,20 +85,32 @@ class DeadZoneSpring(Spring):
             ends[1],
             np.copysign(self.half_gap + (np.abs(tau) - edge) / self.outer, tau),
         )
-        return increasing_root(self._effort_and_stiffness, tau, (np.minimum(*ends), np.maximum(*ends)), start)
+        return increasing_root(self._values, tau, (np.minimum(*ends), np.maximum(*ends)), start)
 
-    def _effort_and_stiffness(self, delta: Array) -> tuple[Array, Array]:
-        """Both from the same roots, without a difference of near numbers.
+    def deflection(self, tau: Array, taud: Array, taudd: Array) -> Deflection:
+        """As of :class:`Spring`, stiffness and its rate at once."""
+        delta = self.inverse(tau)
+        _, stiffness, rate = self._values(delta)
+        deltad = taud / stiffness
+        return delta, deltad, (taudd - rate * deltad**2) / stiffness
 
-        With X = sqrt(x² + w²), x = delta - b, and Y, y likewise for -delta: h' = h/X, and X² - Y² = -4 b delta gives
-        h(x) - h(y) = delta (2 h(x) + 2 h(y))/(X + Y).
+    def _values(self, delta: Array) -> tuple[Array, Array, Array]:
+        """Effort, stiffness and its rate from the same roots, without a difference of near numbers.
+
+        The spring is the same to both sides: with d = |delta|, x = d - b, X = sqrt(x² + w²), and y = -d - b, Y
+        likewise, h' = h/X and X² - Y² = -4 b d give h(x) - h(y) = d (2 h(x) + 2 h(y))/(X + Y).
         """
-        x, y = delta - self.half_gap, -delta - self.half_gap
-        X, Y = np.hypot(x, self.width), np.hypot(y, self.width)
-        first, second = self._positive(x, X), self._positive(y, Y)
+        distance, w = np.abs(delta), self.width
+        x, y = distance - self.half_gap, distance + self.half_gap
+        square = w * w
+        X, Y = np.sqrt(x * x + square), np.sqrt(y * y + square)
+        # The same number twice; each form cancels on the other's side.
+        first = np.where(x > 0, 0.5 * (x + X), 0.5 * square / (X + np.abs(x)))
+        second = 0.5 * square / (Y + y)
         more = self.outer - self.inner
         effort = delta * (self.inner + 2 * more * (first + second) / (X + Y))
-        return effort, self.inner + more * (first / X + second / Y)
+        rate = np.copysign(0.5 * more * square, delta) * (1 / (X * X * X) - 1 / (Y * Y * Y))
+        return effort, self.inner + more * (first / X + second / Y), rate
 
     def _positive(self, x: Array, root: Array) -> Array:
         """h(x), given sqrt(x² + w²)."""

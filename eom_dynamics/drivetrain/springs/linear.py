@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...exceptions import StateError
-from .base import Array, Deflection, Spring, positive
+from ...jet import Jet
+from ..checks import positive
+from .base import Array, Deflection, Spring
 
 
 class LinearSpring(Spring):
@@ -35,6 +37,10 @@ class LinearSpring(Spring):
     def stiffness_rate(self, delta: Array) -> Array:
         """Zero."""
         return np.zeros(np.broadcast(self.constant, delta).shape)
+
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """K and zeros."""
+        return [self.stiffness(delta), *([self.stiffness_rate(delta)] * (order - 1))][:order]
 
     def energy(self, delta: Array) -> Array:
         """K delta²/2."""
@@ -70,6 +76,14 @@ class RigidSpring(Spring):
     def stiffness_rate(self, delta: Array) -> Array:
         """Zero."""
         return np.zeros(np.shape(delta))
+
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """Infinite, and zeros."""
+        return [self.stiffness(delta), *([self.stiffness_rate(delta)] * (order - 1))][:order]
+
+    def deflection_series(self, tau: Jet) -> Jet:
+        """Zero."""
+        return 0.0 * tau
 
     def energy(self, delta: Array) -> Array:
         """Zero."""

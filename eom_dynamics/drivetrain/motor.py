@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from .springs.base import not_negative, refuse
+from .checks import not_negative, refuse
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import BPoly, CubicSpline, PPoly
 from scipy.optimize import linprog
 
-from .base import Array, Spring, refuse
+from ..checks import refuse
+from .base import Array, Deflection, Spring
 from .newton import increasing_root
-from .polynomial import polynomial_at
+from .polynomial import polynomial_at, polynomial_slopes, polynomials_at, same_length
 
 # The stiffness keeps this share of the table's least slope at the two ends of an interval.
 _LEAST_SHARE = 0.02
@@ -58,11 +59,14 @@ class TabulatedSpring(Spring):
         powers = np.arange(1, effort.shape[-1])
         self._stiffness = effort[..., 1:] * powers
         self._rate = self._stiffness[..., 1:] * powers[:-1]
+        self._derivatives = same_length(effort, self._stiffness, self._rate)
         self._first = delta[..., 0]
         # Rows of stacked tables end in infinite points.
         last = np.argmax(np.where(np.isfinite(delta), delta, -np.inf), axis=-1)
         self._last_interval = last - 1
         self._last, self._last_tau = (np.take_along_axis(x, last[..., None], -1)[..., 0] for x in (delta, tau))
+        with np.errstate(invalid="ignore"):
+            self._intervals = delta[..., :-1], np.diff(delta), tau[..., :-1], np.diff(tau)
         self._row = np.arange(len(delta)) if delta.ndim > 1 else None
 
     def effort(self, delta: Array) -> Array:
@@ -79,27 +83,46 @@ class TabulatedSpring(Spring):
         inside, beyond, _ = self._split(delta)
         return np.where(beyond == 0, self._at(self._rate, inside), 0.0)
 
+    def slopes(self, delta: Array, order: int) -> list[Array]:
+        """Those of the curve; from the third on they jump at the table's points, where they are those on the right."""
+        inside, beyond, stiffness = self._split(delta)
+        i = self._interval(self.delta, inside)
+        curve = polynomial_slopes(self._pick(self._effort, i), inside - self._pick(self.delta, i), order)
+        line = [stiffness, *([np.zeros_like(stiffness)] * order)]
+        return [np.where(beyond == 0, x, y) for x, y in zip(curve, line, strict=False)]
+
     def energy(self, delta: Array) -> Array:
         """The integral of the curve."""
         inside, beyond, stiffness = self._split(delta)
         return self._at(self._energy, inside) + beyond * (self._at(self._effort, inside) + 0.5 * stiffness * beyond)
 
     def inverse(self, tau: Array) -> Array:
-        """By Newton's method within the interval of the table."""
-        tau = np.asarray(tau, dtype=float)
-        within = np.clip(tau, self.tau[..., 0], self._last_tau)
+        """By Halley's method within the interval of the table."""
+        return self._inverse(np.asarray(tau, dtype=float))[0]
+
+    def deflection(self, tau: Array, taud: Array, taudd: Array) -> Deflection:
+        """As of :class:`Spring`, stiffness and its rate at once."""
+        delta, curve, distance, beyond = self._inverse(tau)
+        _, stiffness, rate = polynomials_at(curve, distance)
+        if np.any(beyond):
+            rate = np.where(beyond == 0, rate, 0.0)
+        deltad = taud / stiffness
+        return delta, deltad, (taudd - rate * deltad**2) / stiffness
+
+    def _inverse(self, tau: Array) -> tuple[Array, Array, Array, Array]:
+        """The deflection, the curve there, how far along it, and the effort beyond the table."""
+        within = np.minimum(np.maximum(tau, self.tau[..., 0]), self._last_tau)
         i = self._interval(self.tau, within)
-        left, right, low, high = (self._pick(x, i + k) for x in (self.delta, self.tau) for k in (0, 1))
-        effort, stiffness = self._pick(self._effort, i), self._pick(self._stiffness, i)
-        width = right - left
+        left, width, low, height = (self._pick(x, i) for x in self._intervals)
+        curve = self._pick(self._derivatives, i)
         distance = increasing_root(
-            lambda x: (polynomial_at(effort, x), polynomial_at(stiffness, x)),
-            within,
-            (np.zeros_like(width), width),
-            (within - low) / (high - low) * width,
+            lambda x: polynomials_at(curve, x), within, (np.zeros_like(width), width), (within - low) / height * width
         )
         beyond = tau - within
-        return left + distance + beyond / np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
+        delta = left + distance
+        if np.any(beyond):
+            delta = delta + beyond / np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
+        return delta, curve, distance, beyond
 
     def _split(self, delta: Array) -> tuple[Array, Array, Array]:
         """The deflection within the table, what goes beyond it, and the stiffness there."""

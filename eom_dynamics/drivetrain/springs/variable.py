@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...exceptions import StateError
-from .base import Array, Deflection, positive, refuse
+from ...exceptions import StiffnessError
+from ...jet import Jet
+from ..checks import positive, refuse
+from ..series import quotient
+from .base import Array, Deflection
 
 
 class VariableSpring:
@@ -51,17 +54,21 @@ class VariableSpring:
             k, kd, kdd: stiffness and its time derivatives.
 
         Raises:
-            StateError: k is outside its limits.
+            StiffnessError: k is outside its limits.
         """
+        delta, deltad, deltadd = self.deflection_series(Jet([tau, taud, taudd]), Jet([k, kd, kdd]))
+        return delta, deltad, deltadd
+
+    def deflection_series(self, tau: Jet, stiffness: Jet) -> Jet:
+        """tau/k with as many time derivatives as both have; errors of :meth:`deflection`."""
+        k = stiffness[0]
         outside = ~((k >= self.lower) & (k <= self.upper))
         if np.any(outside):
             limits = [f"{x:g}" for x in (np.broadcast_to(y, np.shape(k))[outside][0] for y in (self.lower, self.upper))]
-            raise StateError(
+            raise StiffnessError(
                 f"stiffness {np.asarray(k)[outside][0]:g} is outside the actuator's range {' … '.join(limits)}"
             )
-        delta = tau / k
-        deltad = (taud - kd * delta) / k
-        return delta, deltad, (taudd - kdd * delta - 2 * kd * deltad) / k
+        return quotient(tau, stiffness)
 
     @property
     def rest_stiffness(self) -> float | Array:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, Deflection, positive
+from ...jet import Jet
+from ..checks import positive
+from .base import Array, Deflection
 from .phi import phi_functions
 
 
@@ -48,6 +50,13 @@ class DampedSpring:
         """delta as it is, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D."""
         deltad = (tau - self.constant * delta) / self.damping
         return delta, deltad, (taud - self.constant * deltad) / self.damping
+
+    def deflection_series(self, tau: Jet, delta: Array | None = None) -> Jet:
+        """The deflection with as many time derivatives as the effort, from its present value, by default settled."""
+        series = [self.settled(*tau[:3]) if delta is None else delta]
+        for k in range(len(tau) - 1):
+            series.append((tau[k] - self.constant * series[k]) / self.damping)
+        return Jet(series)
 
     def settled(self, tau: Array, taud: Array, taudd: Array) -> Array:
         """The deflection without transient under an effort with these derivatives and none above.

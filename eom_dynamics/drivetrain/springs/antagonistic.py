@@ -10,8 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...exceptions import StateError
-from .base import positive, refuse
+from ...exceptions import StiffnessError
+from ...jet import Jet
+from ..checks import positive, refuse
+from ..series import exponential, logarithm, plus, quotient
 
 Array = NDArray[np.float64]
 
@@ -68,10 +70,12 @@ class AntagonisticPair(ABC):
         """The least sigma at which both springs pull under an effort."""
 
     @abstractmethod
-    def _stretch(
-        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
-    ) -> list[tuple[Array, Array]]:
-        """s1 and s2, and their rates of order 1 and 2, from effort and stiffness with two rates each."""
+    def _stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """s1 and s2 from effort and stiffness, all with their time derivatives."""
+
+    @abstractmethod
+    def _pull_series(self, stretch: Jet) -> Jet:
+        """f of a stretch with its time derivatives."""
 
     @classmethod
     def stacked(cls, pairs: Sequence[Any]) -> Any:
@@ -123,16 +127,28 @@ class AntagonisticPair(ABC):
         """Deflections of both springs for an effort of the link and a stiffness, each (…).
 
         Raises:
-            StateError: a spring would have to push.
+            StiffnessError: a spring would have to push.
         """
+        self._require_pull(tau, k)
+        first, second = self._stretches(Jet([tau, taud, taudd]), Jet([k, kd, kdd]))
+        delta, deltad, deltadd = (np.stack([x, -y], axis=-1) for x, y in zip(first, second, strict=True))
+        return Pull(delta, deltad, deltadd, self.effort(delta))
+
+    def deflection_series(self, tau: Jet, stiffness: Jet) -> tuple[tuple[Jet, Jet], tuple[Jet, Jet]]:
+        """Deflection and effort of the agonist, then of the antagonist, for effort and stiffness of the link.
+
+        All have as many time derivatives as both arguments. Errors are those of :meth:`deflection`.
+        """
+        self._require_pull(tau[0], stiffness[0])
+        first, second = self._stretches(tau, stiffness)
+        return (first, self._pull_series(first)), (-second, -self._pull_series(second))
+
+    def _require_pull(self, tau: Array, k: Array) -> None:
         least = self.least_stiffness(tau)
         slack = ~(k >= least)
         if np.any(slack):
             at = f"{np.asarray(k)[slack][0]:g} is below {np.broadcast_to(least, np.shape(slack))[slack][0]:g}"
-            raise StateError(f"stiffness {at}, from where on both springs pull at this effort")
-        pairs = self._stretch((tau, taud, taudd), (k, kd, kdd))
-        delta, deltad, deltadd = (np.stack([first, -second], axis=-1) for first, second in pairs)
-        return Pull(delta, deltad, deltadd, self.effort(delta))
+            raise StiffnessError(f"stiffness {at}, from where on both springs pull at this effort")
 
 
 class ExponentialPair(AntagonisticPair):
@@ -172,15 +188,13 @@ class ExponentialPair(AntagonisticPair):
         """2 K + a |tau|."""
         return 2 * self.constant + self.growth * np.abs(tau)
 
-    def _stretch(
-        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
-    ) -> list[tuple[Array, Array]]:
-        a, sides = self.growth, []
-        for sign in (1.0, -1.0):
-            e, ed, edd = ((k + sign * a * tau) / (2 * self.constant) for tau, k in zip(effort, stiffness, strict=True))
-            rate = ed / e
-            sides.append((np.log(e) / a, rate / a, (edd / e - rate**2) / a))
-        return list(zip(*sides, strict=True))
+    def _stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        a, scale = self.growth, 1 / (2 * self.constant)
+        first, second = (logarithm((stiffness + tau * (sign * a)) * scale) * (1 / a) for sign in (1.0, -1.0))
+        return first, second
+
+    def _pull_series(self, stretch: Jet) -> Jet:
+        return plus(exponential(stretch * self.growth), -1.0) * (self.constant / self.growth)
 
 
 class QuadraticPair(AntagonisticPair):
@@ -219,12 +233,10 @@ class QuadraticPair(AntagonisticPair):
         """Where the slack side has no stretch: sigma (sigma - 2 K) = 2 C |tau|."""
         return self.constant + np.sqrt(self.constant**2 + 2 * self.slope * np.abs(tau))
 
-    def _stretch(
-        self, effort: tuple[Array, Array, Array], stiffness: tuple[Array, Array, Array]
-    ) -> list[tuple[Array, Array]]:
-        (tau, taud, taudd), (k, kd, kdd) = effort, stiffness
-        total = ((k - 2 * self.constant) / self.slope, kd / self.slope, kdd / self.slope)
-        half = tau / k
-        halfd = (taud - kd * half) / k
-        difference = (half, halfd, (taudd - kdd * half - 2 * kd * halfd) / k)
-        return [(0.5 * t + h, 0.5 * t - h) for t, h in zip(total, difference, strict=True)]
+    def _stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        mean = plus(stiffness, -2 * self.constant) * (0.5 / self.slope)
+        half = quotient(tau, stiffness)
+        return mean + half, mean - half
+
+    def _pull_series(self, stretch: Jet) -> Jet:
+        return stretch * plus(stretch * (0.5 * self.slope), self.constant)
