@@ -14,6 +14,14 @@ class StateError(EomDynamicsError, ValueError):
     """A joint state, setpoint or wrench has the wrong shape or is not finite."""
 
 
+class StiffnessError(StateError):
+    """A commanded stiffness cannot be used; out of the range of its actuator, say."""
+
+
+class TrajectoryError(EomDynamicsError, ValueError):
+    """Waypoints, samples or parameters of which no trajectory can be made."""
+
+
 class KernelError(EomDynamicsError, RuntimeError):
     """A kernel cannot be compiled, loaded or run."""
 

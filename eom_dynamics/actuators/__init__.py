@@ -1,31 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the motion of the links to the motion and effort of the motors.
+"""From the motion of the links of a robot to the motion and effort of its motors, and back."""
 
-Springs, friction, gear and motor know of no robot: robots are made of them. :class:`ElasticArm` knows robots.
-"""
-
-from .actuator import Actuator
 from .drive import Drive, Excess
 from .elastic_arm import ElasticArm, Feedforward
-from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, motor_pd_effort
-from .friction import Friction
-from .gear import Gear
-from .motor import Motor
-from .transmission import Transmission
+from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
+from .motor_series import MotorSeries, derivatives_needed, motor_series
 
 __all__ = [
-    "Actuator",
     "Drive",
     "ElasticArm",
     "Excess",
     "Feedforward",
     "FlatState",
-    "Friction",
-    "Gear",
-    "Motor",
-    "Transmission",
+    "MotorSeries",
     "chain_gains",
+    "derivatives_needed",
     "flat_state",
     "linearizing_effort",
+    "linearizing_snap",
     "motor_pd_effort",
+    "motor_series",
 ]

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import StateError
-from .springs import (
+from ..drivetrain.springs import (
     AntagonisticPair,
     AnySpring,
     CoupledSpring,
@@ -19,6 +18,7 @@ from .springs import (
     Spring,
     VariableSpring,
 )
+from ..exceptions import StateError
 
 Array = NDArray[np.float64]
 
@@ -110,6 +110,11 @@ class SpringSet:
         self._only: Spring | None = only.spring if only and one_kind else None
 
     @property
+    def rigid(self) -> NDArray[np.bool_]:
+        """(n,) whether a joint has no spring, nor one with others."""
+        return np.isinf(self.rest_stiffness)
+
+    @property
     def damped(self) -> NDArray[np.intp]:
         """Numbers of the joints with a damper."""
         return np.flatnonzero([isinstance(spring, DampedSpring) for spring in self._springs])
@@ -147,12 +152,15 @@ class SpringSet:
                 whole[..., motors] = part
         return Deflections(delta, deltad, deltadd, tau)
 
-    def efforts(self, delta: Array, deltad: Array, stiffness: Sequence[Array]) -> SpringEfforts:
+    def efforts(
+        self, delta: Array, deltad: Array, stiffness: Sequence[Array], *, rigid_too: bool = False
+    ) -> SpringEfforts:
         """The efforts that deflections cause: the other way than :meth:`deflections`.
 
         Args:
             delta, deltad: of springs at all motors, each (m,) or (N, m).
             stiffness: k and kd where one motor moves a joint with commanded stiffness, each (n,) or (N, n).
+            rigid_too: whether joints may be rigid; their efforts are then NaN.
 
         Raises:
             StateError: a joint is rigid or has a damper, so that its deflection does not say the effort and its rate.
@@ -175,7 +183,7 @@ class SpringSet:
             elif isinstance(spring, Spring):
                 tau[..., joints], taud[..., joints] = spring.effort(x), spring.stiffness(x) * xd
         for joint in range(n):
-            if np.any(np.isnan(tau[..., joint])):
+            if np.any(np.isnan(tau[..., joint])) and not (rigid_too and self.rigid[joint]):
                 raise StateError(
                     f"{self._names[joint]}: the deflection of a {self._springs[joint].kind} joint does not say the "
                     "effort and its rate; give them"
@@ -194,5 +202,5 @@ class SpringSet:
             try:
                 self._springs[joint].deflection(*(x[..., column] for x in own))
             except StateError as single:
-                return StateError(f"{self._names[joint]}: {single}")
+                return type(single)(f"{self._names[joint]}: {single}")
         return error

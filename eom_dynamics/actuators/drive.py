@@ -49,7 +49,7 @@ class Drive(NamedTuple):
 
 def excesses(names: tuple[str, ...], quantity: str, values: Array, limit: Array) -> list[Excess]:
     """The motors whose values (m,) or (N, m) exceed their limits (m,) in size; NaN exceeds nothing."""
-    if not np.any(np.isfinite(limit)) or not values.size:
+    if not np.any(np.abs(values) > limit):
         return []
     sizes = np.nan_to_num(np.atleast_2d(np.abs(values)), nan=0.0, posinf=np.inf)
     worst = np.argmax(sizes, axis=0)

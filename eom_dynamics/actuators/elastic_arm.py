@@ -7,6 +7,9 @@ The reduced model of M. W. Spong, "Modeling and control of elastic joint robots"
     M(q) qdd + C(q, qd) qd + Q_grav + Q_ext = tau,    tau = f(theta - q),    tau_m = B thetadd + tau + friction.
 
 The links' motion q(t) is a flat output: q to qdddd give tau, taud, taudd and with them the whole motor side.
+
+Where the rotors' coupling with the links that carry them counts too, in the complete model of :mod:`.carried_rotors`,
+the exact map takes more derivatives, :mod:`.motor_series`; from qdddd alone it is an approximation.
 """
 
 from __future__ import annotations
@@ -17,14 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..drivetrain.actuator import stacked
+from ..drivetrain.springs import AntagonisticPair, AnySpring, CoupledSpring, LinearSpring, RigidSpring
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
+from ..robot.model import ROTOR_MODELS
 from ..states import joint_states
-from .actuator import stacked
-from .deflections import SpringEfforts, SpringSet
+from .carried_rotors import CarriedRotors
+from .deflections import Deflections, SpringEfforts, SpringSet
 from .drive import Drive, excesses
-from .springs import AntagonisticPair, AnySpring, CoupledSpring, DampedSpring, LinearSpring, RigidSpring
 
 Array = NDArray[np.float64]
 
@@ -69,10 +74,18 @@ class ElasticArm:
         motor_names: (m,) the names of the motors.
         motor_inertia: (m,) rotor inertias.
         friction, gear, motor: of the m motors.
+        ideal: whether no motor has friction or a gear with loss.
+        rotor_model: ``reduced``, in which rotors feel no more than their own spin, or ``complete``.
+        rotors: links and rotors as one system, where the model is complete; else None.
     """
 
     def __init__(
-        self, robot: Robot, *, stiffness: ArrayLike | None = None, rotor_inertia: ArrayLike | None = None
+        self,
+        robot: Robot,
+        *,
+        stiffness: ArrayLike | None = None,
+        rotor_inertia: ArrayLike | None = None,
+        rotor_model: str | None = None,
     ) -> None:
         """Take joint elasticity from the robot's file, or from arguments where they are given.
 
@@ -81,12 +94,16 @@ class ElasticArm:
             stiffness: of linear springs instead of the robot's: (n,) or one number for all joints, ``inf`` is rigid;
                 or a matrix (n, n), n > 1, of springs that act on each other.
             rotor_inertia: (n,) or one number for all joints, instead of the robot's.
+            rotor_model: ``reduced`` or ``complete``, instead of the robot's.
 
         Raises:
             RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, or
-                there are not n of them.
+                there are not n of them; or there is no model of rotors of that name.
         """
         self.dynamics = Dynamics(robot)
+        self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
+        if self.rotor_model not in ROTOR_MODELS:
+            raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
         self.springs, self.coupled = _springs(robot, stiffness)
         self.transmission = robot.transmission
         self._set = SpringSet(robot.joint_names, self.springs, self.coupled)
@@ -106,7 +123,12 @@ class ElasticArm:
         self.friction = stacked([joint.actuator.friction for joint in joints])
         self.gear = stacked([joint.actuator.gear for joint in joints])
         self.motor = stacked([joint.actuator.motor for joint in joints])
-        self._ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
+        self.rotors: CarriedRotors | None = None
+        if self.rotor_model == "complete":
+            self.rotors = CarriedRotors(
+                robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
+            )
+        self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     @property
     def robot(self) -> Robot:
@@ -127,6 +149,9 @@ class ElasticArm:
     ) -> Feedforward:
         """Joint efforts and the motor side for a motion of the links.
 
+        In the complete model of rotors it is an approximation: the links feel rotors that follow them, theta = q, while
+        the motors' own motion is that of the springs. :func:`.motor_series.motor_series` is exact.
+
         Motion and wrench, their shapes and units are those of :meth:`Dynamics.inverse_dynamics`.
 
         Args:
@@ -142,10 +167,14 @@ class ElasticArm:
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of its range.
         """
-        efforts = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
-        tau, taud, taudd = efforts
+        if self.rotors is None:
+            tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
+        else:
+            links = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
+            following = [self.motors_following(x) for x in links]
+            (tau, taud, taudd), spin = self.rotors.efforts(links, following, wrench)
         commanded = self._commanded(stiffness, tau.shape)
-        state = None if deflection is None else self._state(deflection, tau.shape)
+        state = None if deflection is None else self.deflection_state(deflection, tau.shape)
         delta, deltad, deltadd, load = self._set.deflections((tau, taud, taudd), commanded, state)
         motion = [self._at_motors(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
         position, velocity, acceleration = (x + y for x, y in zip(motion, (delta, deltad, deltadd), strict=True))
@@ -156,8 +185,11 @@ class ElasticArm:
                 x[..., motors] = transmission.motors(x[..., motors])
             load = load.copy()
             load[..., motors] = transmission.motor_effort(load[..., motors])
-        effort = self.motor_inertia * acceleration
-        if self._ideal:
+        if self.rotors is None:
+            effort = self.motor_inertia * acceleration
+        else:
+            effort = spin + self.motor_inertia * (acceleration - following[2])
+        if self.ideal:
             effort = effort + load
         else:
             effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
@@ -171,6 +203,7 @@ class ElasticArm:
         qd: ArrayLike,
         *,
         stiffness: Sequence[ArrayLike] = (),
+        rigid_too: bool = False,
     ) -> SpringEfforts:
         """The efforts of the springs on the links, and their rates, from where motors and links are.
 
@@ -178,6 +211,7 @@ class ElasticArm:
             motor_position, motor_velocity: (m,) or (N, m), as of :class:`Feedforward`.
             q, qd: joint variables and their rates, (n,) or (N, n).
             stiffness: (k, kd) as of :meth:`feedforward`; of antagonistic pairs it follows from the deflections.
+            rigid_too: whether joints may be rigid; their efforts are then NaN.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a joint is rigid or has a damper.
@@ -191,7 +225,57 @@ class ElasticArm:
             for x in motors:
                 x[..., places] = transmission.joints(x[..., places])
         delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
-        return self._set.efforts(delta, deltad, self._commanded(stiffness, q.shape))
+        return self._set.efforts(delta, deltad, self._commanded(stiffness, q.shape), rigid_too=rigid_too)
+
+    def deflections(
+        self,
+        tau: ArrayLike,
+        taud: ArrayLike,
+        taudd: ArrayLike,
+        *,
+        stiffness: Sequence[ArrayLike] = (),
+        deflection: ArrayLike | None = None,
+    ) -> Deflections:
+        """The deflections of the springs under efforts, to full precision: theta - q loses digits to its size.
+
+        Args:
+            tau, taud, taudd: efforts on the links and their time derivatives, each (n,) or (N, n).
+            stiffness, deflection: as of :meth:`feedforward`.
+
+        Raises:
+            StateError: as of :meth:`feedforward`.
+        """
+        efforts = joint_states(self.robot.n, tau, taud, taudd)
+        shape = efforts[0].shape
+        state = None if deflection is None else self.deflection_state(deflection, shape)
+        return self._set.deflections((efforts[0], efforts[1], efforts[2]), self._commanded(stiffness, shape), state)
+
+    def efforts_of_deflections(
+        self, delta: ArrayLike, deltad: ArrayLike, *, stiffness: Sequence[ArrayLike] = (), rigid_too: bool = False
+    ) -> SpringEfforts:
+        """The efforts of the springs on the links from measured deflections and their rates, each (m,) or (N, m).
+
+        Other arguments and errors are those of :meth:`spring_efforts`.
+        """
+        m = len(self.motor_joint)
+        delta, deltad = np.asarray(delta, dtype=float), np.asarray(deltad, dtype=float)
+        if delta.shape != deltad.shape or delta.shape[-1:] != (m,) or delta.ndim > 2:
+            raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
+        if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
+            raise StateError("deflections must be finite")
+        commanded = self._commanded(stiffness, (*delta.shape[:-1], self.robot.n))
+        return self._set.efforts(delta, deltad, commanded, rigid_too=rigid_too)
+
+    def motors_following(self, x: Array) -> Array:
+        """Positions (…, m) of motors, or their rates, from those of links (…, n), if no spring were deflected."""
+        motors = self._at_motors(x)
+        if self.transmission is None:
+            return motors
+        joints, transmission = self.transmission
+        places = np.searchsorted(self.motor_joint, joints)
+        motors = motors.copy()
+        motors[..., places] = transmission.motors(motors[..., places])
+        return motors
 
     def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
         """What the motors' shafts do and need for a command, and which of their limits that exceeds.
@@ -243,7 +327,7 @@ class ElasticArm:
             spring: Any = self.springs[joint]
             own = [x[:, joint] for x in efforts]
             first = [x[0] for x in own]
-            state = spring.settled(*first) if start is None else self._state(start, (self.robot.n,))[joint]
+            state = spring.settled(*first) if start is None else self.deflection_state(start, (self.robot.n,))[joint]
             result[0, joint] = state
             for i, dt in enumerate(np.diff(t)):
                 before, after = [x[i] for x in own], [x[i + 1] for x in own]
@@ -260,12 +344,15 @@ class ElasticArm:
         """k, kd, kdd, each of a shape (n,) or (N, n), with what :meth:`feedforward` takes where they are not given."""
         return self._set.commanded(self._commanded(stiffness, shape), shape[:-1])
 
-    def require_springs_without_memory(self) -> None:
-        """Raise StateError with the name of a joint that is rigid or has a damper."""
-        for i, (name, spring) in enumerate(zip(self.robot.joint_names, self.springs, strict=True)):
-            coupled = self.coupled is not None and i in self.coupled[0]
-            if isinstance(spring, (RigidSpring, DampedSpring)) and not coupled:
-                raise StateError(f"{name}: is {spring.kind}; every joint must have a spring without damper")
+    @property
+    def rigid(self) -> NDArray[np.bool_]:
+        """(n,) whether a joint is rigid."""
+        return self._set.rigid
+
+    @property
+    def damped(self) -> NDArray[np.bool_]:
+        """(n,) whether the spring of a joint has a damper."""
+        return np.isin(np.arange(self.robot.n), self._set.damped)
 
     def _at_motors(self, x: Array) -> Array:
         return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]
@@ -283,7 +370,8 @@ class ElasticArm:
                 raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
         return given
 
-    def _state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+        """The deflection of springs with dampers as an array (n,) or (N, n), checked where it is read."""
         given = _like_joints(deflection, "deflection", shape)
         if not np.all(np.isfinite(given[..., self._set.damped])):
             raise StateError("deflection must be finite at joints with dampers")

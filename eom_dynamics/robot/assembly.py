@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuators.actuator import IDEAL_ACTUATOR
-from ..actuators.springs import AnySpring, LinearSpring, RigidSpring
+from ..drivetrain.actuator import IDEAL_ACTUATOR
+from ..drivetrain.springs import AnySpring, LinearSpring, RigidSpring
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from .composition import elements
 from .description import Description, Group, JointDescription, Whole
@@ -21,7 +21,7 @@ from .following import resolved
 from .graph import root_link
 from .inertia import Inertial
 from .mobility import massless_motion
-from .model import NO_LIMITS, Frame, Joint, Mimic, Robot
+from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
 from .part import BRANCHES, pick
 
 Array = NDArray[np.float64]
@@ -82,12 +82,13 @@ def assemble(
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     robot = Robot(
         name=description.name,
-        joints=_with_mimics(bodies.joints, part),
+        joints=_with_rotors(_with_mimics(bodies.joints, part), part, known),
         gravity=part.gravity if gravity is None else gravity,
         tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools or (last,)),
         frames=tuple(known.values()),
         merged=tuple(bodies.merged),
         assumed=part.assumed,
+        rotor_model=part.rotor_model,
     )
     robot = replace(
         robot,
@@ -218,6 +219,33 @@ def _with_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...
         if joint.mimic is not None
     }
     return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
+
+
+def _with_rotors(joints: Sequence[Joint], part: Description, known: dict[str, Frame]) -> tuple[Joint, ...]:
+    """The joints with their rotors where the description says that these spin; links by the frames of that name."""
+    given = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
+    if not given:
+        return tuple(joints)
+    poses: list[Array] = []  # of all bodies in the base frame, all joints at 0
+    for joint in joints:
+        poses.append((poses[joint.parent] if joint.parent >= 0 else np.eye(4)) @ joint.reference_pose)
+    mounted = []
+    for joint, pose in zip(joints, poses, strict=True):
+        if joint.name not in given:
+            mounted.append(joint)
+            continue
+        rotor, parent = given[joint.name]
+        carrier = rotor.carrier or parent
+        if carrier not in part.links:
+            part.refuse(f"{rotor.where}.carrier", f"there is no link {carrier!r} in this part of the robot")
+        place = known[carrier]
+        if rotor.axis is None:
+            body = poses[place.joint] if place.joint >= 0 else np.eye(4)
+            axis = body[:3, :3].T @ pose[:3, :3] @ joint.axis
+        else:
+            axis = place.pose[:3, :3] @ rotor.axis
+        mounted.append(replace(joint, rotor_mount=RotorMount(place.joint, axis)))
+    return tuple(mounted)
 
 
 def _check_names(description: Description) -> None:

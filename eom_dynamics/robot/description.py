@@ -13,9 +13,9 @@ from typing import Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ..actuators.springs import AnySpring, CoupledSpring, RigidSpring
-from ..actuators.transmission import Transmission
+from ..drivetrain.actuator import IDEAL_ACTUATOR, Actuator
+from ..drivetrain.springs import AnySpring, CoupledSpring, RigidSpring
+from ..drivetrain.transmission import Transmission
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
 from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
@@ -83,6 +83,21 @@ class MimicDescription:
 
 
 @dataclass(frozen=True, eq=False)
+class RotorDescription:
+    """Where a rotor spins.
+
+    Attributes:
+        where: how messages name it.
+        carrier: name of the link that carries it; None is the joint's parent.
+        axis: unit vector (3,) in that link's frame; None is along the joint's axis, all joints at 0.
+    """
+
+    where: str
+    carrier: str | None = None
+    axis: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class JointDescription:
     """A joint between two links.
 
@@ -96,6 +111,7 @@ class JointDescription:
         where: how messages name it.
         mimic: what it follows, or None.
         elasticity: the spring between motor and link.
+        rotor: where the rotor spins, or None where nothing is said.
         limits, damping, friction, rotor_inertia, gear_ratio, actuator: as of :class:`eom_dynamics.Joint`.
     """
 
@@ -114,6 +130,7 @@ class JointDescription:
     rotor_inertia: float = 0.0
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
+    rotor: RotorDescription | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +159,7 @@ class Description:
         prefix: of all names in messages, such as the name of a section.
         coupled_stiffness: a spring between several joints, or None.
         transmission: what moves several joints together, or None.
+        rotor_model: as of :class:`eom_dynamics.Robot`.
     """
 
     name: str
@@ -155,6 +173,7 @@ class Description:
     prefix: str = ""
     coupled_stiffness: Group[CoupledSpring] | None = None
     transmission: Group[Transmission] | None = None
+    rotor_model: str = "reduced"
 
     def refuse(self, where: str, reason: str) -> NoReturn:
         """Raise the error of a description that cannot be used: where, and why."""

@@ -30,7 +30,11 @@ The section ``actuator`` of a joint, all of it optional:
       resistance: 0.5
       limits: {torque: 2.0, speed: 400.0, current: 20.0, voltage: 48.0}
 
-and of the robot ``coupled_stiffness: {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` for springs that act on
+The section ``rotor`` of a joint, both entries optional: ``{carrier: upper_arm, axis: [0.0, 0.0, 1.0]}``, the body or
+link that carries the rotor (by default the joint's parent) and the axis of its spin in the frame of that (by default
+along the joint's axis, all joints at 0). The model of rotors that are carried by links reads it.
+
+And of the robot ``coupled_stiffness: {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` for springs that act on
 each other, instead of the elasticity of these joints, and ``transmission: {joints: [a, b], matrix: […]}`` for motors
 that move several joints together, the joints' sides of the springs being the matrix times the motors.
 """
@@ -45,11 +49,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ..actuators.friction import FRICTIONLESS, Friction
-from ..actuators.gear import Gear
-from ..actuators.motor import Motor
-from ..actuators.springs import (
+from ..drivetrain.actuator import IDEAL_ACTUATOR, Actuator
+from ..drivetrain.checks import ParameterError
+from ..drivetrain.friction import FRICTIONLESS, Friction
+from ..drivetrain.gear import Gear
+from ..drivetrain.motor import Motor
+from ..drivetrain.springs import (
     AnySpring,
     CubicSpring,
     DampedSpring,
@@ -63,8 +68,7 @@ from ..actuators.springs import (
     TabulatedSpring,
     VariableSpring,
 )
-from ..actuators.springs.base import ParameterError
-from .description import Group, Whole
+from .description import Group, RotorDescription, Whole
 from .section import Section
 
 Array = NDArray[np.float64]
@@ -88,6 +92,21 @@ def read_actuator(joint: Section) -> Actuator:
             gear = Gear(**_given(section, "efficiency", "smoothing_power"))
             motor = _motor(section)
     return Actuator(friction, gear, motor)
+
+
+def read_rotor(joint: Section) -> RotorDescription | None:
+    """Where a joint's section says that the rotor spins."""
+    if "rotor" not in joint:
+        return None
+    with joint.section("rotor") as section:
+        carrier = section.text("carrier") if "carrier" in section else None
+        axis = section.vector("axis", 3) if "axis" in section else None
+        if axis is not None:
+            length = float(np.linalg.norm(axis))
+            if length == 0:
+                section.refuse("axis", "must point somewhere, is zero")
+            axis = axis / length
+    return RotorDescription(section.name, carrier, axis)
 
 
 def read_group(

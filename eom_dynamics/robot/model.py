@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import lie
-from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ..actuators.springs import AnySpring, CoupledSpring, LinearSpring, RigidSpring
-from ..actuators.transmission import Transmission
+from ..drivetrain.actuator import IDEAL_ACTUATOR, Actuator
+from ..drivetrain.springs import AnySpring, CoupledSpring, LinearSpring, RigidSpring
+from ..drivetrain.transmission import Transmission
 from .inertia import spatial_inertia
 
 Array = NDArray[np.float64]
@@ -62,16 +62,39 @@ class Limits:
         lower, upper: of the joint variable, rad or m.
         velocity: rad/s or m/s.
         effort: N m or N.
+        acceleration, jerk: rad or m, per s² and s³.
+        effort_rate: N m/s or N/s.
     """
 
     lower: float = -np.inf
     upper: float = np.inf
     velocity: float = np.inf
     effort: float = np.inf
+    acceleration: float = np.inf
+    jerk: float = np.inf
+    effort_rate: float = np.inf
 
 
 NO_LIMITS = Limits()
 """The limits of a joint of which nothing is said."""
+
+
+ROTOR_MODELS = ("reduced", "complete")
+"""What rotors do beside driving their joints: nothing else (M. W. Spong, 1987), or what bodies on their links do."""
+
+
+@dataclass(frozen=True, eq=False)
+class RotorMount:
+    """Where the rotor of a joint's motor spins.
+
+    Attributes:
+        carrier: index of the joint that moves the body which carries the rotor; -1 for the base.
+        axis: unit vector (3,) in that body's frame, about which the rotor turns forward for a positive joint rate
+            (backward where the gear ratio is negative).
+    """
+
+    carrier: int
+    axis: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +120,7 @@ class Joint:
         friction: dry friction of the joint, N m (prismatic: N).
         gear_ratio: turns of the motor for one turn of the joint.
         actuator: friction, loss and motor.
+        rotor_mount: where the rotor spins; None: on the parent body, along the joint's axis.
     """
 
     name: str
@@ -115,6 +139,19 @@ class Joint:
     gear_ratio: float = 1.0
     elasticity: AnySpring | None = None
     actuator: Actuator = IDEAL_ACTUATOR
+    rotor_mount: RotorMount | None = None
+
+    @cached_property
+    def mount(self) -> RotorMount:
+        """Where the rotor spins."""
+        if self.rotor_mount is not None:
+            return self.rotor_mount
+        return RotorMount(self.parent, self.reference_pose[:3, :3] @ self.axis)
+
+    @property
+    def axis(self) -> Array:
+        """Unit vector (3,) along the axis of the joint, in the body's frame."""
+        return self.screw[:3] if np.any(self.screw[:3]) else self.screw[3:]
 
     @cached_property
     def spring(self) -> AnySpring:
@@ -156,6 +193,7 @@ class Robot:
         assumed: what its description does not say, a line each.
         coupled_stiffness: joints, by their number in joint vectors, and the spring between them; or None.
         transmission: joints, by their number in joint vectors, and what moves them together; or None.
+        rotor_model: one of :data:`ROTOR_MODELS`.
     """
 
     name: str
@@ -167,6 +205,7 @@ class Robot:
     assumed: tuple[str, ...] = ()
     coupled_stiffness: tuple[tuple[int, ...], CoupledSpring] | None = None
     transmission: tuple[tuple[int, ...], Transmission] | None = None
+    rotor_model: str = "reduced"
 
     def __post_init__(self) -> None:
         """Give the robot its default tool."""

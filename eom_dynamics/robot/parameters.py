@@ -23,15 +23,18 @@ The section, as it stands in a parameter file (units SI, angles in rad):
           elasticity: {type: linear, stiffness: 1.0e4}           # optional; all types: elasticity.py beside this
           actuator: {efficiency: 0.8}     # optional; friction, loss and motor, as described there
           rotor_inertia: 0.2              # optional (0); on the link side of the gear
+          rotor: {carrier: base, axis: [0.0, 0.0, 1.0]}   # optional; body that carries the rotor, axis in its frame
           gear_ratio: 100.0               # optional (1); turns of the motor for one of the joint
           damping: 0.5                    # optional (0); viscous friction
           friction: 0.1                   # optional (0); dry friction
-          limits: {lower: -2.9, upper: 2.9, velocity: 2.0, effort: 80.0}   # optional, each of them
+          limits: {lower: -2.9, upper: 2.9, velocity: 2.0, effort: 80.0}   # optional, each of them; there are
+                                          # acceleration, jerk and effort_rate too
         elbow:
           mimic: {joint: shoulder, ratio: -1.0, offset: 0.0}     # optional; then without motor and spring
           ...
       coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}   # optional
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
+      rotor_model: reduced                # optional; reduced (default) | complete: docs/elastic_joints.md
       tool_names: [gripper]               # optional; where wrenches act: bodies, or frames on them
       tools:
         gripper: {body: elbow, origin: {xyz: [0.0, 0.0, 0.1], rpy: [0.0, 0.0, 0.0]}}
@@ -51,9 +54,9 @@ from typing import Any
 
 import numpy as np
 
-from ..actuators.actuator import IDEAL_ACTUATOR
-from ..actuators.springs import AntagonisticPair, CoupledSpring, RigidSpring
-from ..actuators.transmission import Transmission
+from ..drivetrain.actuator import IDEAL_ACTUATOR
+from ..drivetrain.springs import AntagonisticPair, CoupledSpring, RigidSpring
+from ..drivetrain.transmission import Transmission
 from ..exceptions import RobotDescriptionWarning
 from . import inertia as inertias
 from .assembly import assemble
@@ -69,9 +72,9 @@ from .description import (
     LinkDescription,
     MimicDescription,
 )
-from .elasticity import read_actuator, read_elasticity, read_group
+from .elasticity import read_actuator, read_elasticity, read_group, read_rotor
 from .inertia import Inertial
-from .model import NO_LIMITS, STANDARD_GRAVITY, Limits, Robot
+from .model import NO_LIMITS, ROTOR_MODELS, STANDARD_GRAVITY, Limits, Robot
 from .section import Section
 
 BASE = "base"
@@ -113,6 +116,7 @@ def description_from_parameters(parameters: Mapping[str, Any], source: str = "pa
             robot.refuse("joint_names", "all of these joints are fixed; at least one must move")
         frames, tools = _tools(robot, reader.links)
         coupled, transmission = _groups(robot, reader.joints)
+        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0])
     if reference == "link":
         _warn_of_impossible(reader.links.values(), source)
     return Description(
@@ -126,6 +130,7 @@ def description_from_parameters(parameters: Mapping[str, Any], source: str = "pa
         prefix="robot.",
         coupled_stiffness=coupled,
         transmission=transmission,
+        rotor_model=rotor_model,
     )
 
 
@@ -165,6 +170,7 @@ class _Reader:
                     actuator=read_actuator(joint) if actuated else IDEAL_ACTUATOR,
                     rotor_inertia=joint.not_negative("rotor_inertia", 0.0) if actuated else 0.0,
                     gear_ratio=_gear_ratio(joint) if actuated else 1.0,
+                    rotor=read_rotor(joint) if actuated else None,
                 )
             )
         self.links[name] = LinkDescription(name, inertial, joint.name)
@@ -253,9 +259,8 @@ def _limits(joint: Section) -> Limits:
         upper = limits.number("upper") if "upper" in limits else math.inf
         if lower > upper:
             limits.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
-        velocity = limits.positive("velocity") if "velocity" in limits else math.inf
-        effort = limits.positive("effort") if "effort" in limits else math.inf
-        return Limits(lower, upper, velocity, effort)
+        rates = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
+        return Limits(lower, upper, **{rate: limits.positive(rate) for rate in rates if rate in limits})
 
 
 def _gear_ratio(joint: Section) -> float:

@@ -16,6 +16,8 @@ The section, as it stands in a parameter file; each entry is optional:
         shoulder:
           elasticity: {type: linear, stiffness: 1.0e4}
           rotor_inertia: 0.2              # instead of what a <transmission> says
+          rotor: {carrier: torso, axis: [0.0, 0.0, 1.0]}   # link that carries the rotor, axis in its frame
+      rotor_model: reduced                # or complete: docs/elastic_joints.md
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from typing import Any
 
 from .assembly import assemble
 from .description import SINGLE_TYPES, JointDescription
-from .elasticity import read_actuator, read_elasticity
-from .model import Robot
+from .elasticity import read_actuator, read_elasticity, read_rotor
+from .model import ROTOR_MODELS, Robot
 from .part import BRANCHES
 from .section import Section
 from .urdf import description_from_urdf
@@ -53,6 +55,8 @@ def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source:
                 description = replace(
                     description, joints=tuple(_with_motor(joint, joints) for joint in description.joints)
                 )
+        rotor_model = options.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0])
+        description = replace(description, rotor_model=rotor_model)
         gravity = options.vector("gravity", 3) if "gravity" in options else None
         part: dict[str, Any] = {name: options.texts(name) for name in ("tip", "tools") if name in options}
         if "root" in options:
@@ -76,4 +80,5 @@ def _with_motor(joint: JointDescription, joints: Section) -> JointDescription:
             elasticity=read_elasticity(motor),
             actuator=read_actuator(motor),
             rotor_inertia=motor.not_negative("rotor_inertia", joint.rotor_inertia),
+            rotor=read_rotor(motor),
         )

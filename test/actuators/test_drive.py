@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, StateError, load_robot, robot_from_parameters
-from eom_dynamics.actuators import Friction, Gear, Motor
+from eom_dynamics.drivetrain import Friction, Gear, Motor
 
 MOTION = fixed_case("planar_2r", 4).motion
 SPEEDS = np.concatenate([-np.geomspace(1e-4, 5, 30), [0.0], np.geomspace(1e-4, 5, 30)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators import flat_state, linearizing_effort
-from eom_dynamics.actuators.springs import ExponentialPair, QuadraticPair
+from eom_dynamics.drivetrain.springs import ExponentialPair, QuadraticPair
 
 
 @given(
