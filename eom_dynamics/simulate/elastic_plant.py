@@ -6,7 +6,10 @@ The reduced model of M. W. Spong, "Modeling and control of elastic joint robots"
 
     M(q) qdd + C(q, qd) qd + Q_grav = tau,    tau = f(theta - q),    B thetadd = tau_m - tau - friction.
 
-Where a joint is rigid its motor moves with the link, and the rotor's inertia adds to that of the links.
+Where a joint is rigid its motor moves with the link, and the rotor's inertia adds to that of the links. An arm with the
+complete model of rotors (:mod:`eom_dynamics.actuators.carried_rotors`) moves by that:
+
+    (M + S B⁻¹ Sᵀ) qdd + S thetadd + c_q = tau,    Sᵀ qdd + B thetadd + c_theta = tau_m - tau - friction.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuators import ElasticArm
+from ..actuators import ElasticArm, motor_series
 from ..exceptions import RobotDescriptionError
-from .forward_dynamics import forward_dynamics
+from ..states import STATE_NAMES
+from .inertia import plant_inertia
 from .spring_loads import SpringLoads
 
 Array = NDArray[np.float64]
@@ -48,6 +52,7 @@ class ElasticPlant:
         arm: links, springs, rotors and what the motors lose.
         springs: of the arm.
         rigid: (m,) whether the joint of a motor is rigid.
+        inertia: of links and motors.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -71,10 +76,7 @@ class ElasticPlant:
             self._refuse(self.rigid & np.isin(np.arange(m), motors), "a transmission moves rigid joints")
         self._refuse(~self.rigid & (arm.motor_inertia == 0), "rotor_inertia must be greater than 0 at elastic joints")
         self._refuse(self.rigid & (arm.gear.efficiency < 1), "efficiency must be 1 at rigid joints")
-        rigid = np.where(self.rigid, arm.motor_inertia, 0.0)
-        self._link_added = rigid @ self._of_joint
-        # Of rigid joints a divisor whose quotient is not used: their motors take the acceleration of the link.
-        self._rotor = np.where(self.rigid, 1.0, arm.motor_inertia)
+        self.inertia = plant_inertia(arm, self.rigid)
 
     def _refuse(self, motors: NDArray[np.bool_], reason: str) -> None:
         if np.any(motors):
@@ -85,19 +87,21 @@ class ElasticPlant:
         """q, theta, qd, thetad of a state."""
         return State(*np.split(state, self._ends, axis=-1))
 
-    def on_trajectory(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, qdddd: ArrayLike) -> Array:
+    def on_trajectory(self, *motion: ArrayLike) -> Array:
         """The state in which links are in this motion, and motors where it needs them.
 
-        Arguments, shapes, units and errors are those of :meth:`ElasticArm.feedforward`; of a damped spring the
-        deflection without transient, of a variable one that at nominal stiffness.
-        """
-        command = self.arm.feedforward(q, qd, qdd, qddd, qdddd)
-        return np.concatenate([q, command.motor_position, qd, command.motor_velocity], axis=-1)
+        Of a damped spring the deflection without transient, of a variable one that at nominal stiffness.
 
-    def motors_of_links(self, x: Array) -> Array:
-        """Positions (…, m) of motors, or their rates, from those of links (…, n), if no spring were deflected."""
-        joint_side: Array = x[..., self.arm.motor_joint]
-        return joint_side if self.arm.transmission is None else joint_side @ np.linalg.inv(self._geared).T
+        Args:
+            motion: q, qd, qdd, qddd, qdddd as of :meth:`ElasticArm.feedforward`, whose approximation of carried rotors
+                and errors it then has; or as many as :func:`motor_series` needs to be exact, with its errors.
+        """
+        if len(motion) == len(STATE_NAMES):
+            command = self.arm.feedforward(*motion)
+            position, velocity = command.motor_position, command.motor_velocity
+        else:
+            position, velocity = motor_series(self.arm, motion).motor_position[:2]
+        return np.concatenate([motion[0], position, motion[1], velocity], axis=-1)
 
     def deflection(self, theta: Array, q: Array) -> Array:
         """delta (…, m) of the springs from motors (…, m) and links (…, n), or its rates from theirs."""
@@ -124,10 +128,8 @@ class ElasticPlant:
         q, theta, qd, thetad = self.parts(state)
         spring = self.springs.effort(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
         free = motor_effort - self.motor_load(spring, thetad)
-        on_links = np.where(self.rigid, free, spring) @ self._of_joint
-        qdd = forward_dynamics(self.arm.dynamics, q, qd, on_links, added_inertia=self._link_added)
-        thetadd = np.where(self.rigid, qdd[..., self.arm.motor_joint], free / self._rotor)
-        return np.concatenate([qd, thetad, qdd, thetadd], axis=-1)
+        accelerations = self.inertia.accelerations(q, qd, thetad, spring @ self._of_joint, free)
+        return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
         """Power that motors put in, and that friction, gears and dampers turn to heat: (2, …), W.
@@ -140,36 +142,7 @@ class ElasticPlant:
         heat = np.sum((self.motor_load(spring, thetad) - spring @ self._geared) * thetad, axis=-1)
         return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad)])
 
-    def step(self, state: Array, motor_effort: Array, period: float, stiffness: Array | None = None) -> Array:
-        """The state a period (s) later under constant motor efforts, at a fixed cost: for real time.
-
-        Semi-implicit: velocities first, then positions by the new velocities; springs, whose vibration is too fast
-        for a period of a millisecond, dampers and friction act as linearised at the end of the period. Stable for any
-        stiffness. The error is of the order of the period, and vibration faster than it is damped away.
-
-        Arguments are those of :meth:`rate`.
-        """
-        h, n = period, self.arm.robot.n
-        q, theta, qd, thetad = self.parts(state)
-        coming = self.deflection(theta + h * thetad, q + h * qd)
-        spring = self.springs.effort(coming, self.deflection(thetad, qd), stiffness)
-        slope, damping = self.springs.tangents(coming, stiffness)
-        # spring(end) = spring + k (G thetadd - S qdd), with theta by G and q by S at the springs.
-        k = h**2 * slope + h * damping
-        S, G = self._of_joint, self._geared
-        free = motor_effort - self.motor_load(spring, thetad)
-        bias = self.arm.dynamics.effort(q, qd, np.zeros_like(q))
-        right = np.concatenate(
-            [np.where(self.rigid, free, spring) @ S - bias, np.where(self.rigid, 0.0, free)], axis=-1
-        )
-        matrix = np.zeros((*right.shape, right.shape[-1]))
-        matrix[..., :n, :n] = self.arm.dynamics.mass_matrix(q) + np.diag(self._link_added) + S.T @ k @ S
-        matrix[..., :n, n:] = -S.T @ k @ G
-        matrix[..., n:, :n] = np.swapaxes(matrix[..., :n, n:], -1, -2)
-        friction = np.where(self.rigid, 0.0, h * np.maximum(self.arm.friction.slope(thetad), 0.0))
-        matrix[..., n:, n:] = G.T @ k @ G + np.eye(len(G)) * (self._rotor + friction)[..., np.newaxis, :]
-        accelerations = np.linalg.solve(matrix, right[..., np.newaxis])[..., 0]
-        qdd = accelerations[..., :n]
-        thetadd = np.where(self.rigid, qdd[..., self.arm.motor_joint], accelerations[..., n:])
-        qd, thetad = qd + h * qdd, thetad + h * thetadd
-        return np.concatenate([q + h * qd, theta + h * thetad, qd, thetad], axis=-1)
+    def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
+        """Those of links (…, n) and motors (…, m), at rigid joints that of the link."""
+        qdd, thetadd = np.split(accelerations, [self.arm.robot.n], axis=-1)
+        return qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)

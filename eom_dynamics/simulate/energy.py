@@ -38,15 +38,13 @@ class Energy(NamedTuple):
 def energy(plant: ElasticPlant, state: Array) -> Energy:
     """Energy in a state of a plant or in many (…, 2n + 2m); variable springs at their nominal stiffness.
 
-    Rotors count by their spin alone, as in the model.
+    Rotors count as the arm's model has them: by their spin alone, or with the links that carry them.
     """
     q, theta, qd, thetad = plant.parts(np.asarray(state, dtype=float))
-    n = plant.arm.robot.n
-    mass_matrix = plant.arm.dynamics.mass_matrix(q.reshape(-1, n)).reshape(*q.shape, n)
-    links = np.sum(qd * (mass_matrix @ qd[..., np.newaxis])[..., 0], axis=-1)
-    rotors = np.sum(plant.arm.motor_inertia * thetad**2, axis=-1)
+    rows = [x.reshape(-1, x.shape[-1]) for x in (q, qd, thetad)]
+    kinetic = plant.inertia.kinetic_energy(*rows).reshape(q.shape[:-1])
     gravity = np.apply_along_axis(lambda row: _gravity(plant.arm.robot, row), -1, q)
-    return Energy(0.5 * (links + rotors), gravity, plant.springs.energy(plant.deflection(theta, q)))
+    return Energy(kinetic, gravity, plant.springs.energy(plant.deflection(theta, q)))
 
 
 def energy_imbalance(plant: ElasticPlant, simulation: Simulation, samples: int) -> Array:
@@ -61,8 +59,11 @@ def energy_imbalance(plant: ElasticPlant, simulation: Simulation, samples: int) 
         A number, or (N,) for N arms.
     """
     rows = np.unique(np.linspace(0, len(simulation.t) - 1, samples).round().astype(int))
-    held = energy(plant, simulation.states[rows]).total
-    work = simulation.work[rows] - simulation.heat[rows]
+    states, work = simulation.states[rows], simulation.work[rows] - simulation.heat[rows]
+    # Of an arm that has ended there is nothing to hold against the start.
+    known = np.isfinite(work)
+    held = energy(plant, np.where(known[..., np.newaxis], states, states[0])).total
+    work = np.where(known, work, 0.0)
     largest = np.maximum(np.abs(held).max(axis=0), np.abs(work).max(axis=0))
     imbalance: Array = np.abs(held - held[0] - work).max(axis=0) / largest
     return imbalance

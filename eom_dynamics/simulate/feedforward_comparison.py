@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuators import ElasticArm
-from ..actuators.springs import AntagonisticPair
+from ..drivetrain.springs import AntagonisticPair
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .energy import energy_imbalance
-from .integration import Control, simulate
+from .integration import Control, End, SimulationError, simulate
 from .model_error import with_model_error
 
 Array = NDArray[np.float64]
@@ -55,6 +55,8 @@ class Motion(Protocol):
 class Comparison:
     """How far links were off their trajectory; F feedforwards, as :data:`FEEDFORWARDS`, under G gains.
 
+    An arm that cannot be followed to the last time has errors until then, NaN after it, and as RMS and peak.
+
     Attributes:
         robot: as the feedforwards know it.
         stiffness_error, mass_error: by how much the real springs and bodies differ from that, relative.
@@ -63,6 +65,7 @@ class Comparison:
         q: (T, n) links as they should be, rad or m.
         error: (T, G, F, n) links as they were less that, rad or m.
         energy_imbalance: the most by which energy and work of an arm differ, relative to the largest energy or work.
+        ends: (G F,) where an arm is followed no further, gain by gain; None of one that is followed to the last time.
     """
 
     robot: Robot
@@ -73,6 +76,7 @@ class Comparison:
     q: Array
     error: Array
     energy_imbalance: float
+    ends: tuple[End | None, ...]
 
     @property
     def rms(self) -> Array:
@@ -113,7 +117,7 @@ def compare_feedforward(
 
     Raises:
         RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
-        SimulationError: an arm leaves all bounds.
+        SimulationError: no arm can be followed to the last time.
     """
     times, gains = np.asarray(t, dtype=float), np.atleast_1d(np.asarray(natural_frequency, dtype=float))
     plant = ElasticPlant(ElasticArm(with_model_error(robot, stiffness=stiffness_error, mass=mass_error)))
@@ -126,8 +130,14 @@ def compare_feedforward(
         np.repeat(start[np.newaxis], count, axis=0),
         relative_tolerance=tolerance,
         absolute_tolerance=tolerance,
+        partial=True,
         progress=progress,
     )
+    if None not in simulation.ends:
+        last = max((end for end in simulation.ends if end), key=lambda end: end.t)
+        raise SimulationError(
+            f"{robot.name}: no arm is followed to the end of the motion, the last until {last.t:.6g} s: {last.reason}"
+        )
     q = np.asarray(motion.derivatives(times, order=0)[0])
     error = plant.parts(simulation.states).q - q[:, np.newaxis]
     return Comparison(
@@ -139,6 +149,7 @@ def compare_feedforward(
         q=q,
         error=error.reshape(len(times), len(gains), len(FEEDFORWARDS), robot.n),
         energy_imbalance=float(np.max(energy_imbalance(plant, simulation, _ENERGY_SAMPLES))),
+        ends=simulation.ends,
     )
 
 
@@ -165,7 +176,7 @@ def motor_control(known: ElasticPlant, motion: Motion, natural_frequency: Array,
         # What the springs give under flatness is what the links need under any feedforward.
         delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
         load = np.where(known.rigid, command.tau[arm.motor_joint], known.springs.effort(delta, deltad))
-        position, velocity, acceleration = (known.motors_of_links(x) for x in (q, qd, qdd))
+        position, velocity, acceleration = (arm.motors_following(x) for x in (q, qd, qdd))
         position = position + rest
         rigid = arm.motor_inertia * acceleration + known.motor_load(load, velocity)
         effort = np.stack([np.zeros_like(rigid), rigid, command.motor_effort])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..actuators.springs import (
+from ..drivetrain.springs import (
     AnySpring,
     CoupledSpring,
     CubicSpring,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a comparison: one HTML file that needs nothing beside it, no network either."""
+"""The page of a comparison: figures, table, and what it was run on."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -12,84 +11,84 @@ from string import Template
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
-from ..demo.style import CURVE_POINTS, position_unit
+from ..pages.charts import chart, logarithmic, over_time, place, short
+from ..pages.page import definitions, page, table
+from ..pages.style import CURVE_POINTS
+from ..pages.thinning import thinned
 from .feedforward_comparison import Comparison
-from .summary import HEADER, LABELS, distance, failures, floor, model_error, rows, shown_gain
-
-_COLORS = ("#8A8A8A", "#EE6677", "#4477AA")
+from .summary import (
+    COLORS,
+    HEADER,
+    LABELS,
+    distance,
+    endings,
+    failures,
+    feedback,
+    floor,
+    model_error,
+    rows,
+    shown_gain,
+    unit,
+)
 
 
 def write_page(path: Path, comparison: Comparison, about: Mapping[str, str]) -> None:
-    """Write the page: figures, table, and what it was run on.
+    """Write the page.
 
     Args:
         path: of the file.
         comparison: what to show.
         about: names and values, as they are to be read.
     """
-    template = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    gain = comparison.natural_frequency[shown_gain(comparison)]
-    figures = {"time": _over_time(comparison), "gain": _over_gain(comparison)}
-    page = template.substitute(
+    figures = {"time": error_over_time(comparison), "gain": _over_gain(comparison)}
+    body = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        {name: place(name, figure, tall=True) for name, figure in figures.items()},
         robot=escape(comparison.robot.name),
         error=escape(model_error(comparison)),
-        shown=f"With a PD of natural frequency {gain:g} rad/s on the motors." if gain else "Without any feedback.",
-        failures="".join(f'<p class="bad">Failed: {escape(line)}.</p>' for line in failures(comparison)),
-        rows="".join([_row(HEADER, "th"), *(_row(row, "td") for row in rows(comparison))]),
-        about="".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in about.items()),
-        plotly=get_plotlyjs(),
-        # Plotly leaves no character in JSON that is markup to a script element.
-        figures=f"{{{', '.join(f'{json.dumps(name)}: {figure.to_json()}' for name, figure in figures.items())}}}",
+        shown=f"With {feedback(comparison, shown_gain(comparison))}.",
+        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in failures(comparison)),
+        endings="".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in endings(comparison)),
+        rows=table([HEADER, *rows(comparison)], text_columns=2),
+        about=definitions(about),
     )
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page(f"{comparison.robot.name}: eom_dynamics simulate", body, figures), encoding="utf-8")
 
 
-def _row(cells: Sequence[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def _over_time(comparison: Comparison) -> go.Figure:
-    figure = _figure("time [s]", position_unit(comparison.robot))
-    every = max(1, len(comparison.t) // CURVE_POINTS)
-    off = distance(comparison)[::every, shown_gain(comparison)]
+def error_over_time(comparison: Comparison) -> go.Figure:
+    """The largest error of any link over time for each feedforward, with the stiffest of the gains."""
+    t = comparison.t
+    figure = over_time("Largest error of a link", unit(comparison), t[0], t[-1], group="")
+    off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
     for k, label in enumerate(LABELS):
+        kept = thinned(off[:, k], CURVE_POINTS)
         figure.add_scatter(
-            x=comparison.t[::every].astype(np.float32),
+            x=t[kept],
             # Where links cross their path the error is no number that a logarithm takes.
-            y=np.maximum(off[:, k], 1e-16).astype(np.float32),
+            y=short(np.maximum(off[kept, k], 1e-13)),
             name=label,
-            line={"color": _COLORS[k], "width": 2},
+            line={"color": COLORS[k], "width": 2},
+            hovertemplate=f"{label}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
         )
-    return figure.update_yaxes(range=np.log10([floor(comparison), 2 * np.max(off)]))
+    return _of_feedforwards(figure, 1e3 * floor(comparison), 2 * float(np.nanmax(off)))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:
-    figure = _figure("natural frequency of the motors' PD [rad/s]", position_unit(comparison.robot))
+    figure = chart("RMS error of links", "frequency of the motors' PD [rad/s]", unit(comparison))
     for k, label in enumerate(LABELS):
         figure.add_scatter(
             x=comparison.natural_frequency,
-            y=comparison.rms[:, k],
+            y=1e3 * comparison.rms[:, k],
             name=label,
             mode="lines+markers",
-            line={"color": _COLORS[k], "width": 2},
+            line={"color": COLORS[k], "width": 2},
+            hovertemplate=f"{label}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
         )
-    return figure
+    rms = 1e3 * comparison.rms
+    return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
 
 
-def _figure(x_title: str, y_title: str) -> go.Figure:
-    return go.Figure(
-        layout={
-            "template": "none",
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 70, "r": 8, "t": 12, "b": 42},
-            "hovermode": "x unified",
-            "dragmode": False,
-            "legend": {"orientation": "h", "y": 1.1},
-            "font": {"size": 13, "family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"},
-            "xaxis": {"title": {"text": x_title, "standoff": 6}},
-            "yaxis": {"title": {"text": y_title}, "type": "log", "exponentformat": "power", "automargin": True},
-        }
-    )
+def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:
+    """With a legend, and room for errors of any magnitude."""
+    figure.update_layout(showlegend=True, margin={"t": 30})
+    return logarithmic(figure, max(low, 1e-13), max(high, 1e-12))

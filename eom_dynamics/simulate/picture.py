@@ -9,54 +9,92 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from numpy.typing import NDArray
 
-from ..demo.style import position_unit
+from ..pages.pictures import frame
+from ..pages.style import INK
+from ..terminal import printable
 from .feedforward_comparison import Comparison
-from .summary import LABELS, distance, floor, model_error, shown_gain
+from .summary import COLORS, distance, feedback, shown_gain, unit
 
-_INK = "#30363d"
-_COLORS = ("#8A8A8A", "#EE6677", "#4477AA")
+Array = NDArray[np.float64]
+
+_NAMES = ("no feedforward", "feedforward of a rigid arm: τ", "this package: τ, τ̇, τ̈")
 
 
 def write_picture(path: Path, comparison: Comparison) -> None:
-    """Write the picture as PNG, for a light ground."""
-    figure = Figure(figsize=(15, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
-    over_time, over_gain = figure.subplots(1, 2)
-    unit = position_unit(comparison.robot)
+    """Write the picture as PNG, for a light ground; it can be read at half its size."""
+    figure = Figure(figsize=(13, 6.5), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, rect=(0, 0, 1, 0.845)))
+    over_time, over_gain = figure.subplots(1, 2, width_ratios=(1.2, 1))
+    _over_time(over_time, comparison)
+    _over_gain(over_gain, comparison)
+    title = f"How far the links of an arm with elastic joints ({printable(comparison.robot.name)}) are off their path"
+    about = f"Same trajectory, same PD on the motors; only the feedforward differs. {_arm(comparison)}"
+    figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
+    figure.text(0.012, 0.905, about, fontsize=13.5, color=INK, va="top")
+    legend = figure.legend(
+        handles=over_time.get_lines(), loc="outside lower center", ncols=len(_NAMES), frameon=False, fontsize=15
+    )
+    for text, color in zip(legend.get_texts(), COLORS, strict=True):
+        text.set_color(color)
+        text.set_fontweight("bold")
+    figure.savefig(path, dpi=130)
+
+
+def _over_time(axes: Axes, comparison: Comparison) -> None:
     gain = shown_gain(comparison)
-    _frame(
-        over_time, f"largest error of a link  [{unit}]   {_feedback(comparison.natural_frequency[gain])}", "time [s]"
+    frame(axes, f"Largest error of a link  [{unit(comparison)}]\nwith {feedback(comparison, gain)}")
+    error = 1e3 * distance(comparison)[:, gain]
+    for k, name in enumerate(_NAMES):
+        axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.02)
+
+
+def _over_gain(axes: Axes, comparison: Comparison) -> None:
+    frame(
+        axes,
+        f"RMS error of the links  [{unit(comparison)}]\nby how stiffly the motors are held",
+        "natural frequency of the motors' PD  [rad/s]",
     )
-    for k, label in enumerate(LABELS):
-        # Where links cross their path the error is no number that a logarithm takes.
-        error = np.maximum(distance(comparison)[:, gain, k], 1e-16)
-        over_time.plot(comparison.t, error, color=_COLORS[k], linewidth=2.0, label=label)
-    over_time.set_yscale("log")
-    over_time.set_ylim(bottom=floor(comparison))
-    _frame(over_gain, f"RMS error of links  [{unit}]", "natural frequency of the motors' PD [rad/s]")
-    for k in range(len(LABELS)):
-        over_gain.plot(comparison.natural_frequency, comparison.rms[:, k], "o-", color=_COLORS[k], linewidth=2.0)
-    over_gain.set_yscale("log")
-    figure.suptitle(
-        f"{comparison.robot.name}: the same arm, trajectory and gains, by the feedforward of its motors   "
-        f"({model_error(comparison)})",
-        fontsize=15,
-        color=_INK,
+    rms = 1e3 * comparison.rms
+    for k in range(len(_NAMES)):
+        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=COLORS[k], linewidth=2.6, markersize=7)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    _label_factors(axes, comparison.natural_frequency, rms)
+
+
+def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
+    """How many times closer links are by flatness than by the feedforward of a rigid arm, where motors are stiffest."""
+    last = int(np.argmax(gains))
+    _, rigid, flatness = rms[last]
+    if not np.isfinite(rigid / flatness):
+        return
+    axes.annotate(
+        "",
+        xy=(gains[last], flatness),
+        xytext=(gains[last], rigid),
+        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 6},
     )
-    handles = over_time.get_lines()
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=13, labelcolor=_INK)
-    figure.savefig(path, dpi=120)
+    axes.annotate(
+        f"{rigid / flatness:.2g} × closer ",
+        xy=(gains[last], np.sqrt(rigid * flatness)),
+        ha="right",
+        va="center",
+        fontsize=14,
+        color=COLORS[2],
+        weight="bold",
+    )
 
 
-def _feedback(natural_frequency: float) -> str:
-    return f"PD at {natural_frequency:g} rad/s" if natural_frequency else "no feedback"
-
-
-def _frame(axes: Axes, title: str, x_title: str) -> None:
-    axes.set_title(title, fontsize=14, color=_INK, loc="left")
-    axes.set_xlabel(x_title, fontsize=12.5, color=_INK)
-    axes.tick_params(labelsize=12, colors=_INK, length=0)
-    axes.grid(color="#d8dee4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in axes.spines.values():
-        side.set_visible(False)
+def _arm(comparison: Comparison) -> str:
+    """How the arm differs from the model, as a sentence."""
+    stiffness, mass = comparison.stiffness_error, comparison.mass_error
+    if not (stiffness or mass):
+        return "The model is exact."
+    springs = f"springs {abs(stiffness):.0%} {'stiffer' if stiffness > 0 else 'softer'}"
+    bodies = f"bodies {abs(mass):.0%} {'heavier' if mass > 0 else 'lighter'}"
+    return f"Real {springs}, {bodies} than modelled."

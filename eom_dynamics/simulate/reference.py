@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,20 +105,24 @@ def read_motion(path: Path, robot: Robot) -> SampledMotion:
 
 
 def _from_npz(path: Path) -> tuple[Array, Array]:
-    with np.load(path, allow_pickle=False) as data:
-        if not isinstance(data, np.lib.npyio.NpzFile):
+    with path.open("rb") as file:
+        if not is_zipfile(file):
             raise ValueError("is not an archive of arrays")
+    with np.load(path, allow_pickle=False) as data:
         return data["t"], np.stack([data[name] for name in STATE_NAMES])
 
 
 def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
     with path.open(encoding="utf-8") as file:
         names = [name.strip() for name in file.readline().split(",")]
-        table = np.loadtxt(file, delimiter=",", ndmin=2)
+        lines = [line for line in file if line.strip()]
     wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
     missing = [name for name in wanted if name not in names]
     if missing:
         raise ValueError(f"lacks the column {missing[0]}")
+    if not lines:
+        raise ValueError("has no rows of numbers")
+    table = np.loadtxt(lines, delimiter=",", ndmin=2)
     if table.shape[1] != len(names):
         raise ValueError(f"has {len(names)} names of columns, and {table.shape[1]} columns")
     ordered = table[:, [names.index(name) for name in wanted]]

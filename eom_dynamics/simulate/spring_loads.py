@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..actuators import ElasticArm
-from ..actuators.springs import AntagonisticPair, CoupledSpring, DampedSpring, RigidSpring, VariableSpring
+from ..drivetrain.springs import AntagonisticPair, CoupledSpring, DampedSpring, RigidSpring, VariableSpring
 
 Array = NDArray[np.float64]
 
@@ -92,6 +92,14 @@ class SpringLoads:
             if isinstance(spring, DampedSpring):
                 loss = loss + np.sum(spring.power_loss(deltad[..., motors]), axis=-1)
         return loss
+
+    def stretch(self, delta: Array) -> Array:
+        """By how much springs that only pull are stretched (…, m), rad or m, negative where slack; else infinite."""
+        stretch = np.full_like(delta, np.inf)
+        for _, motors, spring in self._groups:
+            if isinstance(spring, AntagonisticPair):
+                stretch[..., motors] = delta[..., motors] * [1.0, -1.0]
+        return stretch
 
     def tangents(self, delta: Array, stiffness: Array | None = None) -> tuple[Array, Array]:
         """Derivatives of :meth:`effort` with respect to delta and deltad, each (…, m, m)."""

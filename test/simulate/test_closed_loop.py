@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import deviation
+from scipy.integrate import solve_ivp
 
-from eom_dynamics import Dynamics, RobotDescriptionError, load_robot
-from eom_dynamics.actuators.springs import CubicSpring, TabulatedSpring
-from eom_dynamics.simulate import SimulationError, compare_feedforward
+from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.drivetrain.springs import CubicSpring, TabulatedSpring
+from eom_dynamics.simulate import ElasticPlant, SimulationError, compare_feedforward, simulate
 from eom_dynamics.simulate.model_error import with_model_error
 from eom_dynamics.trajectory import Cosine, paper_motion
 
@@ -72,6 +73,48 @@ def test_the_arm_differs_by_the_errors() -> None:
     table = replace(robot.joints[0], elasticity=TabulatedSpring([0.0, 1.0], [0.0, 10.0]))
     with pytest.raises(RobotDescriptionError, match="springs of kind tabulated"):
         with_model_error(replace(robot, joints=(table, robot.joints[1])), stiffness=0.1)
+
+
+def test_an_arm_whose_tendon_goes_slack_ends_alone() -> None:
+    """Two motors that nothing holds run towards their link, pulled by their springs."""
+    robot = load_robot("vsa_planar_2r")
+    still = Cosine(np.zeros(2), 0.0)
+    comparison = compare_feedforward(robot, still, np.linspace(0.0, 0.5, 251), [0.0, 70.0], tolerance=1e-8)
+    (end, *others) = comparison.ends
+    assert others == [None] * 5
+    assert end is not None and "goes slack" in end.reason and "joint_2" in end.reason
+    # The link stays, since both springs pull alike: s'' = -(30 s + 200 s²)/0.1 from s = (120 - 60)/(2 400) rad.
+    slack = solve_ivp(
+        lambda _, y: [y[1], -(30.0 * y[0] + 200.0 * y[0] ** 2) / 0.1],
+        (0.0, 0.5),
+        [0.075, 0.0],
+        events=lambda _, y: y[0],
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    assert end.t == pytest.approx(slack.t_events[0][0], rel=1e-5)
+    known = comparison.t < end.t
+    assert np.all(np.isfinite(comparison.error[known])) and np.all(np.isnan(comparison.error[~known, 0, NONE]))
+    assert np.isnan(comparison.rms[0, NONE]) and np.isnan(comparison.peak[0, NONE])
+    assert np.isfinite(comparison.rms).sum() == 5 and comparison.energy_imbalance < 1e-8
+
+
+def test_arms_that_go_on_do_not_feel_that_another_ended() -> None:
+    times = np.linspace(0.0, 0.2, 101)
+    robot, motion = load_robot("vsa_planar_2r"), paper_motion(2)
+    both = compare_feedforward(robot, motion, times, [0.0, 70.0])
+    alone = compare_feedforward(robot, motion, times, [70.0])
+    assert both.ends[NONE] is not None and alone.ends == (None,) * 3
+    # Integrators of other step sizes, each to 1e-10.
+    np.testing.assert_allclose(both.error[:, 1], alone.error[:, 0], atol=1e-9)
+
+
+def test_a_single_arm_that_cannot_go_on_is_an_error_with_its_cause() -> None:
+    robot = load_robot("vsa_planar_2r")
+    plant = ElasticPlant(ElasticArm(robot))
+    start = plant.on_trajectory(*np.zeros((5, 2)))
+    with pytest.raises(SimulationError, match=r"^vsa_planar_2r: at 0\.0760\d* s the spring at joint_2_.* slack$"):
+        simulate(plant, lambda t, state: np.zeros(4), [0.0, 1.0], start)
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")

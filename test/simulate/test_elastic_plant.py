@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coupled model of links and motors against the textbook 2R, and its step for real time."""
+"""The coupled model of links and motors against the textbook 2R."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from textbook import planar_2r
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
-from eom_dynamics.simulate import ElasticPlant, simulate
-from eom_dynamics.trajectory import paper_motion
+from eom_dynamics.simulate import ElasticPlant
 
 Array = NDArray[np.float64]
 
@@ -73,40 +72,7 @@ def test_arms_side_by_side_are_one_by_one() -> None:
     for function in (
         mixed.rate,
         lambda state, effort: mixed.powers(state, effort).T,
-        lambda state, effort: mixed.step(state, effort, 1e-3),
     ):
         batch = function(states, efforts)
         for i in range(3):
             assert deviation(batch[i], function(states[i], efforts[i])) < 1e-13
-
-
-@pytest.mark.parametrize("stiffness", [None, [INF, 300.0], INF], ids=["elastic", "mixed", "rigid"])
-def test_steps_come_to_the_motion_in_proportion_to_their_length(stiffness: Any) -> None:
-    arm = plant(stiffness=stiffness)
-    start = arm.on_trajectory(*paper_motion(2).derivatives(0.0))
-    exact = simulate(arm, lambda t, state: EFFORT, [0.0, 0.2], start).states[-1]
-
-    def off(steps: int) -> float:
-        state = start
-        for _ in range(steps):
-            state = arm.step(state, EFFORT, 0.2 / steps)
-        return float(np.max(np.abs(state[:4] - exact[:4])))
-
-    errors = [off(steps) for steps in (1000, 2000)]
-    assert errors[0] < 2e-2
-    assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.1)
-
-
-def test_steps_of_a_millisecond_hold_springs_that_swing_faster() -> None:
-    """The lightest link of the iiwa swings at more than 1000 rad/s on its spring; these are ten times that."""
-    robot = load_robot("iiwa")
-    arm = ElasticPlant(ElasticArm(robot, stiffness=100 * robot.stiffness))
-    motion = paper_motion()
-    state = arm.on_trajectory(*motion.derivatives(0.0))
-    for k in range(1000):
-        q, qd, qdd = motion.derivatives(1e-3 * k, order=2)
-        effort = arm.arm.dynamics.effort(q, qd, qdd) + robot.rotor_inertia * (
-            qdd + 1e4 * (q - arm.parts(state).theta) + 200 * (qd - arm.parts(state).thetad)
-        )
-        state = arm.step(state, effort, 1e-3)
-    assert np.max(np.abs(arm.parts(state).q - motion.derivatives(1.0, order=0)[0])) < 2e-2

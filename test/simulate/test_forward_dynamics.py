@@ -8,8 +8,8 @@ import pytest
 from chains import fixed_case
 from differences import deviation
 
-from eom_dynamics import Dynamics, StateError, load_robot
-from eom_dynamics.simulate import forward_dynamics
+from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics.simulate import ElasticPlant, forward_dynamics
 from eom_dynamics.simulate.model_error import with_model_error
 
 
@@ -45,5 +45,13 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(StateError, match=r"^q\b"):
         forward_dynamics(dynamics, np.zeros(3), np.zeros(3), np.zeros(3))
     negative = Dynamics(with_model_error(load_robot("planar_2r"), mass=-2.0))
-    with pytest.raises(np.linalg.LinAlgError):
+    with pytest.raises(RobotDescriptionError, match=r"^planar_2r: its mass matrix is not positive definite"):
         forward_dynamics(negative, np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
+def test_a_plant_without_a_mass_matrix_says_so(rotor_model: str) -> None:
+    robot = with_model_error(load_robot("planar_2r"), mass=-2.0)
+    plant = ElasticPlant(ElasticArm(robot, rotor_model=rotor_model))
+    with pytest.raises(RobotDescriptionError, match=r"^planar_2r: its mass matrix is not positive definite"):
+        plant.rate(np.zeros(8), np.zeros(2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plants with other springs than linear ones, and with losses: their energy, their feedforward, their step."""
+"""Plants with other springs than linear ones, and with losses: their energy, their feedforward."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from differences import deviation, gradient
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
-from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, ExponentialPair, RigidSpring
+from eom_dynamics.drivetrain import Actuator, Friction, Gear
+from eom_dynamics.drivetrain.springs import CubicSpring, DampedSpring, ExponentialPair, RigidSpring
 from eom_dynamics.simulate import ElasticPlant, simulate
 from eom_dynamics.simulate.energy import energy_imbalance
 from eom_dynamics.trajectory import paper_motion
@@ -41,20 +41,6 @@ def test_work_is_energy_and_heat(springs: Any) -> None:
     assert energy_imbalance(lossy, simulation, 26) < 1e-8
     if springs is PAIRED:
         assert np.max(np.abs(lossy.parts(simulation.states).q - MOTION.derivatives(t, order=0)[0])) < 1e-10
-
-
-def test_steps_come_to_the_motion() -> None:
-    lossy = plant(*PAIRED)
-    start = lossy.on_trajectory(*MOTION.derivatives(0.0))
-    effort = lossy.arm.feedforward(*MOTION.derivatives(0.0)).motor_effort
-    exact = simulate(lossy, lambda t, state: effort, [0.0, 0.1], start).states[-1]
-    errors = []
-    for steps in (400, 800):
-        state = start
-        for _ in range(steps):
-            state = lossy.step(state, effort, 0.1 / steps)
-        errors.append(np.max(np.abs(state - exact)))
-    assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.1)
 
 
 def test_gears_with_loss_at_rigid_joints_are_refused() -> None:
