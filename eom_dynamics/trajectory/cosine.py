@@ -45,6 +45,21 @@ class Cosine:
             *(np.atleast_1d(np.asarray(value, dtype=float)) for value in (amplitude, frequency, phase))
         )
 
+    @property
+    def n(self) -> int:
+        """Number of components."""
+        return len(self.amplitude)
+
+    @property
+    def start(self) -> float:
+        """First time: none, -inf."""
+        return -np.inf
+
+    @property
+    def end(self) -> float:
+        """Last time: none, inf."""
+        return np.inf
+
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).
 

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Smooth trajectories from noisy recordings.
+
+The smoothing spline of degree nine: of all curves q it makes
+
+    ∫ (y - q)² dt + w_c^-10 ∫ (d⁵q/dt⁵)² dt
+
+least, y the samples, each weighed by the time that it stands for. Of a vibration of angular frequency w it lets
+1/(1 + (w/w_c)^10) through, without phase: half at the cut-off, and as little as a Butterworth filter of order five
+that runs forth and back beyond it, so that the fourth derivative, which multiplies by w⁴, still falls off. It is the
+penalised spline of P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science
+11 (1996), with the integral of the derivative itself as the penalty, on even knots that are closer than the cut-off
+can tell.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import comb, factorial, perm
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solveh_banded
+
+from ..exceptions import TrajectoryError
+from .spline import DEGREE, ORDERS, Spline
+
+Array = NDArray[np.float64]
+
+_PENALISED = ORDERS
+"""Order of the derivative that is kept small."""
+
+_BASIS = DEGREE + 1
+"""Splines that are not zero on a piece."""
+
+_PIECES_A_PERIOD = 6
+"""Pieces of the spline in one period of the cut-off frequency."""
+
+_FEWEST = 2 * ORDERS
+
+# A recording within the cut-off's range has at most three pieces a sample; many more come of an error in its stamps.
+_MOST_PIECES_A_SAMPLE = 20
+
+_CHUNK = 16384
+
+
+class Fit(NamedTuple):
+    """A smooth trajectory, and how it differs from the recording that it comes from.
+
+    Attributes:
+        trajectory: from the first sample to the last.
+        deviation: root mean square over samples of the trajectory less the positions, by joint (n,), rad or m.
+        largest_deviation: by joint (n,), rad or m, without sign.
+        samples: number of samples that were used.
+        dropped: samples with a time, position or velocity that is not finite.
+        disordered: samples whose time is before that of the one before; they were put in order.
+        repeated: samples with the time of another; they were averaged.
+        gaps: (start, end) in s of steps longer than ``gap``, across which the motion is a straight line, smoothed.
+    """
+
+    trajectory: Spline
+    deviation: Array
+    largest_deviation: Array
+    samples: int
+    dropped: int
+    disordered: int
+    repeated: int
+    gaps: tuple[tuple[float, float], ...]
+
+
+def fit(
+    times: ArrayLike,
+    positions: ArrayLike,
+    *,
+    cutoff: float,
+    velocities: ArrayLike | None = None,
+    gap: float | None = None,
+) -> Fit:
+    """Fit a smooth trajectory to recorded positions, at times of any spacing.
+
+    The cost and the memory are linear in the number of samples. Near both ends, within some half a period of the
+    cut-off, the higher derivatives are less sure, as data on one side is missing.
+
+    Args:
+        times: (N,), s; of a clock's large times take the first away before, as numbers hold 16 digits.
+        positions: (N, n), rad or m.
+        cutoff: Hz, at which half of a vibration passes. Take it above what the motion has, and below half of the rate
+            of the samples.
+        velocities: (N, n), rad/s or m/s, where they are measured: errors of theirs over w_c count like those of
+            positions, and what passes at the cut-off then is two thirds.
+        gap: s; steps longer than this are reported. By default half a period of the cut-off.
+
+    Raises:
+        TrajectoryError: shapes differ; there are fewer than ten samples; the cut-off does not suit their duration
+            and spacing; or the duration does not suit their number, as after a step of the clock.
+    """
+    clean = _cleaned(times, positions, velocities)
+    t, y = clean.times, clean.values
+    duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
+    if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
+        raise TrajectoryError(
+            f"cutoff must be from {1 / duration:.4g} Hz (a period in the recording) to {0.5 / step:.4g} Hz (half "
+            f"the rate of its samples), is {cutoff}"
+        )
+    gap = 0.5 / cutoff if gap is None else gap
+    if not gap > 0:
+        raise TrajectoryError(f"gap must be a positive number of seconds, is {gap}")
+    pieces = int(np.ceil(duration * cutoff * _PIECES_A_PERIOD))
+    if pieces > _MOST_PIECES_A_SAMPLE * len(t):
+        late = int(np.argmax(np.diff(t)))
+        raise TrajectoryError(
+            f"{len(t)} samples in {duration:.4g} s are too few for {cutoff:g} Hz; the longest gap is from "
+            f"{t[late]:.4f} s to {t[late + 1]:.4f} s: cut the recording there"
+        )
+    system = _NormalEquations(t[0], duration / pieces, pieces, y[0].shape[1])
+    n_given = len(y)
+    rows, values = _bridged(t, y, 0.5 / cutoff)
+    steps = np.diff(rows)
+    weights = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2
+    pulsation = 2 * np.pi * cutoff
+    for order in range(n_given):
+        system.add(rows, values[order], weights / pulsation ** (2 * order), order)
+    system.penalise(pulsation ** (-2 * _PENALISED))
+    trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), system.states())
+    residual = trajectory.derivatives(t, order=0)[0] - y[0]
+    gaps = np.flatnonzero(np.diff(t) > gap)
+    return Fit(
+        trajectory,
+        np.sqrt(np.mean(residual**2, axis=0)),
+        np.max(np.abs(residual), axis=0),
+        len(t),
+        clean.dropped,
+        clean.disordered,
+        clean.repeated,
+        tuple((float(t[i]), float(t[i + 1])) for i in gaps),
+    )
+
+
+class _Clean(NamedTuple):
+    """A recording in the order of time; positions, then velocities where given, each (N, n)."""
+
+    times: Array
+    values: list[Array]
+    dropped: int
+    disordered: int
+    repeated: int
+
+
+def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None) -> _Clean:
+    given = [positions] if velocities is None else [positions, velocities]
+    try:
+        t, values = np.asarray(times, dtype=float), [np.asarray(x, dtype=float) for x in given]
+    except (TypeError, ValueError):
+        raise TrajectoryError("times, positions and velocities must be arrays of numbers") from None
+    shape = values[0].shape
+    if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
+        shapes = ", ".join(str(x.shape) for x in (t, *values))
+        raise TrajectoryError(f"times must have shape (N,), positions and velocities (N, n); {shapes}")
+    finite = np.isfinite(t) & np.all([np.all(np.isfinite(x), axis=1) for x in values], axis=0)
+    t, values = t[finite], [x[finite] for x in values]
+    disordered = int(np.sum(np.diff(t) < 0))
+    if disordered:
+        order = np.argsort(t, kind="stable")
+        t, values = t[order], [x[order] for x in values]
+    first = np.flatnonzero(np.append(True, np.diff(t) > 0))[: len(t)]
+    repeated = len(t) - len(first)
+    if repeated:
+        counts = np.diff(np.append(first, len(t)))[:, np.newaxis]
+        t, values = t[first], [np.add.reduceat(x, first, axis=0) / counts for x in values]
+    if len(t) < _FEWEST:
+        raise TrajectoryError(
+            f"{len(t)} samples with different times and finite values are left; a fit takes at least {_FEWEST}"
+        )
+    return _Clean(t, values, int(np.sum(~finite)), disordered, repeated)
+
+
+def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list[Array]]:
+    """The recording with steps that are longer than this filled by a straight line.
+
+    Else nothing but its fifth derivative would hold the motion there, and it would swing out far.
+    """
+    steps = np.diff(t)
+    late = np.flatnonzero(steps > longest)
+    if not len(late):
+        return t, values
+    fill = np.concatenate([np.linspace(t[i], t[i + 1], int(np.ceil(4 * steps[i] / longest)) + 1)[1:-1] for i in late])
+    counts = [int(np.ceil(4 * steps[i] / longest)) - 1 for i in late]
+    before = np.repeat(late, counts)
+    share = ((fill - t[before]) / steps[before])[:, np.newaxis]
+    change = values[0][before + 1] - values[0][before]
+    lines = [values[0][before] + share * change, change / steps[before][:, np.newaxis]]
+    order = np.argsort(np.concatenate([t, fill]), kind="stable")
+    return (
+        np.concatenate([t, fill])[order],
+        [np.concatenate([x, line])[order] for x, line in zip(values, lines, strict=False)],
+    )
+
+
+class _NormalEquations:
+    """Least squares of the coefficients of B-splines on even knots, in banded form."""
+
+    def __init__(self, start: float, step: float, pieces: int, n: int) -> None:
+        self.start, self.step, self.pieces = start, step, pieces
+        unknowns = pieces + DEGREE
+        self._bands, self._right = np.zeros((_BASIS, unknowns)), np.zeros((unknowns, n))
+
+    def add(self, t: Array, y: Array, weights: Array, order: int) -> None:
+        """Samples (N, n) of a derivative."""
+        for first in range(0, len(t), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            place = (t[part] - self.start) / self.step
+            piece = np.clip(place.astype(np.intp), 0, self.pieces - 1)
+            basis = _values(place - piece, order) / self.step**order
+            self._gather(piece, basis, weights[part], y[part])
+
+    def penalise(self, weight: float) -> None:
+        """Add the integral of the squared fifth derivative."""
+        gram = weight * self.step ** (1 - 2 * _PENALISED) * _gram()
+        for a in range(_BASIS):
+            for b in range(a, _BASIS):
+                self._bands[b - a, a : a + self.pieces] += gram[a, b]
+
+    def states(self) -> Array:
+        """q … qdddd at the knots (5, pieces + 1, n)."""
+        x = solveh_banded(self._bands, self._right, lower=True, check_finite=False)
+        rows = np.lib.stride_tricks.sliding_window_view(x, _BASIS, axis=0)  # (pieces, n, 10)
+        result = np.empty((ORDERS, self.pieces + 1, x.shape[1]))
+        for k in range(ORDERS):
+            left, right = _values(np.array([0.0, 1.0]), k) / self.step**k
+            result[k, :-1] = rows @ left
+            result[k, -1] = rows[-1] @ right
+        return result
+
+    def _gather(self, piece: NDArray[np.intp], basis: Array, weights: Array, y: Array) -> None:
+        low, high = int(piece.min()), int(piece.max()) + 1
+        count = high - low
+        weighted = basis * weights[:, np.newaxis]
+        for a in range(_BASIS):
+            for b in range(a, _BASIS):
+                sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], count)
+                self._bands[b - a, low + a : high + a] += sums
+            for joint in range(y.shape[1]):
+                self._right[low + a : high + a, joint] += np.bincount(piece - low, weighted[:, a] * y[:, joint], count)
+
+
+def _values(u: Array, order: int) -> Array:
+    """The derivative of the B-splines on a piece at u = 0 … 1, (N, 10)."""
+    c = _basis()
+    result = np.zeros((len(u), _BASIS))
+    for j in range(DEGREE, order - 1, -1):
+        result = result * u[:, np.newaxis] + perm(j, order) * c[j]
+    return result
+
+
+@cache
+def _basis() -> Array:
+    """(10, 10): powers of u along the first axis, the B-splines that are not zero on a piece along the second.
+
+    From truncated powers: 9! B(x) = sum over i of (-1)^i comb(10, i) max(x - i, 0)^9, in whole numbers.
+    """
+    signed = [(-1) ** i * comb(_BASIS, i) for i in range(_BASIS)]
+    return np.array(
+        [
+            # The spline that began ``back`` pieces ago.
+            [
+                sum(signed[i] * comb(DEGREE, j) * (back - i) ** (DEGREE - j) for i in range(back + 1))
+                / factorial(DEGREE)
+                for back in range(DEGREE, -1, -1)
+            ]
+            for j in range(_BASIS)
+        ]
+    )
+
+
+@cache
+def _gram() -> Array:
+    """(10, 10): integrals over a piece of products of fifth derivatives."""
+    nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
+    values = _values((nodes + 1) / 2, _PENALISED)
+    return values.T @ (values * weights[:, np.newaxis] / 2)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interpolating spline that has the least integral of its squared m-th derivative.
+
+Its pieces are polynomials of degree 2m - 1. At a knot, what is given of q … q^(m - 1) is met from both sides; for each
+k < m that is open, q^(k) and q^(2m - 1 - k) are continuous inside, and q^(2m - 1 - k) is zero at an end: the natural
+conditions of the variational problem. (Minimum-snap trajectories are those of m = 4: C. Richter, A. Bry, N. Roy,
+"Polynomial trajectory planning for aggressive quadrotor flight in dense indoor environments", ISRR 2013.)
+
+The unknowns are the Taylor coefficients of all pieces, 2m each, in the order of time. Derivatives at knots alone would
+do, as would B-splines; but both mix pieces in one equation by the (2m - 1)-th power of the ratio of their durations,
+and lose all digits where a short piece stands beside long ones. Here an equation is a Taylor expansion or an equality.
+"""
+
+from __future__ import annotations
+
+from math import comb, factorial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, solve_banded
+
+from ..exceptions import TrajectoryError
+from .spline import ORDERS
+
+Array = NDArray[np.float64]
+
+
+def smoothest(steps: Array, states: Array, m: int) -> Array:
+    """The states (5, K, n) at the knots of this spline, with what is given as it is.
+
+    Args:
+        steps: durations of the pieces (K - 1,), s; K > 1.
+        states: q … qdddd at the knots (5, K, n), NaN where open; all positions are given, and what is open at
+            a knot is open for all joints. What is given from the m-th derivative on does not enter the spline.
+        m: order of the derivative, 2 … 5; lowered to the number of knots, which would not determine more.
+
+    Raises:
+        TrajectoryError: the equations have no one solution within the precision of numbers.
+    """
+    m = min(m, len(steps) + 1)
+    if not np.any(np.isnan(states[:m])):
+        return _completed(states, np.zeros_like(states))
+    system = _System(steps, states, m)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            taylor = system.solution()
+    except LinAlgError:
+        raise TrajectoryError(
+            "times are too uneven for a smooth trajectory; leave out waypoints close in time"
+        ) from None
+    solved = np.zeros_like(states)
+    last = np.tensordot(system.shift, taylor[-1], 1)
+    for k in range(min(ORDERS, 2 * m)):
+        solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
+        solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
+    if not np.all(np.isfinite(solved)):
+        raise TrajectoryError("times are too uneven for a smooth trajectory; leave out waypoints close in time")
+    return _completed(states, solved)
+
+
+def _completed(states: Array, solved: Array) -> Array:
+    return np.where(np.isnan(states), solved, states)
+
+
+class _System:
+    """The equations for x_k = q^(k) h^k/k! at the left of all pieces, x_0 less the position that is known.
+
+    Rows: m of the first knot, 2m of each knot inside, m of the last; each meets the pieces beside it alone.
+    """
+
+    def __init__(self, steps: Array, states: Array, m: int) -> None:
+        self.steps, self.states, self.m = steps, states, m
+        self.size = 2 * m
+        orders = range(self.size)
+        # (1/k!) d^k/du^k at u = 1 of the powers of u.
+        self.shift = np.array([[comb(j, k) for j in orders] for k in orders], dtype=float)
+        self._width = 3 * m - 1
+        unknowns = self.size * len(steps)
+        self._bands = np.zeros((2 * self._width + 1, unknowns))
+        self._right = np.zeros((unknowns, states.shape[2]))
+        given = ~np.isnan(states[:m, :, 0])
+        for k in range(m):
+            self._start(k, bool(given[k, 0]))
+            self._inside(k, given[k, 1:-1])
+            self._end(k, bool(given[k, -1]))
+
+    def solution(self) -> Array:
+        """Taylor coefficients (K - 1, 2m, n) of all pieces."""
+        width = self._width
+        x = solve_banded((width, width), self._bands, self._right, overwrite_ab=True, check_finite=False)
+        x = x.reshape(len(self.steps), self.size, -1)
+        x[:, 0] = self.states[0, :-1]
+        return x
+
+    def _start(self, k: int, given: bool) -> None:
+        order = k if given else self.size - 1 - k
+        self._put(np.array([k]), np.array([0]), order, 1.0)
+        if given and k:
+            self._right[k] = self._scaled(k, 0, 0)
+
+    def _end(self, k: int, given: bool) -> None:
+        row, piece = len(self._right) - self.m + k, len(self.steps) - 1
+        self._expand(np.array([row]), np.array([piece]), k if given else self.size - 1 - k, np.ones(1))
+        if given:
+            self._right[row] = self._change(piece) if k == 0 else self._scaled(k, -1, -1)
+
+    def _inside(self, k: int, given: NDArray[np.bool_]) -> None:
+        before = np.arange(len(self.steps) - 1)
+        first = self.m + self.size * before + k
+        known, open_ = before[given], before[~given]
+        for order, rows in ((k, first[~given]), (self.size - 1 - k, first[~given] + self.m)):
+            # In units of the longer step beside, so that rows can be compared when pivots are chosen.
+            unit = np.maximum(self.steps[open_], self.steps[open_ + 1])
+            self._expand(rows, open_, order, (unit / self.steps[open_]) ** order)
+            self._put(rows, open_ + 1, order, -((unit / self.steps[open_ + 1]) ** order))
+        self._expand(first[given], known, k, np.ones(len(known)))
+        self._put(first[given] + self.m, known + 1, k, 1.0)
+        if k == 0:
+            self._right[first[given]] = self._change(known)
+        else:
+            self._right[first[given]] = self._scaled(k, known + 1, known)
+            self._right[first[given] + self.m] = self._scaled(k, known + 1, known + 1)
+
+    def _put(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array | float) -> None:
+        columns = self.size * pieces + order
+        self._bands[self._width + rows - columns, columns] = values
+
+    def _expand(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array) -> None:
+        """The derivative at the right of pieces; of the position what its rate and so on add."""
+        for j in range(max(order, 1), self.size):
+            self._put(rows, pieces, j, self.shift[order, j] * values)
+
+    def _change(self, piece: int | NDArray[np.intp]) -> Array:
+        return self.states[0, np.add(piece, 1)] - self.states[0, piece]
+
+    def _scaled(self, k: int, knot: int | NDArray[np.intp], piece: int | NDArray[np.intp]) -> Array:
+        """A given derivative as a Taylor coefficient of a piece."""
+        return self.states[k, knot] * np.expand_dims(self.steps[piece] ** k / factorial(k), -1)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts: peaks against hand formulas and plain loops, and time scalings that are the least."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eom_dynamics as eom
+from eom_dynamics.exceptions import StateError, TrajectoryError
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.trajectory import Samples, Scaled, check, rest_to_rest, sample, through
+
+CONFIG = Path(__file__).parents[2] / "config"
+MASS, LEVER, G = 2.0, 0.5, 9.80665
+
+
+@cache
+def pendulum(**actuator: Any) -> eom.ElasticArm:
+    """A mass on a lever that turns about the horizontal y-axis: tau = m l² qdd - m g l sin(q), upright at zero."""
+    joint = {
+        "type": "revolute",
+        "screw": [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        "origin": {"xyz": [0.0, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]},
+        "mass": MASS,
+        "center_of_mass": [0.0, 0.0, LEVER],
+        "inertia": [1e-9, 0.0, 0.0, 1e-9, 0.0, 1e-9],
+        "rotor_inertia": 0.1,
+        "gear_ratio": 10.0,
+        "elasticity": {"type": "linear", "stiffness": 200.0},
+        "limits": {"lower": -2.0, "upper": 2.0, "velocity": 3.0, "acceleration": 20.0, "jerk": 500.0},
+    }
+    if actuator:
+        joint["actuator"] = {
+            name: dict(value) if isinstance(value, tuple) else value for name, value in actuator.items()
+        }
+    robot = {"name": "pendulum", "joint_names": ["swing"], "inertia_reference": "com", "joints": {"swing": joint}}
+    return eom.ElasticArm(eom.robot_from_parameters(robot))
+
+
+@cache
+def iiwa() -> eom.ElasticArm:
+    return eom.ElasticArm(eom.load_robot("iiwa"))
+
+
+def limits_of_all(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
+    return {name: Limits(**limits) for name in arm.robot.joint_names}
+
+
+def test_peaks_of_a_pendulum_are_those_of_hand_formulas() -> None:
+    arm = pendulum()
+    motion = rest_to_rest([-0.5], [1.0], 1.0)
+    t = np.linspace(0, 1, 1001)
+    q, qd, qdd, qddd, qdddd = (x[:, 0] for x in motion.derivatives(t))
+    inertia, weight = MASS * LEVER**2, MASS * G * LEVER
+    tau = inertia * qdd - weight * np.sin(q)
+    taud = inertia * qddd - weight * np.cos(q) * qd
+    taudd = inertia * qdddd - weight * (np.cos(q) * qdd - np.sin(q) * qd**2)
+    expected = {
+        "velocity": qd,
+        "acceleration": qdd,
+        "jerk": qddd,
+        "effort": tau,
+        "effort_rate": taud,
+        "motor_speed": 10 * (qd + taud / 200),
+        "motor_torque": (0.1 * (qdd + taudd / 200) + tau) / 10,
+    }
+    verdict = check(arm, motion, rate=1000.0)
+    peaks = {peak.quantity: peak for peak in verdict.peaks}
+    assert set(peaks) == {*expected, "position"}  # without a torque constant there is no current
+    for quantity, values in expected.items():
+        peak, row = peaks[quantity], np.argmax(np.abs(values))
+        assert peak.name == "swing" and peak.time == pytest.approx(t[peak.sample])
+        np.testing.assert_allclose(abs(peak.value), np.max(np.abs(values)), rtol=1e-7)
+        np.testing.assert_allclose(values[peak.sample], values[row] * np.sign(values[row] * peak.value), rtol=1e-7)
+    assert peaks["position"].value == 1.0 and peaks["position"].ratio == 0.5
+    own = {"velocity": 3.0, "acceleration": 20.0, "jerk": 500.0}
+    for quantity, limit in own.items():
+        np.testing.assert_allclose(peaks[quantity].ratio, np.max(np.abs(expected[quantity])) / limit)
+    assert verdict.ok == all(np.max(np.abs(expected[quantity])) <= limit for quantity, limit in own.items())
+
+
+def test_what_is_exceeded_says_where_and_by_how_much() -> None:
+    motion = rest_to_rest([0.0], [2.5], 1.0)
+    verdict = check(pendulum(), motion, rate=1000.0)
+    assert not verdict.ok and [x.ratio for x in verdict.exceeded] == sorted(
+        (x.ratio for x in verdict.exceeded), reverse=True
+    )
+    worst = {peak.quantity: peak for peak in verdict.exceeded}
+    assert worst["position"].value == 2.5 and worst["position"].limit == 2.0 and worst["position"].excess == 0.5
+    assert worst["position"].time == 1.0
+    np.testing.assert_allclose(worst["velocity"].excess, 2.5 * 315 / 128 - 3.0)
+    assert str(worst["velocity"]) == "swing: velocity 6.15234 rad/s at 0.500 s, limit 3 rad/s"
+    assert verdict.time_scaling is None  # of the position
+
+
+def test_the_scaling_of_motion_limits_follows_powers() -> None:
+    motion = rest_to_rest([0.0], [1.5], 0.5)
+    for limits, k in ((Limits(velocity=2.0), 1), (Limits(acceleration=5.0), 2), (Limits(jerk=40.0), 3)):
+        peak = np.max(np.abs(motion.derivatives(np.linspace(0, 0.5, 501))[k]))
+        limit = (2.0, 5.0, 40.0)[k - 1]
+        verdict = check(pendulum(), motion, rate=1000.0, limits={"swing": limits})
+        np.testing.assert_allclose(verdict.time_scaling, (peak / limit) ** (1 / k), rtol=1e-9)
+
+
+def test_the_scaling_of_an_effort_is_the_root_of_its_formula() -> None:
+    """tau(s) = g + (tau - g)/s² at each sample."""
+    motion, limit = rest_to_rest([0.0], [1.5], 0.3), 12.0
+    states = sample(motion, 1000.0)
+    weight = -MASS * G * LEVER * np.sin(states.q)
+    inertial = MASS * LEVER**2 * states.qdd
+    grid = np.linspace(1, 8, 40_001)
+    worst = np.array([np.max(np.abs(weight + inertial / s**2)) for s in grid])
+    verdict = check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=limit)})
+    assert verdict.time_scaling == pytest.approx(grid[np.argmax(worst <= limit)], abs=2e-4)
+
+
+def test_gravity_beyond_the_limit_cannot_be_slowed_away() -> None:
+    motion = rest_to_rest([0.0], [1.5], 0.3)
+    weight = MASS * G * LEVER * np.sin(1.5)
+    assert check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=0.999 * weight)}).time_scaling is None
+    assert (
+        check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=1.001 * weight)}).time_scaling is not None
+    )
+
+
+def test_slower_may_be_worse() -> None:
+    """Where inertia carries the weight less effort is needed now than at rest: what is feasible ends as s grows."""
+    t = np.array([0.0])
+    state = [np.array([[x]]) for x in (1.5, 0.0, MASS * G * LEVER * np.sin(1.5) / (MASS * LEVER**2), 0.0, 0.0)]
+    limits = {"swing": Limits(effort=1.0)}
+    verdict = check(pendulum(), Samples(t, *state), limits=limits)
+    assert verdict.ok and verdict.time_scaling == 1.0
+    state[2] = 2 * state[2]
+    verdict = check(pendulum(), Samples(t, *state), limits=limits)
+    weight = MASS * G * LEVER * np.sin(1.5)
+    np.testing.assert_allclose(verdict.time_scaling, np.sqrt(2 * weight / (weight + 1.0)), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "actuator"),
+    [
+        ("motor_torque", {"limits": (("torque", 1.3),)}),
+        ("motor_speed", {"limits": (("speed", 25.0),)}),
+        ("motor_current", {"torque_constant": 0.1, "limits": (("current", 13.0),)}),
+        ("motor_voltage", {"torque_constant": 0.1, "resistance": 1.0, "limits": (("voltage", 15.0),)}),
+    ],
+)
+def test_motors_have_limits_too(quantity: str, actuator: dict[str, Any]) -> None:
+    arm = pendulum(friction=(("coulomb", 0.5), ("viscous", 0.2)), efficiency=0.8, **actuator)
+    motion = rest_to_rest([0.0], [1.5], 0.4)
+    verdict = check(arm, motion, rate=1000.0, limits={"swing": Limits()})
+    assert [peak.quantity for peak in verdict.exceeded] == [quantity]
+    drive = arm.drive(arm.feedforward(*motion.derivatives(np.linspace(0, 0.4, 401))))
+    values = getattr(drive, {"motor_speed": "velocity"}.get(quantity, quantity.removeprefix("motor_")))
+    np.testing.assert_allclose(abs(verdict.exceeded[0].value), np.max(np.abs(values)), rtol=1e-9)
+    meets_and_barely(arm, motion, verdict.time_scaling, {"swing": Limits()})
+
+
+def meets_and_barely(arm: eom.ElasticArm, motion: Any, s: float | None, limits: dict[str, Limits]) -> None:
+    """At the same samples of the path s meets all limits, and a thousandth less does not."""
+    assert s is not None and s > 1
+    assert check(arm, Scaled(motion, s), rate=1000.0 / s, limits=limits).ok
+    assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0 / (0.999 * s), limits=limits).ok
+    # At other samples, peaks between those of the search show: of order (rate of the motion/rate of samples)².
+    assert all(peak.ratio < 1 + 1e-3 for peak in check(arm, Scaled(motion, s), rate=1000.0, limits=limits).exceeded)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000))
+def test_the_scaling_of_an_arm_is_the_least(seed: int) -> None:
+    arm, rng = iiwa(), np.random.default_rng(seed)
+    motion = through(np.linspace(0, 3, 8), rng.uniform(-1, 1, (8, 7)))
+    own = limits_of_all(
+        arm,
+        velocity=rng.uniform(1, 4),
+        effort=rng.uniform(140, 300),
+        jerk=rng.uniform(100, 1000),
+        effort_rate=rng.uniform(300, 3000),
+    )
+    s = check(arm, motion, rate=1000.0, limits=own).time_scaling
+    if s is None or s == 1.0:
+        states = motion.derivatives(np.linspace(0, 3, 3001))
+        zero = np.zeros_like(states[0])
+        still = arm.feedforward(states[0], zero, zero, zero, zero).tau
+        assert s == 1.0 or np.max(np.abs(still)) > own["iiwa_joint_1"].effort
+    else:
+        meets_and_barely(arm, motion, s, own)
+
+
+def test_a_wrench_is_slowed_down_with_the_motion() -> None:
+    arm = iiwa()
+    motion = rest_to_rest(np.zeros(7), np.full(7, 0.5), 0.5)
+    W = np.array([0.0, 0.0, 0.0, 20.0, 0.0, 10.0])
+    own = limits_of_all(arm, effort_rate=500.0)
+    t = np.linspace(0, 0.5, 501)[:, np.newaxis]
+    wrench = [W * np.sin(9 * t), 9 * W * np.cos(9 * t), -81 * W * np.sin(9 * t)]
+    s = check(arm, motion, rate=1000.0, limits=own, wrench=wrench).time_scaling
+    assert s is not None and s > 1
+    for factor, ok in ((1.0, True), (0.999, False)):
+        slow = Scaled(motion, factor * s)
+        slow_wrench = [x / (factor * s) ** k for k, x in enumerate(wrench)]
+        assert check(arm, slow, rate=1000.0 / (factor * s), limits=own, wrench=slow_wrench).ok is ok
+    constant = check(arm, motion, rate=1000.0, limits=own, wrench=[W])
+    assert constant.time_scaling != s
+
+
+def test_joints_that_follow_have_limits() -> None:
+    description = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text(encoding="utf-8"))["/**"]["ros__parameters"][
+        "robot"
+    ]
+    first, second = description["joint_names"]
+    joint = description["joints"][second]
+    for entry in ("elasticity", "rotor_inertia", "gear_ratio", "actuator"):
+        joint.pop(entry, None)
+    joint |= {
+        "mimic": {"joint": first, "ratio": -2.0, "offset": 0.1},
+        "limits": {"lower": -1.0, "upper": 3.0, "velocity": 1.0},
+    }
+    arm = eom.ElasticArm(eom.robot_from_parameters(description))
+    verdict = check(arm, rest_to_rest([0.0], [0.6], 1.0), rate=1000.0)
+    over = {peak.quantity: peak for peak in verdict.exceeded}
+    assert set(over) == {"position", "velocity"} and over["position"].name == over["velocity"].name == second
+    np.testing.assert_allclose(over["position"].value, -1.1)
+    np.testing.assert_allclose(abs(over["velocity"].value), 2 * 0.6 * 315 / 128)
+
+
+def test_units_are_those_of_the_joint() -> None:
+    arm = eom.ElasticArm(eom.load_robot("planar_pr"))
+    peaks = check(arm, rest_to_rest(np.zeros(2), np.ones(2), 1.0), rate=100.0).peaks
+    types = {joint.name: joint.type for joint in arm.robot.joints}
+    units = {types[peak.name]: peak.unit for peak in peaks if peak.quantity == "effort_rate"}
+    assert units == {"prismatic": "N/s", "revolute": "N m/s"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": None}, "give the rate"),
+        ({"rate": 0.0}, "positive number of Hz"),
+        ({"rate": 1e12}, "lower the rate"),
+        ({"trajectory": rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0)}, "moves 2 joints, pendulum has 1"),
+        ({"trajectory": sample(rest_to_rest([0.0], [1.0], 1.0), 10.0)}, "a rate goes with a trajectory"),
+        ({"limits": {"elbow": Limits()}}, "'elbow'"),
+        ({"wrench": [np.zeros(5)]}, r"wrench W must have shape \(101, 6\) or \(6,\)"),
+        ({"wrench": [np.zeros(6)] * 4}, "has 4 entries"),
+        ({"stiffness": ["stiff"]}, "stiffness k is not an array"),
+    ],
+)
+def test_bad_arguments(change: dict[str, Any], message: str) -> None:
+    arguments = {"trajectory": rest_to_rest([0.0], [1.0], 1.0), "rate": 100.0, **change}
+    with pytest.raises((TrajectoryError, StateError), match=message) as error:
+        check(pendulum(), arguments.pop("trajectory"), **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_all_limits_are_read_from_a_robots_file() -> None:
+    description = yaml.safe_load((CONFIG / "pendulum.yaml").read_text(encoding="utf-8"))["/**"]["ros__parameters"][
+        "robot"
+    ]
+    asked = {
+        "lower": -1.0,
+        "upper": 2.0,
+        "velocity": 3.0,
+        "effort": 4.0,
+        "acceleration": 5.0,
+        "jerk": 6.0,
+        "effort_rate": 7.0,
+    }
+    joint = description["joints"][description["joint_names"][0]]
+    joint["limits"] = dict(asked)
+    assert eom.robot_from_parameters(description).joints[0].limits == Limits(**asked)
+    joint["limits"]["jerk"] = 0.0
+    with pytest.raises(eom.RobotDescriptionError, match=r"limits\.jerk"):
+        eom.robot_from_parameters(description)
+
+
+def test_samples_are_checked_as_they_are() -> None:
+    states = sample(rest_to_rest([0.0], [1.5], 0.3), 1000.0)
+    a, b = check(pendulum(), states), check(pendulum(), rest_to_rest([0.0], [1.5], 0.3), rate=1000.0)
+    assert a.peaks == b.peaks
+    with pytest.raises(TrajectoryError, match="one row a time"):
+        check(pendulum(), states._replace(t=states.t[:-1]))
+    with pytest.raises(StateError, match="qdd must be finite"):
+        check(pendulum(), states._replace(qdd=states.qdd * np.nan))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splines by their states at knots: against SciPy's Bernstein polynomials, across knots, beyond the ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import deviation
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.interpolate import BPoly
+
+from eom_dynamics.exceptions import TrajectoryError
+from eom_dynamics.trajectory import Scaled, Spline, sample, sample_times
+
+
+def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:
+    rng = np.random.default_rng(seed)
+    return Spline(np.cumsum(rng.uniform(0.2, 1.5, knots)), rng.normal(size=(5, knots, n)))
+
+
+@given(st.integers(0, 1000))
+def test_pieces_are_those_of_scipy(seed: int) -> None:
+    motion = spline(seed)
+    t = np.linspace(motion.start, motion.end, 201)
+    other = BPoly.from_derivatives(motion.times, np.moveaxis(motion.states, 0, 1))
+    for k, actual in enumerate(motion.derivatives(t, order=4)):
+        # SciPy's Bernstein form loses some digits of the higher derivatives.
+        assert deviation(actual, other.derivative(k)(t) if k else other(t)) < 1e-11
+
+
+@given(st.integers(0, 1000))
+def test_knots_are_met_from_both_sides(seed: int) -> None:
+    motion = spline(seed)
+    between = np.linspace(motion.start, motion.end, 201)
+    for side in (-np.inf, np.inf):
+        at = np.clip(np.nextafter(motion.times, side), motion.start, motion.end)
+        for k, actual in enumerate(motion.derivatives(at)):
+            # Between knots of random states derivatives are far larger, and rounding is of their size.
+            assert np.max(np.abs(actual - motion.states[k])) < 1e-11 * np.max(np.abs(motion.derivatives(between)[k]))
+
+
+def test_one_time_is_one_row() -> None:
+    motion = spline(0)
+    t = np.linspace(motion.start, motion.end, 3001)  # more than are evaluated together
+    rows = motion.derivatives(t, order=2)
+    assert [x.shape for x in motion.derivatives(1.0)] == [(3,)] * 5
+    for i in (0, 1500, 3000):
+        for actual, desired in zip(motion.derivatives(t[i], order=2), rows, strict=True):
+            np.testing.assert_array_equal(actual, desired[i])
+
+
+def test_beyond_its_ends_it_stands_still() -> None:
+    motion = spline(0)
+    for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):
+        q, *rates = motion.derivatives(t)
+        np.testing.assert_allclose(q, motion.states[0, row], rtol=0, atol=1e-13)
+        assert not np.any(rates)
+
+
+def test_one_knot_is_a_state() -> None:
+    motion = Spline([2.0], np.arange(10.0).reshape(5, 1, 2))
+    np.testing.assert_array_equal(motion.derivatives(2.0), np.arange(10.0).reshape(5, 2))
+    assert not np.any(motion.derivatives([1.0, 3.0])[1:])
+    np.testing.assert_array_equal(motion.derivatives([1.0, 3.0])[0], [[0, 1], [0, 1]])
+
+
+def test_scaled_in_time_the_derivatives_fall_by_powers() -> None:
+    motion = spline(1)
+    slow = motion.scaled(2.5)
+    assert isinstance(slow, Scaled) and slow.n == 3
+    assert slow.start == motion.start and slow.end == motion.start + 2.5 * (motion.end - motion.start)
+    t = np.linspace(motion.start, motion.end, 50)
+    for k, (a, b) in enumerate(
+        zip(slow.derivatives(motion.start + 2.5 * (t - motion.start)), motion.derivatives(t), strict=True)
+    ):
+        assert deviation(a * 2.5**k, b) < 1e-11
+    np.testing.assert_array_equal(slow.derivatives(slow.end)[4], motion.derivatives(motion.end)[4] / 2.5**4)
+
+
+@pytest.mark.parametrize("s", [0.0, -1.0, np.nan, np.inf])
+def test_a_scaling_is_a_positive_number(s: float) -> None:
+    with pytest.raises(TrajectoryError, match="positive"):
+        spline(0).scaled(s)
+
+
+def test_samples_end_at_the_end() -> None:
+    motion = Spline([1.0, 1.35], np.zeros((5, 2, 1)))
+    np.testing.assert_allclose(sample_times(motion, 10.0), [1.0, 1.1, 1.2, 1.3, 1.35])
+    np.testing.assert_allclose(sample_times(motion, 20.0), np.linspace(1.0, 1.35, 8))
+    states = sample(motion, 10.0)
+    assert [x.shape for x in states] == [(5,)] + [(5, 1)] * 5
+
+
+@pytest.mark.parametrize(
+    ("times", "states", "message"),
+    [
+        ([], np.zeros((5, 0, 1)), "K >= 1"),
+        ([0.0, 1.0], np.zeros((4, 2, 1)), "shape"),
+        ([0.0, 0.0], np.zeros((5, 2, 1)), r"times\[1\]"),
+        ([0.0, np.nan], np.zeros((5, 2, 1)), "finite"),
+        ([0.0, 1.0], np.full((5, 2, 1), np.inf), "finite"),
+    ],
+)
+def test_bad_knots(times: list[float], states: np.ndarray, message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message):
+        Spline(times, states)
