@@ -11,15 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from eom_dynamics import StateError
-from eom_dynamics.ros.conversions import (
-    COMMAND_FIELDS,
+from eom_dynamics.exceptions import StiffnessError
+from eom_dynamics.stream.conversions import (
+    EFFORT_FIELDS,
+    MOTOR_FIELDS,
     STATE_FIELDS,
+    STIFFNESS_FIELDS,
     WRENCH_FIELDS,
     JointOrder,
     JointOrders,
-    check_command,
+    check_efforts,
+    check_motors,
     doubles,
     read_state,
+    read_stiffness,
     read_wrench,
 )
 
@@ -37,7 +42,7 @@ def permutations(draw):
 def message(joint_names=(), **fields):
     """A message like those of ROS 2: array.array in its fields, empty where nothing is given."""
     given = {name: array("d", values) for name, values in fields.items()}
-    empty = {name: array("d") for name in (*STATE_FIELDS, *WRENCH_FIELDS)}
+    empty = {name: array("d") for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)}
     return SimpleNamespace(joint_names=list(joint_names), **(empty | given))
 
 
@@ -168,13 +173,16 @@ def test_wrench_that_is_not_finite_is_refused(field):
         read_wrench(message(**{field: [0, 0, 0, 0, np.nan, 0]}))
 
 
-@pytest.mark.parametrize("row", range(7))
-def test_command_that_overflowed_is_refused(row):
-    command = np.zeros((7, 3))
-    check_command(command, NAMES)
-    command[row, 1] = -np.inf
-    with pytest.raises(StateError, match=f"numbers too large: {COMMAND_FIELDS[row]} of joint 'b' would be -inf"):
-        check_command(command, NAMES)
+@pytest.mark.parametrize(
+    ("check", "what", "fields"), [(check_efforts, "joint", EFFORT_FIELDS), (check_motors, "motor", MOTOR_FIELDS)]
+)
+def test_command_that_overflowed_is_refused(check, what, fields):
+    for row, field in enumerate(fields):
+        values = np.zeros((len(fields), 3))
+        check(values, NAMES)
+        values[row, 1] = -np.inf
+        with pytest.raises(StateError, match=f"numbers too large: {field} of {what} 'b' would be -inf"):
+            check(values, NAMES)
 
 
 @given(arrays(float, st.tuples(st.integers(0, 4), st.integers(0, 4)), elements=st.floats()), st.booleans())
@@ -183,3 +191,72 @@ def test_doubles_keep_every_bit_row_after_row(values, transposed):
     field = doubles(values)
     assert field.typecode == "d"
     assert field.tobytes() == np.ascontiguousarray(values).tobytes()
+
+
+PAIR = (["a", "b_agonist", "b_antagonist", "c"], np.array([0, 1, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("names", "motors"),
+    [
+        ([], ["a", "b_agonist", "b_antagonist", "c"]),
+        (["a", "b", "c"], ["a", "b_agonist", "b_antagonist", "c"]),
+        (["c", "b", "a"], ["c", "b_agonist", "b_antagonist", "a"]),
+        (["b", "c", "a"], ["b_agonist", "b_antagonist", "c", "a"]),
+    ],
+)
+def test_motors_stand_in_the_places_of_their_joints(names, motors):
+    order = JointOrder(NAMES, names, PAIR)
+    assert order.motor_names == motors
+    values = np.arange(8.0).reshape(2, 4)
+    wanted = np.stack([values[:, PAIR[0].index(name)] for name in motors], axis=1)
+    np.testing.assert_array_equal(order.motors_to_message(values), wanted)
+
+
+@given(permutations(), st.data())
+def test_motors_of_a_joint_stay_together_in_their_order(case, data):
+    robot, names = case
+    counts = data.draw(st.lists(st.integers(1, 3), min_size=len(robot), max_size=len(robot)))
+    motors = [(name, k) for name, count in zip(robot, counts, strict=True) for k in range(count)]
+    joint = np.repeat(np.arange(len(robot)), counts)
+    order = JointOrder(robot, names, ([f"{name} {k}" for name, k in motors], joint))
+    wanted = [f"{name} {k}" for name in names for k in range(counts[robot.index(name)])]
+    assert order.motor_names == wanted
+
+
+VARIABLE = np.array([False, True, False])
+
+
+def test_stiffness_is_read_in_the_order_of_the_robot_and_what_is_left_out_is_zero():
+    order = JointOrder(NAMES, ["b", "c", "a"])
+    k, kd, kdd = read_stiffness(message(stiffness=[1.0, 2.0, 3.0], stiffness_acceleration=[4.0] * 3), order, VARIABLE)
+    np.testing.assert_array_equal(k, [3, 1, 2])
+    np.testing.assert_array_equal(kd, [0, 0, 0])
+    np.testing.assert_array_equal(kdd, [4, 4, 4])
+    assert read_stiffness(message(), order, VARIABLE) == ()
+
+
+def test_stiffness_of_other_joints_may_be_anything():
+    order = JointOrder(NAMES, ["b", "c", "a"])
+    values = [5.0, np.nan, -np.inf]
+    assert read_stiffness(message(**dict.fromkeys(STIFFNESS_FIELDS, values)), order, VARIABLE)[0][1] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        *(({field: [1.0] * 2}, f"{field} has 2 entries, must have 3 or none") for field in STIFFNESS_FIELDS),
+        ({"stiffness": [1.0] * 4}, "stiffness has 4 entries, must have 3 or none"),
+        ({"stiffness_rate": [1.0] * 3}, "stiffness is empty, and its time derivatives are not"),
+        ({"stiffness_acceleration": [1.0] * 3}, "stiffness is empty, and its time derivatives are not"),
+        *(
+            ({"stiffness": [1.0] * 3} | {field: [value, 1.0, 1.0]}, rf"{field}\[0\] (joint 'b') is {value}")
+            for field in STIFFNESS_FIELDS
+            for value in (np.nan, np.inf, -np.inf)
+        ),
+    ],
+)
+def test_stiffness_that_cannot_be_used_is_refused(fields, reason):
+    order = JointOrder(NAMES, ["b", "c", "a"])
+    with pytest.raises(StiffnessError, match="^" + reason.replace("(", r"\(").replace(")", r"\)")):
+        read_stiffness(message(**fields), order, VARIABLE)

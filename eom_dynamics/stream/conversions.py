@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Sequence
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import StateError
+from ..exceptions import StateError, StiffnessError
 
 Array = NDArray[np.float64]
 
@@ -26,15 +26,16 @@ STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
 WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
 """Fields of the tool wrench and its time derivatives, in the setpoint and in the request."""
 
-COMMAND_FIELDS = (
-    "effort",
-    "effort_rate",
-    "effort_acceleration",
-    "motor_position",
-    "motor_velocity",
-    "motor_acceleration",
-    "motor_effort",
-)
+STIFFNESS_FIELDS = ("stiffness", "stiffness_rate", "stiffness_acceleration")
+"""Fields of a commanded stiffness and its time derivatives, in the setpoint and in the request."""
+
+EFFORT_FIELDS = ("effort", "effort_rate", "effort_acceleration")
+"""Fields of the command and of the response with one entry for each joint."""
+
+MOTOR_FIELDS = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
+"""Fields of the command and of the response with one entry for each motor."""
+
+COMMAND_FIELDS = EFFORT_FIELDS + MOTOR_FIELDS
 """Fields of the command and of the response, in the order of :class:`eom_dynamics.Feedforward`."""
 
 
@@ -50,19 +51,37 @@ class StateMessage(Protocol):
     wrench: array[float]
     wrench_rate: array[float]
     wrench_acceleration: array[float]
+    stiffness: array[float]
+    stiffness_rate: array[float]
+    stiffness_acceleration: array[float]
 
 
 class JointOrder:
-    """The order in which a message lists the robot's joints.
+    """The order in which a message lists the robot's joints, and with them its motors.
+
+    The motors of a joint stand in the joint's place, in the robot's order of them.
 
     Attributes:
         names: the joints in the message's order; the robot's own order where the message names none.
+        motor_names: the motors in the message's order.
         message_index: (n,), where each of the robot's joints stands in the message; None where the orders agree.
         robot_index: (n,), which of the robot's joints each entry of the message is; None where the orders agree.
+        motor_index: (m,), which of the robot's motors each entry of the message is; None where the orders agree.
     """
 
-    def __init__(self, robot_names: Sequence[str], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        robot_names: Sequence[str],
+        names: Sequence[str],
+        motors: tuple[Sequence[str], NDArray[np.intp]] | None = None,
+    ) -> None:
         """Match the names of a message with those of the robot.
+
+        Args:
+            robot_names: the robot's joints.
+            names: those of the message; none for the robot's order.
+            motors: the names of the robot's m motors, and the joint (m,) of each, in the order of joints; by default
+                one motor a joint, of its name.
 
         Raises:
             StateError: a joint is unknown, missing, or named twice.
@@ -82,6 +101,11 @@ class JointOrder:
         same = self.names == list(robot_names)
         self.message_index = None if same else np.array([places[name] for name in robot_names])
         self.robot_index = None if self.message_index is None else np.argsort(self.message_index)
+        motor_names, motor_joint = motors or (robot_names, np.arange(len(robot_names)))
+        self.motor_index = (
+            None if self.message_index is None else np.argsort(self.message_index[motor_joint], kind="stable")
+        )
+        self.motor_names = [motor_names[i] for i in self.motors_to_message(np.arange(len(motor_names)))]
 
     def to_robot(self, values: Array) -> Array:
         """Bring values (…, n) from the message's order into the robot's."""
@@ -91,19 +115,26 @@ class JointOrder:
         """Bring values (…, n) from the robot's order into the message's."""
         return values if self.robot_index is None else values[..., self.robot_index]
 
+    def motors_to_message(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bring values (…, m) of motors from the robot's order into the message's."""
+        return values if self.motor_index is None else values[..., self.motor_index]
+
 
 class JointOrders:
     """Joint orders for one robot. A stream repeats its list of names: the last order is kept."""
 
-    def __init__(self, robot_names: Sequence[str]) -> None:
-        self._robot_names = tuple(robot_names)
+    def __init__(
+        self, robot_names: Sequence[str], motors: tuple[Sequence[str], NDArray[np.intp]] | None = None
+    ) -> None:
+        """Take the robot's names, as :class:`JointOrder` does."""
+        self._robot_names, self._motors = tuple(robot_names), motors
         self._last_names: list[str] = []
-        self._last = JointOrder(self._robot_names, ())
+        self._last = JointOrder(self._robot_names, (), motors)
 
     def of(self, names: list[str]) -> JointOrder:
         """The order that a message's list of names says; StateError as for :class:`JointOrder`."""
         if names != self._last_names:
-            self._last = JointOrder(self._robot_names, names)
+            self._last = JointOrder(self._robot_names, names, self._motors)
             self._last_names = names
         return self._last
 
@@ -146,18 +177,52 @@ def read_wrench(message: StateMessage, shape: tuple[int, ...] = (6,)) -> tuple[A
     return tuple(values.reshape(-1, *shape))
 
 
-def check_command(command: Array, joint_names: Sequence[str]) -> None:
-    """Refuse a command (7, n), rows as in COMMAND_FIELDS, that overflowed.
+def read_stiffness(message: StateMessage, order: JointOrder, variable: NDArray[np.bool_]) -> tuple[Array, ...]:
+    """k, kd, kdd of a message, each (n,) in the robot's order, N m/rad or N/m; () where all three are empty.
+
+    Entries of joints whose stiffness is not commanded are not looked at, and may be anything.
+
+    Args:
+        message: a setpoint or a request.
+        order: its joint order.
+        variable: (n,) whether the stiffness of a joint is commanded, in the robot's order.
+
+    Raises:
+        StiffnessError: one of them has neither the right number of entries nor none, a time derivative comes
+            without the stiffness, or a number is not finite where stiffness is commanded.
+    """
+    if not (message.stiffness or message.stiffness_rate or message.stiffness_acceleration):
+        return ()
+    try:
+        values = _read(message, STIFFNESS_FIELDS, len(order.names), STIFFNESS_FIELDS)
+    except StateError as error:
+        raise StiffnessError(str(error)) from None
+    if not message.stiffness:
+        raise StiffnessError("stiffness is empty, and its time derivatives are not: give it, or none of them")
+    wrong = ~np.isfinite(values) & (variable if order.robot_index is None else variable[order.robot_index])
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        name = _shown(order.names[column])
+        raise StiffnessError(f"{STIFFNESS_FIELDS[row]}[{column}] (joint {name}) is {values[row, column]}")
+    return tuple(order.to_robot(values))
+
+
+def check_efforts(efforts: Array, joint_names: Sequence[str]) -> None:
+    """Refuse joint efforts (3, n), rows as in EFFORT_FIELDS, that overflowed.
 
     Raises:
         StateError: an entry is not finite.
     """
-    if not np.isfinite(command).all():
-        row, column = np.argwhere(~np.isfinite(command))[0]
-        raise StateError(
-            f"numbers too large: {COMMAND_FIELDS[row]} of joint {_shown(joint_names[column])} "
-            f"would be {command[row, column]}"
-        )
+    _refuse_overflow(efforts, EFFORT_FIELDS, "joint", joint_names)
+
+
+def check_motors(motors: Array, motor_names: Sequence[str]) -> None:
+    """Refuse what motors are to do, (4, m), rows as in MOTOR_FIELDS, where it overflowed.
+
+    Raises:
+        StateError: an entry is not finite.
+    """
+    _refuse_overflow(motors, MOTOR_FIELDS, "motor", motor_names)
 
 
 def doubles(values: Array) -> array[float]:
@@ -177,6 +242,14 @@ def _read(message: StateMessage, fields: Sequence[str], length: int, optional: C
                 raise StateError(f"{field} has {len(parts[i])} entries, must have {allowed}")
             parts[i] = array("d", bytes(8 * length))
     return np.frombuffer(b"".join(parts)).reshape(len(fields), length)
+
+
+def _refuse_overflow(values: Array, fields: Sequence[str], what: str, names: Sequence[str]) -> None:
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise StateError(
+            f"numbers too large: {fields[row]} of {what} {_shown(names[column])} would be {values[row, column]}"
+        )
 
 
 def _shown(name: str) -> str:

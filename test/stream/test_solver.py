@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.ros.conversions import STATE_FIELDS, WRENCH_FIELDS, JointOrder
-from eom_dynamics.ros.solver import Solution, Solver, matrices
+from eom_dynamics.stream.conversions import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, JointOrder
+from eom_dynamics.stream.solver import Solution, Solver, matrices
 
 ROBOT = eom.load_robot("planar_2r")
 
 
 def message(state):
     fields = {name: array("d", row) for name, row in zip(STATE_FIELDS, state, strict=True)}
-    return SimpleNamespace(joint_names=[], **fields, **{name: array("d") for name in WRENCH_FIELDS})
+    return SimpleNamespace(
+        joint_names=[], **fields, **{name: array("d") for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS)}
+    )
 
 
 def test_numbers_that_overflow_are_refused_without_a_warning_of_numpy():
@@ -26,14 +28,15 @@ def test_numbers_that_overflow_are_refused_without_a_warning_of_numpy():
         warnings.simplefilter("error")
         with pytest.raises(eom.StateError, match="numbers too large: effort of joint 'joint_1' would be"):
             solver.solve(message(np.full((5, 2), 1e200)))
-    assert np.isfinite(solver.solve(message(np.ones((5, 2)))).command).all()
+    solution = solver.solve(message(np.ones((5, 2))))
+    assert np.isfinite(solution.efforts).all() and np.isfinite(solution.motors).all()
 
 
 def test_matrices_that_overflow_are_refused():
     # Such a state can have finite efforts, where a structural zero meets what overflows.
     state = np.array([[0.1, 0.2], [1e200, 1e200], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     order = JointOrder(ROBOT.joint_names, [])
-    solution = Solution(order, state, (), np.zeros((7, 2)))
+    solution = Solution(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
     with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
         matrices(Solver(eom.ElasticArm(ROBOT)), solution)
 
@@ -46,7 +49,7 @@ def test_wrenches_at_several_tools_follow_one_another():
         setattr(setpoint, field, array("d", values.ravel()))
     expected = eom.equations_of_motion(robot, *state[:4], wrench=wrench).efforts(state[4])
     # The two ways agree to some 1e-14 of the largest effort.
-    for effort, desired in zip(Solver(eom.ElasticArm(robot)).solve(setpoint).command, expected, strict=False):
+    for effort, desired in zip(Solver(eom.ElasticArm(robot)).solve(setpoint).efforts, expected, strict=True):
         np.testing.assert_allclose(effort, desired, atol=1e-12 * np.max(np.abs(desired)))
     setpoint.wrench = array("d", wrench[0, 0])
     with pytest.raises(eom.StateError, match=r"^wrench has 6 entries, must have 12 \(moment and force at each tool\)"):
