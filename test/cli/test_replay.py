@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics replay``: what it writes, says and refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+pytest.importorskip("mcap")
+pytest.importorskip("rich")
+
+from bag_files import (
+    JOINT_STATE,
+    SETPOINT,
+    START,
+    file_of,
+    joint_state,
+    read_bag,
+    setpoints,
+    write_bag,
+)
+from scipy.interpolate import CubicSpline
+from scipy.signal import butter, filtfilt
+
+from eom_dynamics import Dynamics, load_robot
+from eom_dynamics.cli.main import main
+from eom_dynamics.trajectory import paper_motion
+
+NAMES = load_robot("planar_2r").joint_names
+STATES = np.array(paper_motion(2).derivatives(np.arange(400) * 1e-3))
+PANDA = Path(__file__).parents[3] / "shared/bags/panda_exciting_trajectory.db3"
+
+
+def bag(path: Path, storage: str = "mcap", **topics) -> Path:
+    return write_bag(path, topics or {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}, storage)
+
+
+def replay(*arguments) -> int:
+    return main(["replay", *map(str, arguments), "--robot", "planar_2r"])
+
+
+def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(bag(tmp_path / "in"), "-o", tmp_path / "out") == 0
+    output = capsys.readouterr()
+    header, row = (line.split() for line in output.out.splitlines())
+    assert header[:4] == ["bag", "topic", "commands", "refused"]
+    assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"]
+    assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
+
+
+def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = bag(tmp_path / "in")
+    assert replay(source, "-o", tmp_path / "golden") == 0
+    same = ["--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0]
+    assert replay(source, "-o", tmp_path / "same", *same) == 0
+    capsys.readouterr()
+    other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
+    assert replay(other, "-o", tmp_path / "out", "--compare", tmp_path / "golden") == 1
+    output = capsys.readouterr()
+    assert re.search(r"/feedforward +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {tmp_path / 'golden'}\n"
+    loose = ["--compare", tmp_path / "golden", "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
+    assert replay(other, "-o", tmp_path / "loose", *loose, "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["report"]["commands"] == 400
+    assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+def test_what_is_refused_and_damaged_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messages = setpoints(NAMES, STATES)
+    messages[7][1].snap[1] = np.nan
+    source = file_of(bag(tmp_path / "in", "sqlite3", **{"/setpoint": (SETPOINT, messages)}))
+    with source.open("r+b") as stream:
+        stream.truncate(source.stat().st_size * 2 // 3)
+    assert replay(source, "-o", tmp_path / "out") == 0
+    text = capsys.readouterr().out
+    assert re.search(r"in\.db3: messages from \d+ on cannot be read", text) and "damaged" in text
+    assert "1 of topic /setpoint refused, the first at 1700000000.007000000: snap[1] (joint 'joint_2') is nan" in text
+
+
+def test_many_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(2):
+        bag(tmp_path / f"in/{k}", "sqlite3" if k else "mcap")
+    (tmp_path / "in/broken.db3").write_bytes(b"")
+    command = [tmp_path / "in", "-o", tmp_path / "out", "--jobs", "1"]
+    assert replay(*command, "--json") == 1
+    output = capsys.readouterr()
+    assert output.err.startswith("eom_dynamics replay: ") and "broken.db3: is empty" in output.err
+    assert [bool(result["error"]) for result in json.loads(output.out)] == [False, False, True]
+    (tmp_path / "in/broken.db3").unlink()
+    shutil.copytree(tmp_path / "out", tmp_path / "golden")
+    assert replay(*command, "--resume", "--compare", tmp_path / "golden") == 0
+    assert capsys.readouterr().out.count("done before") == 2
+    assert read_bag(tmp_path / "out/0").keys() == read_bag(tmp_path / "out/1").keys()
+
+
+def _two_topics(path: Path) -> Path:
+    messages = setpoints(NAMES, STATES[:, :3])
+    return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
+
+
+def _unknown_joints(path: Path) -> Path:
+    return bag(path, **{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
+
+
+def _numbers_only(path: Path) -> Path:
+    from bag_files import STORE
+
+    message = STORE.types["std_msgs/msg/Float64"](data=1.0)
+    return bag(path, **{"/number": ("std_msgs/msg/Float64", [(START, message)])})
+
+
+def _no_effort(path: Path) -> Path:
+    states = [(START + k * 10**7, joint_state(START + k * 10**7, NAMES, [0.0, 0.1])) for k in range(100)]
+    return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+
+
+def _joint_states(*names: str):
+    """What names so many joints, at zero."""
+
+    def make(path: Path) -> Path:
+        states = [(START + k * 10**7, joint_state(START + k * 10**7, names, np.zeros(len(names)))) for k in range(100)]
+        return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+
+    return make
+
+
+def _file(name: str, content: bytes):
+    def make(path: Path) -> Path:
+        path.mkdir()
+        (path / name).write_bytes(content)
+        return path / name
+
+    return make
+
+
+def _truncated(storage: str, size: int):
+    def make(path: Path) -> Path:
+        file = file_of(bag(path, storage))
+        file.write_bytes(file.read_bytes()[:size])
+        return file
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "reason"),
+    [
+        (_file("bag.mcap", b""), [], "bag.mcap: is empty"),
+        (_file("bag.db3", b""), [], "bag.db3: is empty"),
+        (_file("bag.db3", b"text" * 999), [], "cannot be read as an sqlite3 bag: "),
+        (_file("bag.txt", b"text"), [], "is no bag"),
+        (_truncated("sqlite3", 3000), [], "cannot be read as an sqlite3 bag: "),
+        (_truncated("mcap", 20), [], "in.mcap: has no topic of type eom_dynamics/msg/JointTrajectorySetpoint or "),
+        (_truncated("mcap", 500), [], "in.mcap"),
+        (lambda path: path, [], "there is no such bag"),
+        (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
+        (_numbers_only, [], r"; it has /number \(std_msgs/msg/Float64\)"),
+        (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
+        (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
+        (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
+        (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
+        (bag, ["-o", "file"], "file: is not a folder"),
+        (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
+        (bag, ["--compare", "nowhere"], "nowhere: there is no such bag"),
+        (bag, ["--compare", "out"], "--compare out: is the output itself"),
+        (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
+        (bag, ["-o", "in", "--force"], "in: is the bag that is read"),
+        (_file("a\nb.mcap", b"text"), [], r"a\\nb.mcap: cannot be read as an MCAP bag"),
+        (_joint_states("joint_1", "joint_2", "joint_1"), [], "joint joint_1 is more than once in name"),
+        (_joint_states(), [], "joint joint_1, joint_2 of the robot is not in name, which is empty"),
+        (_joint_states("joint_1", "joint_2"), ["--cutoff", "1e-300"], "cutoff must be from"),
+        (bag, ["--compare", "x", "--format", "parquet"], "--compare takes bags"),
+        (bag, ["--atol", "1"], "--atol, --rtol and --match are of --compare"),
+        (bag, ["--match", "stamp"], "--atol, --rtol and --match are of --compare"),
+        (bag, ["--robot", "no_robot"], "no_robot"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_refused_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], make, arguments, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    Path("there/file").touch()
+    Path("file").touch()
+    assert main(["replay", str(make(tmp_path / "in")), "-o", "out", "--robot", "planar_2r", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("eom_dynamics replay: ") and error.count("\n") == 1, error
+    assert re.search(reason, error), error
+    assert arguments == ["--compare", "nowhere"] or not Path("out").exists()
+    assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--cutoff", "0"],
+        ["--rate", "x"],
+        ["--jobs", "0"],
+        ["--atol", "effort=-1"],
+        ["--atol", "=1"],
+        ["--format", "csv"],
+    ],
+)
+def test_wrong_options_are_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        replay("in", "-o", "out", *option)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(not PANDA.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By another route: a zero-phase filter and cubic spline instead of the fit, and the NumPy backend."""
+    command = ["replay", str(PANDA), "-o", str(tmp_path / "out"), "--robot", "panda", "--cutoff", "2.5"]
+    assert main([*command, "--against", "effort", "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    report = result["report"]
+    assert report["commands"] == 727 and report["joint_names"][0] == "fer_joint1" and not report["damage"]
+
+    recorded = [message for _, message in read_bag(PANDA)["/joint_states"]]
+    t = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in recorded])
+    position, effort = (np.array([getattr(m, name) for m in recorded]) for name in ("position", "effort"))
+    motion = CubicSpline(t, filtfilt(*butter(4, 2.5, fs=1 / np.median(np.diff(t))), position, axis=0))
+    tau = Dynamics(load_robot("panda"), backend="numpy").effort(*(motion(t, k) for k in range(3)))
+    inner = slice(20, -20)
+    rms = np.sqrt(np.mean((tau - effort)[inner] ** 2, axis=0))
+    commands = [command for _, command in read_bag(tmp_path / "out")["/feedforward"]]
+    own = np.array([command.effort for command in commands]) - effort
+    # The two filters differ near the cut-off, and the ends count in one of them; friction is in neither.
+    np.testing.assert_allclose(np.sqrt(np.mean(own[inner] ** 2, axis=0)), rms, rtol=0.05, atol=0.02)
+    np.testing.assert_allclose(report["rms"], np.sqrt(np.mean(own**2, axis=0)), rtol=1e-12)
+    assert np.all(np.array(report["rms"]) < 1.0)
+    assert [m.header.stamp for m in commands] == [m.header.stamp for m in recorded]
