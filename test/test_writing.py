@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eom_dynamics.writing import FolderError, check_folder, whole_folder, write_folder
+from eom_dynamics.writing import ASIDE, FolderError, check_folder, sweep, whole_file, whole_folder, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
 
@@ -32,6 +32,19 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     monkeypatch.setattr(Path, "write_bytes", write_bytes)
+
+
+def test_what_is_left_is_swept_and_what_is_in_use_is_not(tmp_path: Path) -> None:
+    left = tmp_path / f"{ASIDE}left/files"
+    left.mkdir(parents=True)
+    (left / "file").touch()
+    with whole_folder(tmp_path / "out", force=False) as aside, whole_file(tmp_path / "lock", force=False) as file:
+        file.touch()
+        (aside / "file").touch()
+        sweep(tmp_path)
+        assert (aside / "file").exists() and file.exists() and not left.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "out"]
+    assert contents(tmp_path) == {"out/file": b"", "lock": b""}
 
 
 def test_makes_the_folder_and_those_above_it(tmp_path: Path) -> None:

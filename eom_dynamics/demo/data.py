@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ros.conversions import WRENCH_FIELDS
 from ..states import STATE_NAMES
+from ..stream.conversions import MOTOR_FIELDS, WRENCH_FIELDS
 from .evaluate import Recording
 from .plan import Plan
 
@@ -26,13 +26,15 @@ def setpoints(plan: Plan) -> dict[str, Any]:
 def write_npz(path: Path, plan: Plan, recording: Recording) -> None:
     """Write times, setpoints and answers as arrays, named as the player does; NaN where no answer came."""
     times: dict[str, Any] = {"t": plan.t, "sent": recording.sent, "received": recording.received}
+    times["motor_names"] = np.array(plan.arm.motor_names)
     np.savez_compressed(path, **{**times, **setpoints(plan), **recording.answers})
 
 
 def write_csv(path: Path, plan: Plan, recording: Recording) -> None:
     """Write time, round trip, joint variables and answers as a table with one row a setpoint, SI units."""
     columns = {"position": plan.motion.derivatives(plan.t, order=0)[0], **recording.answers}
-    header = ["t", "round_trip", *(f"{name}.{joint}" for name in columns for joint in plan.robot.joint_names)]
+    names = {name: plan.arm.motor_names if name in MOTOR_FIELDS else plan.robot.joint_names for name in columns}
+    header = ["t", "round_trip", *(f"{name}.{part}" for name in columns for part in names[name])]
     times = np.stack([plan.t, recording.received - recording.sent], axis=1)
     np.savetxt(
         path, np.hstack([times, *columns.values()]), fmt="%.17g", delimiter=",", header=",".join(header), comments=""

@@ -2,19 +2,22 @@
 """What the answers of the node are worth: counts, times, and deviations from two independent ways.
 
 The first way is numerical differentiation: the received tau, differentiated once and twice, must be the
-received taud and taudd. The second is the library's closed form of the equations of motion, in this process.
+received taud and taudd. The second is the library's closed form of the equations of motion, in this process: of efforts
+it says the number, of motors what their springs and rotors must come to, :mod:`.motor_side`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..equations import equations_of_motion
-from ..ros.conversions import COMMAND_FIELDS
+from ..stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS
 from .differences import REACH, differentiate, rounding
+from .motor_side import motor_effort, motor_load, spring_residuals
 from .plan import Plan
 
 Array = NDArray[np.float64]
@@ -40,7 +43,7 @@ class Recording:
 
     Attributes:
         sent, received: times (N,) in s on one clock, at which setpoints left and answers arrived.
-        answers: the quantities of FeedforwardCommand, each (N, n).
+        answers: the quantities of FeedforwardCommand, those of joints (N, n), those of motors (N, m).
         backend: what computed in the node.
     """
 
@@ -80,7 +83,7 @@ class Evaluation:
         late: setpoints that were sent more than one period after their time.
         round_trip: times (received,) from sending to answer, s, in the order of sending.
         differentiation: deviation of taud and of taudd from the received tau, differentiated.
-        closed_form: deviation of all quantities from the library's closed form.
+        closed_form: deviation of all quantities from the library's closed form, of motors by the laws of springs.
         numerical: the received tau (N, n), differentiated once and twice.
     """
 
@@ -146,36 +149,65 @@ def evaluate(plan: Plan, recording: Recording) -> Evaluation:
     )
 
 
-def closed_form(plan: Plan, t: float) -> dict[str, Array]:
-    """The quantities of an answer, each (n,), by the closed form at time ``t``."""
-    q, qd, qdd, qddd, qdddd = plan.motion.derivatives(t)
+class Efforts(NamedTuple):
+    """What a motion takes, N m or N.
+
+    Attributes:
+        tau, taud, taudd: on the links (n,), and time derivatives.
+        rotor: on rotors that follow the links (m,), in the complete model of rotors; in the reduced one zero.
+    """
+
+    tau: Array
+    taud: Array
+    taudd: Array
+    rotor: Array
+
+
+def closed_form(plan: Plan, t: float) -> Efforts:
+    """The efforts by the closed form at time ``t``."""
+    arm, robot = plan.arm, plan.robot
+    states = plan.motion.derivatives(t)
+    if arm.rotors is not None:
+        robot = arm.rotors.dynamics.robot
+        states = tuple(np.concatenate([x, arm.gear_ratio * arm.motors_following(x)]) for x in states)
     wrench = [W.reshape(plan.robot.wrench_shape) for W in plan.wrench.derivatives(t, order=2)]
-    equations = equations_of_motion(plan.robot, q, qd, qdd, qddd, wrench=wrench)
-    tau, taud, taudd = equations.efforts(qdddd)
-    # Linear springs, tau = K (theta - q), and rotors, tau_m = B thetadd + tau.
-    stiffness, rotor_inertia = plan.robot.stiffness, plan.robot.rotor_inertia
-    motor_acceleration = qdd + taudd / stiffness
-    motor = (q + tau / stiffness, qd + taud / stiffness, motor_acceleration, rotor_inertia * motor_acceleration + tau)
-    return dict(zip(COMMAND_FIELDS, (tau, taud, taudd, *motor), strict=True))
+    efforts = equations_of_motion(robot, *states[:-1], wrench=wrench).efforts(states[-1])
+    tau, taud, taudd = (x[: plan.robot.n] for x in efforts)
+    rotor = np.zeros(len(arm.motor_joint)) if arm.rotors is None else arm.gear_ratio * efforts[0][plan.robot.n :]
+    return Efforts(tau, taud, taudd, rotor)
 
 
 def _relative(expected: Array, values: Array) -> float:
     """Largest deviation over the largest value; NaN where there is nothing to compare."""
-    difference = np.abs(values - expected)
+    return _share(values - expected, expected)
+
+
+def _share(difference: Array, scale: Array) -> float:
+    """Largest difference over the largest of the scale; NaN where there is nothing to compare."""
     if np.isnan(difference).all():
         return float("nan")
-    largest = np.nanmax(np.abs(expected))
-    return float(np.nanmax(difference) / largest) if largest > 0 else float(np.nanmax(difference))
+    largest = np.nanmax(np.abs(scale))
+    return float(np.nanmax(np.abs(difference)) / (largest if largest > 0 else 1.0))
 
 
 def _off_closed_form(plan: Plan, recording: Recording) -> float:
-    rows = _spread(plan.count, CLOSED_FORM_SAMPLES)
-    expected = [closed_form(plan, t) for t in plan.t[rows]]
-    return float(
-        np.max(
-            [_relative(np.array([e[key] for e in expected]), recording.answers[key][rows]) for key in COMMAND_FIELDS]
-        )
-    )
+    """The largest deviation of any quantity, relative to its largest value."""
+    arm, rows = plan.arm, _spread(plan.count, CLOSED_FORM_SAMPLES)
+    answers = {name: values[rows] for name, values in recording.answers.items()}
+    if np.isnan(answers["motor_effort"]).all():
+        return float("nan")
+    *efforts, rotor = (np.array(x) for x in zip(*(closed_form(plan, t) for t in plan.t[rows]), strict=True))
+    off = [_relative(x, answers[name]) for x, name in zip(efforts, EFFORT_FIELDS, strict=True)]
+    links = plan.motion.derivatives(plan.t[rows], order=2)
+    motors = [answers[name] for name in MOTOR_FIELDS[:3]]
+    for residual, scale in spring_residuals(arm, links, motors, efforts):
+        off.append(_share(residual, scale))
+    position, velocity, acceleration = motors
+    # The rotors' motion beyond that of the links: all of it in the reduced model.
+    beyond = acceleration if arm.rotors is None else acceleration - arm.motors_following(links[2])
+    load = motor_load(arm, links[0], position, efforts[0])
+    effort = motor_effort(arm, load, rotor + arm.motor_inertia * beyond, velocity)
+    return float(np.max([*off, _relative(effort, answers["motor_effort"])]))
 
 
 def _difference_tolerances(plan: Plan) -> tuple[float, float]:
@@ -188,7 +220,7 @@ def _difference_tolerances(plan: Plan) -> tuple[float, float]:
     step = 1 / plan.rate
     offsets = step * np.arange(-REACH, REACH + 1)
     windows = [
-        np.array([closed_form(plan, t + offset)["effort"] for offset in offsets])
+        np.array([closed_form(plan, t + offset).tau for offset in offsets])
         for t in plan.t[_spread(plan.count, _DIFFERENCE_SAMPLES)]
     ]
     magnitude = float(np.max(np.abs(windows)))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: one HTML file that needs nothing beside it, no network either."""
+"""The page of a run: verdict, figures, table, and what it was run on."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Mapping
@@ -12,55 +11,72 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from plotly.offline import get_plotlyjs
 
 from .. import __version__
+from ..pages.charts import add_joints, over_time, place
+from ..pages.numbers import NOTHING, microseconds, number, relative
+from ..pages.page import definitions, joint_buttons, page, tiles
+from ..pages.page import table as html_table
+from ..pages.style import CURVE_POINTS, MARKERS, color
+from ..pages.timing import by_percentile, over_run
+from ..pages.units import effort_units, milli, position_units, together
+from ..simulate.feedforward_comparison import Comparison
+from ..simulate.page import error_over_time
+from ..simulate.summary import HEADER, endings, model_error
+from ..simulate.summary import rows as comparison_rows
 from .evaluate import CLOSED_FORM_SAMPLES, Evaluation, Recording
+from .motor_side import motor_load
 from .plan import Plan
-from .style import CURVE_POINTS, MARKERS, color, effort_unit, position_unit
-from .summary import Row, keeps_up, microseconds, relative, table
+from .summary import Row, keeps_up, table
 
 Array = NDArray[np.float64]
 
+# Round trips that are drawn as points.
+_ROUND_TRIPS = 10_000
 
-def write_page(path: Path, plan: Plan, recording: Recording, evaluation: Evaluation) -> None:
-    """Write the page: verdict, figures, table, and what it was run on."""
-    template = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+
+def write_page(
+    path: Path, plan: Plan, recording: Recording, evaluation: Evaluation, tracking: Comparison | str
+) -> None:
+    """Write the page.
+
+    Args:
+        path: of the file.
+        plan: what was played.
+        recording: what came back.
+        evaluation: what that is worth.
+        tracking: the robot, simulated under each feedforward, or why it was not.
+    """
     figures = _figures(plan, recording, evaluation)
-    deflection = np.abs(recording.answers["motor_position"] - _links(plan))
+    deflection = 1e3 * np.abs(recording.answers["motor_position"] - plan.arm.motors_following(_links(plan)))
     robot = escape(plan.robot.name)
-    page = template.substitute(
-        title=f"{robot}: eom_dynamics demo",
+    body = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        {name: place(name, figure, tall=name.startswith("effort")) for name, figure in figures.items()},
         headline=f"What the motors of {robot} must do, {plan.rate:,.0f} times a second",
         lead=f"{evaluation.sent:,} setpoints went from one process to the dynamics node over ROS 2, and came back as "
         f"joint efforts with two time derivatives and the motion of {plan.robot.n} motors.",
         verdict=_verdict(plan, evaluation),
         tiles=_tiles(evaluation),
-        joints="".join(_button(i, escape(name)) for i, name in enumerate(plan.robot.joint_names)),
-        deflection=_milli(deflection, position_unit(plan.robot)),
+        joints=joint_buttons(plan.robot.joint_names),
+        deflection=_largest(deflection, milli(_of_motors(plan, position_units(plan.robot)))),
+        motors=_motors(plan),
+        rotor="B θ̈" if plan.arm.rotors is None else "B θ̈, and the turning of the links that carry it",
+        tracking=_tracking(tracking),
         rate=f"{plan.rate:,.0f}",
         period=microseconds(1 / plan.rate),
         rows="".join(_row(row) for row in table(plan, recording, evaluation)),
         closed_form_samples=min(CLOSED_FORM_SAMPLES, plan.count),
-        about="".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in _about(plan).items()),
-        plotly=get_plotlyjs(),
-        figures=_script(figures),
+        about=definitions(_about(plan)),
+        curve_points=f"{CURVE_POINTS:,}",
     )
-    path.write_text(page, encoding="utf-8")
-
-
-def _script(figures: Mapping[str, go.Figure]) -> str:
-    """Figures as JSON, in which Plotly leaves no character that is markup to a script element."""
-    members = (f"{json.dumps(name)}: {figure.to_json()}" for name, figure in figures.items())
-    return f"{{{', '.join(members)}}}"
-
-
-def _button(joint: int, name: str) -> str:
-    return f'<button aria-pressed="true" value="{name}"><i style="background:{color(joint)}"></i>{name}</button>'
+    if isinstance(tracking, Comparison):
+        figures["tracking"] = error_over_time(tracking)
+    path.write_text(page(f"{plan.robot.name}: eom_dynamics demo", body, figures), encoding="utf-8")
 
 
 def _links(plan: Plan) -> Array:
@@ -68,9 +84,26 @@ def _links(plan: Plan) -> Array:
     return plan.motion.derivatives(plan.t, order=0)[0]
 
 
-def _milli(values: Array, unit: str) -> str:
-    """The largest of the values, in thousandths of the unit."""
-    return "unknown" if np.isnan(values).all() else f"{1e3 * np.nanmax(values):.1f} m{unit}"
+def _motors(plan: Plan) -> str:
+    """What motors do beside moving their rotors, as sentences; empty where they do no more."""
+    said = ""
+    if plan.arm.paired.any():
+        said += (
+            " Two motors at a joint pull against each other, so that each stands off from the link without load too; "
+            "τ is then what its own spring takes."
+        )
+    if not plan.arm.ideal:
+        said += " Friction, and what gears lose, add to it."
+    return said
+
+
+def _largest(values: Array, units: tuple[str, ...]) -> str:
+    """The largest of the values (N, n) for each kind of unit."""
+    if np.isnan(values).all():
+        return "unknown"
+    of_joints = np.nanmax(values, axis=0)
+    kinds = {unit: max(v for v, u in zip(of_joints, units, strict=True) if u == unit) for unit in units}
+    return " and ".join(f"{number(value)} {unit}" for unit, value in kinds.items())
 
 
 def _verdict(plan: Plan, evaluation: Evaluation) -> str:
@@ -85,20 +118,46 @@ def _verdict(plan: Plan, evaluation: Evaluation) -> str:
 
 def _tiles(evaluation: Evaluation) -> str:
     worst = float(np.max([deviation.value for deviation in evaluation.differentiation]))
-    tiles = (
-        (f"{evaluation.received:,} of {evaluation.sent:,}", "setpoints answered"),
-        (microseconds(evaluation.percentile(50)), "round trip, half are faster"),
-        (microseconds(evaluation.percentile(99)), "round trip, 99 of 100 are faster"),
-        (relative(worst), "largest relative deviation of τ̇, τ̈ from numerical differentiation"),
+    return tiles(
+        (
+            (f"{evaluation.received:,} of {evaluation.sent:,}", "setpoints answered"),
+            (microseconds(evaluation.percentile(50)), "round trip, half are faster"),
+            (microseconds(evaluation.percentile(99)), "round trip, 99 of 100 are faster"),
+            (relative(worst), "largest relative deviation of τ̇, τ̈ from numerical differentiation"),
+        )
     )
-    return "".join(
-        f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in tiles
+
+
+def _tracking(tracking: Comparison | str) -> str:
+    """Text, figure and table of the comparison of feedforwards."""
+    if isinstance(tracking, str):
+        return f'<p class="soft">Not simulated: {escape(tracking)}.</p>'
+    none, rigid, flatness = tracking.rms[0]
+    notes = "".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in endings(tracking))
+    duration = tracking.t[-1] - tracking.t[0]
+    return (
+        f'<p class="soft">The first {duration:g} s of the same motion, simulated with springs and motors '
+        f"({escape(model_error(tracking))}, no tool wrench), three times: without feedforward, with that of a rigid "
+        "arm (τ alone), and with that of the node (τ, τ̇, τ̈). Each time the same PD holds the motors on their "
+        f"reference at {tracking.natural_frequency[0]:g} rad/s; nothing measures the links. By RMS, links are "
+        f"<b>{_factor(rigid, flatness)}</b> closer to their path by flatness than with the feedforward of a rigid arm, "
+        f"and {_factor(none, flatness)} closer than without any.</p>"
+        + place("tracking", error_over_time(tracking))
+        + notes
+        + html_table([HEADER, *comparison_rows(tracking)], text_columns=2)
     )
+
+
+def _factor(larger: float, smaller: float) -> str:
+    return f"{number(larger / smaller)} times" if smaller > 0 else f"{NOTHING} times"
 
 
 def _row(row: Row) -> str:
-    kind = "" if row.passed else ' class="off"'
-    return f"<tr><th>{escape(row.name)}</th><td{kind}>{escape(row.value)}</td><td>{escape(row.note)}</td></tr>"
+    kind = "value" if row.passed else "value off"
+    return (
+        f'<tr><th>{escape(row.name)}</th><td class="{kind}">{escape(row.value)}</td>'
+        f'<td class="note">{escape(row.note)}</td></tr>'
+    )
 
 
 def _about(plan: Plan) -> Mapping[str, str]:
@@ -110,7 +169,8 @@ def _about(plan: Plan) -> Mapping[str, str]:
         "motion": "joint i moves as A cos(ω t), with the amplitudes and frequencies of the iiwa example of A. Müller "
         "and S. Kumar, Closed form time derivatives of the equations of motion of rigid body systems, Multibody "
         "System Dynamics 53 (2021)",
-        "tool wrench": "10 sin(π t) in all six components at each tool, in N m and N, with two derivatives",
+        "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, in N m and N, with "
+        "two derivatives",
     }
 
 
@@ -127,105 +187,70 @@ def _processor() -> str:
 def _figures(plan: Plan, recording: Recording, evaluation: Evaluation) -> dict[str, go.Figure]:
     """The figures by the name of their place in the page."""
     answers, q = recording.answers, _links(plan)
-    effort, position = effort_unit(plan.robot), position_unit(plan.robot)
+    effort, position = effort_units(plan.robot), position_units(plan.robot)
+    rate, acceleration = (tuple(f"{unit}/{time}" for unit in effort) for time in ("s", "s²"))
+    motor, motor_effort_units = answers["motor_position"], _of_motors(plan, effort)
+    motor_position_units = _of_motors(plan, position)
+    load = motor_load(plan.arm, q, motor, answers["effort"])
+    beside = "what moves the rotor" + ("" if plan.arm.ideal else ", friction and loss")
+    numerical = evaluation.numerical
     return {
-        "effort": _joints(plan, f"{effort}", answers["effort"]),
-        "effort_rate": _joints(plan, f"{effort}/s", answers["effort_rate"], evaluation.numerical[0]),
-        "effort_acceleration": _joints(plan, f"{effort}/s²", answers["effort_acceleration"], evaluation.numerical[1]),
-        "position": _joints(plan, position, q, answers["motor_position"]),
-        "deflection": _joints(plan, f"m{position}", 1e3 * (answers["motor_position"] - q)),
-        "percentiles": _percentiles(plan, evaluation),
-        "round_trip": _round_trips(plan, recording),
+        "effort": _joints(plan, "τ, joint effort", effort, answers["effort"]),
+        "effort_rate": _joints(plan, "τ̇, its rate", rate, answers["effort_rate"], numerical[0]),
+        "effort_acceleration": _joints(
+            plan, "τ̈, its acceleration", acceleration, answers["effort_acceleration"], numerical[1]
+        ),
+        "position": _joints(plan, "q and θ, position of link and motor", position, q, motor),
+        "link_deflection": _joints(
+            plan,
+            "θ − q, deflection of the spring",
+            milli(motor_position_units),
+            1e3 * (motor - plan.arm.motors_following(q)),
+        ),
+        "motor_effort": _joints(plan, "τ_m, motor effort", motor_effort_units, answers["motor_effort"]),
+        "rotor_effort": _joints(plan, f"τ_m − τ, {beside}", motor_effort_units, answers["motor_effort"] - load),
+        "percentiles": by_percentile("Round trip by percentile", evaluation.round_trip, CURVE_POINTS, 1 / plan.rate),
+        "round_trip": over_run(
+            "Round trip over the run",
+            plan.t,
+            recording.received - recording.sent,
+            0.0,
+            plan.duration,
+            points=_ROUND_TRIPS,
+            period=1 / plan.rate,
+        ),
     }
 
 
-def _joints(plan: Plan, unit: str, curves: Array, markers: Array | None = None) -> go.Figure:
-    """One curve for each joint over time, and markers along it."""
-    figure = _over_time(plan, unit)
-    line, dot = max(1, plan.count // CURVE_POINTS), max(1, plan.count // MARKERS)
-    for i, name in enumerate(plan.robot.joint_names):
-        style = {"color": color(i), "width": 2}
-        hover = f"{name}: %{{y:.4~g}} {unit}<extra></extra>"
-        figure.add_scatter(
-            x=_short(plan.t[::line]), y=_short(curves[::line, i]), line=style, meta=name, hovertemplate=hover
-        )
-        if markers is not None:
-            marker = {"symbol": "circle-open", "color": color(i), "size": 7}
-            figure.add_scatter(
-                x=_short(plan.t[::dot]),
-                y=_short(markers[::dot, i]),
-                mode="markers",
-                marker=marker,
-                meta=name,
-                hoverinfo="skip",
-            )
+def _joints(plan: Plan, title: str, units: tuple[str, ...], curves: Array, markers: Array | None = None) -> go.Figure:
+    """One curve for each joint, or each motor, over time, and markers along it."""
+    figure = over_time(title, together(units), 0.0, plan.duration)
+    _add(figure, plan, units, curves, points=CURVE_POINTS)
+    if markers is not None:
+        kind = "motor" if "θ" in title else "differentiated τ"
+        _add(figure, plan, units, markers, points=MARKERS, kind=kind, markers=True)
     return figure
 
 
-def _percentiles(plan: Plan, evaluation: Evaluation) -> go.Figure:
-    """Round trips by percentile, with room for the rare slow ones."""
-    figure = _figure("share of answers that were faster", "µs")
-    round_trip = 1e6 * np.sort(evaluation.round_trip)
-    slower = 1 - np.arange(len(round_trip)) / max(1, len(round_trip))
-    figure.add_scatter(
-        x=_short(slower),
-        y=_short(round_trip),
-        line={"color": color(0), "width": 2.5},
-        hovertemplate="%{y:,.0f} µs<extra></extra>",
-    )
-    figure.update_xaxes(
-        type="log",
-        range=[0.08, float(np.log10(0.8 / max(1, len(round_trip))))],
-        tickvals=[0.5, 0.1, 0.01, 0.001],
-        ticktext=["50 %", "90 %", "99 %", "99.9 %"],
-    )
-    return _timed(figure, plan)
-
-
-def _round_trips(plan: Plan, recording: Recording) -> go.Figure:
-    """The round trip of each setpoint over time."""
-    figure = _over_time(plan, "µs")
-    figure.add_scatter(
-        x=_short(plan.t),
-        y=_short(1e6 * (recording.received - recording.sent)),
-        mode="markers",
-        marker={"color": color(0), "size": 3, "opacity": 0.6},
-        hovertemplate="%{y:,.0f} µs<extra></extra>",
-    )
-    return _timed(figure, plan)
-
-
-def _timed(figure: go.Figure, plan: Plan) -> go.Figure:
-    figure.add_hline(y=1e6 / plan.rate, line={"color": color(1), "width": 1.5, "dash": "dash"})
-    ticks = [digit * 10**exponent for exponent in range(7) for digit in (1, 2, 5)]
-    figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
-    figure.update_layout(hovermode="closest")
-    return figure
-
-
-def _over_time(plan: Plan, y_title: str) -> go.Figure:
-    figure = _figure("time [s]", y_title)
-    margin = 0.01 * plan.duration
-    return figure.update_xaxes(range=[-margin, plan.duration + margin], zeroline=False)
-
-
-def _figure(x_title: str, y_title: str) -> go.Figure:
-    return go.Figure(
-        layout={
-            "template": "none",
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 58, "r": 8, "t": 12, "b": 42},
-            "showlegend": False,
-            "hovermode": "x unified",
-            "dragmode": False,
-            "font": {"size": 13, "family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"},
-            "xaxis": {"title": {"text": x_title, "standoff": 6}},
-            "yaxis": {"title": {"text": y_title, "standoff": 6}, "automargin": True},
-        }
+def _add(figure: go.Figure, plan: Plan, units: tuple[str, ...], values: Array, **style: Any) -> None:
+    """Draw values of joints (N, n), or of motors (N, m) in the colours of their joints."""
+    names = plan.robot.joint_names
+    if values.shape[1] == plan.robot.n:
+        add_joints(figure, names, units, plan.t, values, **style)
+        return
+    joint = plan.arm.motor_joint
+    add_joints(
+        figure,
+        plan.arm.motor_names,
+        units if len(units) == len(joint) else _of_motors(plan, units),
+        plan.t,
+        values,
+        colors=[color(int(i)) for i in joint],
+        of=[names[i] for i in joint],
+        **style,
     )
 
 
-def _short(values: Array) -> NDArray[np.float32]:
-    """Half the size on the page, and still more digits than a screen shows."""
-    return values.astype(np.float32)
+def _of_motors(plan: Plan, of_joints: tuple[str, ...]) -> tuple[str, ...]:
+    """What is told of each joint (n,), of each motor (m,)."""
+    return tuple(of_joints[i] for i in plan.arm.motor_joint)

@@ -12,35 +12,35 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
+from ..pages.pictures import frame
+from ..pages.style import CURVE_POINTS, INK, MARKERS, color
+from ..pages.units import effort_units, milli, position_units, together
 from ..terminal import printable
 from .evaluate import Evaluation, Recording
 from .plan import Plan
-from .style import CURVE_POINTS, MARKERS, color, effort_unit, position_unit
 
 Array = NDArray[np.float64]
-
-_INK = "#30363d"
 
 
 def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Evaluation) -> None:
     """Write the picture as PNG, for a light ground."""
     figure = Figure(figsize=(15, 7.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     (tau, taud, taudd), (positions, deflections, round_trips) = figure.subplots(2, 3)
-    effort, position = effort_unit(plan.robot), position_unit(plan.robot)
+    effort, units_of_q = together(effort_units(plan.robot)), position_units(plan.robot)
     answers = recording.answers
     q = plan.motion.derivatives(plan.t, order=0)[0]
 
-    _frame(tau, f"joint effort  τ  [{effort}]")
+    frame(tau, f"joint effort  τ  [{effort}]")
     _curves(tau, plan, answers["effort"])
-    _frame(taud, f"τ̇  [{effort}/s]   circles: differentiated τ")
+    frame(taud, f"τ̇  [{effort}/s]   circles: differentiated τ")
     _curves(taud, plan, answers["effort_rate"], evaluation.numerical[0])
-    _frame(taudd, f"τ̈  [{effort}/s²]   circles: differentiated τ")
+    frame(taudd, f"τ̈  [{effort}/s²]   circles: differentiated τ")
     _curves(taudd, plan, answers["effort_acceleration"], evaluation.numerical[1])
-    _frame(positions, f"link  q  (lines), motor  θ  (circles)  [{position}]")
+    frame(positions, f"link  q  (lines), motor  θ  (circles)  [{together(units_of_q)}]")
     _curves(positions, plan, q, answers["motor_position"])
-    _frame(deflections, f"spring deflection  θ − q  [m{position}]")
-    _curves(deflections, plan, 1e3 * (answers["motor_position"] - q))
-    _frame(round_trips, "round trip of a setpoint  [µs]", "share of answers that were faster")
+    frame(deflections, f"spring deflection  θ − q  [{together(milli(units_of_q))}]")
+    _curves(deflections, plan, 1e3 * (answers["motor_position"] - plan.arm.motors_following(q)))
+    frame(round_trips, "round trip of a setpoint  [µs]", "share of answers that were faster")
     _percentiles(round_trips, evaluation)
 
     lines = tau.get_lines()
@@ -48,7 +48,7 @@ def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Eval
         f"{printable(plan.robot.name)} at {plan.rate:,.0f} Hz over ROS 2:  joint efforts with two time derivatives, "
         "and the motors that follow",
         fontsize=15,
-        color=_INK,
+        color=INK,
         parse_math=False,
     )
     legend = figure.legend(
@@ -58,7 +58,7 @@ def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Eval
         ncols=min(len(lines), 7),
         frameon=False,
         fontsize=12.5,
-        labelcolor=_INK,
+        labelcolor=INK,
     )
     # Only here: as labels, names that begin with an underscore would be left out, and those with $ read as formulas.
     for text, name in zip(legend.get_texts(), plan.robot.joint_names, strict=True):
@@ -67,23 +67,19 @@ def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Eval
     figure.savefig(path, dpi=120)
 
 
-def _frame(axes: Axes, title: str, x_title: str = "time [s]") -> None:
-    axes.set_title(title, fontsize=14, color=_INK, loc="left")
-    axes.set_xlabel(x_title, fontsize=12.5, color=_INK)
-    axes.tick_params(labelsize=12, colors=_INK, length=0)
-    axes.grid(color="#d8dee4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
 def _curves(axes: Axes, plan: Plan, curves: Array, markers: Array | None = None) -> None:
     line, dot = max(1, plan.count // CURVE_POINTS), max(1, plan.count // MARKERS)
-    for i in range(plan.robot.n):
-        axes.plot(plan.t[::line], curves[::line, i], color=color(i), linewidth=1.8)
-    for i in range(plan.robot.n if markers is not None else 0):
-        axes.plot(plan.t[::dot], markers[::dot, i], "o", color=color(i), fillstyle="none", markersize=5)  # type: ignore[index]
+    for i, joint in enumerate(_joints(plan, curves)):
+        axes.plot(plan.t[::line], curves[::line, i], color=color(joint), linewidth=1.8)
+    if markers is not None:
+        for i, joint in enumerate(_joints(plan, markers)):
+            axes.plot(plan.t[::dot], markers[::dot, i], "o", color=color(joint), fillstyle="none", markersize=5)
     axes.margins(x=0.01)
+
+
+def _joints(plan: Plan, values: Array) -> NDArray[np.int_]:
+    """The joint of each column of values of joints (N, n) or motors (N, m)."""
+    return np.arange(plan.robot.n) if values.shape[1] == plan.robot.n else plan.arm.motor_joint
 
 
 def _percentiles(axes: Axes, evaluation: Evaluation) -> None:

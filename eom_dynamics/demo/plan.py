@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actuators import ElasticArm
+from ..exceptions import StiffnessError
 from ..robot import Robot
 from ..trajectory import Cosine, paper_motion, paper_wrench
 
 Array = NDArray[np.float64]
+
+# Of the paper's wrench, the most that an arm can do.
+_SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.0)
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,11 @@ class Plan:
     rate: float
     duration: float
 
+    @cached_property
+    def arm(self) -> ElasticArm:
+        """The robot with its springs and motors."""
+        return ElasticArm(self.robot)
+
     @property
     def count(self) -> int:
         """Number of setpoints N."""
@@ -43,7 +54,24 @@ class Plan:
         """Joint variables (n,) in time, rad or m."""
         return paper_motion(self.robot.n)
 
-    @property
+    @cached_property
     def wrench(self) -> Cosine:
-        """Wrenches (6 × number of tools,) in time, moment first, in the tools' frames, N m and N."""
-        return paper_wrench(len(self.robot.tools))
+        """Wrenches (6 × number of tools,) in time, moment first, in the tools' frames, N m and N.
+
+        The paper's, or less of it where springs that only pull would go slack under it.
+
+        Raises:
+            StiffnessError: they go slack without a wrench too.
+        """
+        whole, motion = paper_wrench(len(self.robot.tools)), self.motion.derivatives(self.t)
+        for share in _SHARES:
+            wrench = Cosine(share * whole.amplitude, whole.frequency, whole.phase)
+            rates = [W.reshape(-1, *self.robot.wrench_shape) for W in wrench.derivatives(self.t, order=2)]
+            try:
+                self.arm.feedforward(*motion, wrench=rates)
+            except StiffnessError:
+                if share == _SHARES[-1]:
+                    raise
+            else:
+                break
+        return wrench

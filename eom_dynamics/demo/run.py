@@ -27,7 +27,7 @@ import numpy as np
 
 from ..exceptions import EomDynamicsError
 from ..robot import packaged_robots
-from ..ros.conversions import COMMAND_FIELDS
+from ..stream.conversions import COMMAND_FIELDS
 from ..terminal import printable
 from .data import setpoints
 from .evaluate import Recording
@@ -86,7 +86,9 @@ def play(plan: Plan, robot: str, report: Callable[[int, int], None]) -> Recordin
         environment = _environment(folder)
         np.savez(folder / "setpoints.npz", **setpoints(plan))
         # Diagnostics say what computes; often enough for a short run to hear it.
-        parameters = ("--params-file", str(file), "-p", "diagnostic_period:=0.2")
+        # Nobody asks for plans here, and their process would start beside what is timed.
+        settings = ("-p", "diagnostic_period:=0.2", "-p", "planning_services:=false")
+        parameters = ("--params-file", str(file), *settings)
         node = stack.enter_context(_Process("dynamics_node", ("--ros-args", *parameters), folder, environment))
         limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
         player = stack.enter_context(_Process("player", ("setpoints.npz", "answers.npz", *limits), folder, environment))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from ..pages.numbers import microseconds, relative
 from .evaluate import Deviation, Evaluation, Recording
 from .plan import Plan
 
@@ -47,20 +48,6 @@ def keeps_up(plan: Plan, evaluation: Evaluation) -> str | None:
             f"than one period of {microseconds(1 / plan.rate)}"
         )
     return None
-
-
-def relative(value: float) -> str:
-    """A relative deviation as text: two digits; a dash where there is none to tell."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.1e}" if value else "0"
-
-
-def microseconds(seconds: float) -> str:
-    """A time as text: µs, or ms from ten of them on; a dash where there is none."""
-    if math.isnan(seconds):
-        return "–"
-    return f"{seconds * 1e6:,.0f} µs" if seconds < 0.01 else f"{seconds * 1e3:,.1f} ms"
 
 
 def _deviation(deviation: Deviation) -> Row:

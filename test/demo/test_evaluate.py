@@ -7,18 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from recordings import recorded
+from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
-from eom_dynamics.demo.evaluate import COMMAND_FIELDS, Recording, evaluate
+from eom_dynamics.demo.evaluate import Recording, evaluate
 from eom_dynamics.demo.plan import Plan
+from eom_dynamics.drivetrain import Actuator, Friction, Gear, Transmission
+from eom_dynamics.drivetrain.springs import CoupledSpring
+from eom_dynamics.stream.conversions import COMMAND_FIELDS
 
 
 def perfect(plan: Plan) -> Recording:
     """What a node that makes no mistake brings back, 300 µs after each setpoint."""
-    arm = eom.ElasticArm(plan.robot)
-    answers = arm.feedforward(*plan.motion.derivatives(plan.t), wrench=plan.wrench.derivatives(plan.t, order=2))
     sent = 12.5 + plan.t
-    return Recording(sent, sent + 3e-4, dict(zip(COMMAND_FIELDS, answers, strict=True)), "numpy")
+    return Recording(sent, sent + 3e-4, recorded(plan).answers, "numpy")
 
 
 @pytest.fixture(scope="module", params=[("planar_2r", 1000.0), ("planar_2r", 100.0), ("iiwa", 250.0)])
@@ -53,6 +56,50 @@ def test_a_wrong_field_is_found(run: tuple[Plan, Recording], field: str) -> None
     plan, recording = run
     (failure, *_) = reversed(evaluate(plan, tampered(recording, field, slice(None), 1e-6)).failures)
     assert failure.startswith("all quantities against closed form")
+
+
+@pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
+@pytest.mark.parametrize("name", eom.packaged_robots())
+def test_right_answers_of_every_packaged_robot_pass(name: str, rotor_model: str) -> None:
+    robot = eom.load_robot(name)
+    plan = Plan(replace(robot, rotor_model=rotor_model), rate=200.0, duration=0.5)
+    assert evaluate(plan, perfect(plan)).failures == []
+
+
+LOSSY = Actuator(Friction(0.5, 0.4, 0.6, 0.3, 0.02), Gear(0.8))
+TWO = eom.load_robot("planar_2r")
+COUPLED = CoupledSpring([[500.0, 40.0], [40.0, 300.0]])
+DRIVES = {
+    **{kind: with_springs(TWO, spring, actuator=LOSSY) for kind, spring in EVERY_KIND.items()},
+    "coupled": replace(TWO, coupled_stiffness=((0, 1), COUPLED)),
+    "differential": replace(TWO, transmission=((0, 1), Transmission([[0.5, 0.5], [0.5, -0.5]]))),
+    "geared rotors": replace(
+        with_springs(TWO, EVERY_KIND["cubic"], actuator=LOSSY, gear_ratio=50.0), rotor_model="complete"
+    ),
+}
+"""Arms with springs of every kind, behind gears with loss and friction, and other ways to drive two joints."""
+
+
+@pytest.mark.parametrize("kind", DRIVES)
+def test_every_wrong_number_of_motors_is_found_with_any_springs(kind: str) -> None:
+    # Few setpoints, each of which is compared.
+    plan = Plan(DRIVES[kind], rate=100.0, duration=0.04)
+    right = perfect(plan)
+    assert evaluate(plan, right).closed_form.passed
+    for field in COMMAND_FIELDS:
+        for motor in range(right.answers[field].shape[1]):
+            values = right.answers[field].copy()
+            # A millionth more than it should be, at one of the setpoints.
+            values[2, motor] += 1e-6 * np.abs(values).max()
+            wrong = replace(right, answers={**right.answers, field: values})
+            assert not evaluate(plan, wrong).closed_form.passed, f"{field} of motor {motor}"
+
+
+def test_the_wrench_is_the_papers_where_springs_can_pull_under_it() -> None:
+    whole = Plan(eom.load_robot("planar_2r"), rate=100.0, duration=1.0).wrench
+    less = Plan(eom.load_robot("vsa_planar_2r"), rate=100.0, duration=1.0).wrench
+    assert np.all(whole.amplitude == 10.0)
+    assert np.all((less.amplitude > 0) & (less.amplitude < 10.0))
 
 
 @pytest.mark.parametrize(("field", "name"), [("effort_rate", "taud "), ("effort_acceleration", "taudd ")])

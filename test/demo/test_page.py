@@ -3,68 +3,27 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from html_page import Page
+from recordings import recorded
 
 import eom_dynamics as eom
 from eom_dynamics.demo.data import write_csv, write_npz
-from eom_dynamics.demo.evaluate import COMMAND_FIELDS, Recording, evaluate
+from eom_dynamics.demo.evaluate import Recording, evaluate
 from eom_dynamics.demo.plan import Plan
-
-# Attributes by which a page loads something, or leads away from itself.
-LOADING = {"src", "srcset", "href", "data", "action", "poster", "background", "xlink:href"}
-
-
-class Page(HTMLParser):
-    """What a browser sees of a page: references, texts of scripts and styles, and the text to read."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.references: list[str] = []
-        self.scripts: list[str] = []
-        self.styles = ""
-        self.text = ""
-        self.policy = ""
-        self._within = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._within = tag
-        self.references += [value or "" for name, value in attributes if name in LOADING]
-        given = dict(attributes)
-        if given.get("http-equiv") == "Content-Security-Policy":
-            self.policy = given["content"] or ""
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._within = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._within == "script":
-            self.scripts[-1] += data
-        elif self._within == "style":
-            self.styles += data
-        else:
-            self.text += data
-
-
-def recorded(plan: Plan, lost: int = 0) -> Recording:
-    arm = eom.ElasticArm(plan.robot)
-    command = arm.feedforward(*plan.motion.derivatives(plan.t), wrench=plan.wrench.derivatives(plan.t, order=2))
-    answers = {field: np.array(values) for field, values in zip(COMMAND_FIELDS, command, strict=True)}
-    received = plan.t + 3e-4
-    received[:lost] = np.nan
-    for values in answers.values():
-        values[:lost] = np.nan
-    return Recording(plan.t, received, answers, "numpy")
+from eom_dynamics.demo.tracking import compare
+from eom_dynamics.pages.numbers import number
+from eom_dynamics.simulate import Comparison, compare_feedforward
+from eom_dynamics.simulate.model_error import with_model_error
+from eom_dynamics.stream.conversions import COMMAND_FIELDS
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +31,11 @@ def plan() -> Plan:
     return Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
 
 
-def page_of(plan: Plan, recording: Recording, folder: Path) -> Page:
+def page_of(plan: Plan, recording: Recording, folder: Path, tracking: Comparison | str = "no time") -> Page:
     pytest.importorskip("plotly", reason="the page needs plotly")
     from eom_dynamics.demo.page import write_page
 
-    write_page(folder / "index.html", plan, recording, evaluate(plan, recording))
+    write_page(folder / "index.html", plan, recording, evaluate(plan, recording), tracking)
     return Page((folder / "index.html").read_text(encoding="utf-8"))
 
 
@@ -92,11 +51,50 @@ def test_the_page_loads_nothing(plan: Plan, tmp_path: Path) -> None:
 def test_the_page_has_all_figures_and_numbers(plan: Plan, tmp_path: Path) -> None:
     page = page_of(plan, recorded(plan), tmp_path)
     figures = json.loads(page.scripts[-2])
-    assert set(figures) >= {"effort", "effort_rate", "effort_acceleration", "position", "deflection", "round_trip"}
+    assert set(figures) >= {
+        "effort",
+        "effort_rate",
+        "effort_acceleration",
+        "position",
+        "link_deflection",
+        "motor_effort",
+    }
     names = {trace["meta"] for trace in figures["effort_rate"]["data"]}
     assert names == set(plan.robot.joint_names)
     assert "Passed: nothing lost" in page.text
     assert "100 of 100" in page.text and "300 µs" in page.text
+
+
+def test_the_page_says_what_the_feedforward_is_worth(plan: Plan, tmp_path: Path) -> None:
+    tracking = compare(plan.robot, plan.duration)
+    assert isinstance(tracking, Comparison)
+    page = page_of(plan, recorded(plan), tmp_path, tracking)
+    (none,), (rigid,), (flatness,) = tracking.rms.T
+    assert flatness < rigid < none
+    assert all(f"{number(1e3 * rms)} mrad" in page.text for rms in (none, rigid, flatness))
+    assert f"{number(rigid / flatness)} times" in page.text
+    assert len(json.loads(page.scripts[-2])["tracking"]["data"]) == 3
+
+
+def test_the_page_says_why_nothing_was_simulated(plan: Plan, tmp_path: Path) -> None:
+    first, second = plan.robot.joints
+    tracking = compare(replace(plan.robot, joints=(first, replace(second, rotor_inertia=0.0))))
+    assert isinstance(tracking, str) and "rotor_inertia must be greater than 0" in tracking
+    page = page_of(plan, recorded(plan), tmp_path, tracking)
+    assert f"Not simulated: {tracking}" in page.text
+    impossible = with_model_error(plan.robot, mass=-2.0)
+    assert str(compare(impossible)).startswith("planar_2r: its mass matrix is not positive definite")
+    assert "tracking" not in json.loads(page.scripts[-2])
+
+
+def test_units_are_those_of_the_joints(tmp_path: Path) -> None:
+    plan = Plan(eom.load_robot("planar_pr"), rate=200.0, duration=0.5)
+    page = page_of(plan, recorded(plan), tmp_path)
+    figures = json.loads(page.scripts[-2])
+    assert figures["link_deflection"]["layout"]["yaxis"]["title"]["text"] == "mm or mrad"
+    hover = {trace["meta"]: trace["hovertemplate"] for trace in figures["motor_effort"]["data"]}
+    assert [" N<" in text for text in hover.values()] == [True, False]
+    assert " mm and " in page.text
 
 
 def test_the_page_says_what_failed(plan: Plan, tmp_path: Path) -> None:
@@ -174,3 +172,44 @@ def test_npz_and_csv_hold_every_number(plan: Plan, tmp_path: Path) -> None:
     for i, joint in enumerate(plan.robot.joint_names):
         column = [float(row[f"effort_acceleration.{joint}"]) for row in rows]
         np.testing.assert_array_equal(column, recording.answers["effort_acceleration"][:, i])
+
+
+def test_two_motors_at_a_joint_are_shown_with_it(tmp_path: Path) -> None:
+    plan = Plan(eom.load_robot("vsa_planar_2r"), rate=200.0, duration=0.5)
+    recording = recorded(plan)
+    page = page_of(plan, recording, tmp_path)
+    figures = json.loads(page.scripts[-2])
+    for name in ("link_deflection", "motor_effort", "rotor_effort"):
+        traces = figures[name]["data"]
+        assert [trace["name"] for trace in traces] == list(plan.arm.motor_names)
+        assert [trace["meta"] for trace in traces] == ["joint_1", "joint_1", "joint_2", "joint_2"]
+        assert len({trace["line"]["color"] for trace in traces}) == 2
+    assert len(figures["position"]["data"]) == 6
+    # Without friction or loss all that the springs leave is what rotors take.
+    shown = [trace["y"] for trace in figures["rotor_effort"]["data"]]
+    rotors = plan.arm.motor_inertia * recording.answers["motor_acceleration"]
+    for motor, curve in enumerate(shown):
+        values = np.frombuffer(base64.b64decode(curve["bdata"]), np.float32) if isinstance(curve, dict) else curve
+        np.testing.assert_allclose(values, rotors[:, motor], rtol=1e-6, atol=1e-6)
+    assert "Two motors at a joint pull against each other" in page.text
+    write_csv(tmp_path / "data.csv", plan, recording)
+    with (tmp_path / "data.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    column = [float(row["motor_effort.joint_2_antagonist"]) for row in rows]
+    np.testing.assert_array_equal(column, recording.answers["motor_effort"][:, 3])
+
+
+def test_an_arm_that_ends_early_is_named_and_has_no_numbers(tmp_path: Path) -> None:
+    plan = Plan(eom.load_robot("vsa_planar_2r"), rate=200.0, duration=0.5)
+    times = np.linspace(0.0, 0.2, 101)
+    tracking = compare_feedforward(plan.robot, plan.motion, times, [0.0], tolerance=1e-6)
+    page = page_of(plan, recorded(plan), tmp_path, tracking)
+    assert "Note: with no feedforward and no feedback at all the arm is followed until 0.07" in page.text
+    assert "nan" not in page.text.lower()
+
+
+def test_friction_is_said_where_motors_have_it(tmp_path: Path) -> None:
+    plan = Plan(eom.load_robot("sea_planar_2r"), rate=200.0, duration=0.5)
+    page = page_of(plan, recorded(plan), tmp_path)
+    assert "Passed: nothing lost" in page.text
+    assert "what moves the rotor, friction and loss" in page.text

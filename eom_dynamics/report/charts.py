@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The charts of a record, by section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..pages.charts import add_joints, add_limits, over_time
+from ..pages.style import color
+from ..pages.timing import by_percentile, over_run
+from ..pages.units import together
+from .findings import deviation, intervals, latency, spring_deflection
+from .limits import bands
+from .record import Array, Record, Stream
+from .units import Units
+
+SECTIONS = {
+    "motion": (
+        "Motion",
+        "q and its first four time derivatives. Dotted: as it was measured. Dashed, at “limits”: those of the robot.",
+    ),
+    "effort": (
+        "Joint efforts",
+        "τ, what the rigid bodies need at the joints' link side, and its first two time derivatives. Dotted: measured "
+        "efforts.",
+    ),
+    "motors": (
+        "Motors",
+        "On the link side of their gears. Where a joint is rigid its motor stands where the link does.",
+    ),
+    "deviations": (
+        "Deviations",
+        "What was asked for, or fitted, less what was measured. A measured effort also has in it what τ leaves out: "
+        "friction, cables, and the sensor's own offset.",
+    ),
+    "timing": (
+        "Timing",
+        "How regularly messages are stamped, and how long after a setpoint its command reached the recorder.",
+    ),
+}
+"""Title and text of each section, in their order on the page."""
+
+# Of all curves of a page together: 16 bytes each in it.
+_POINTS_OF_PAGE = 300_000
+_CURVES_OF_JOINT = 24
+_MOST_POINTS, _FEWEST_POINTS = 4000, 60
+
+_DOTTED = {"dash": "dot", "width": 1.5}
+_THIN = {"width": 1}
+
+Charts = dict[str, go.Figure]
+
+
+def points_of_curve(records: Sequence[Record]) -> int:
+    """How many points a curve may have, for a page of a size that any browser opens at once."""
+    curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
+    return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
+
+
+def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
+    """The charts of a record by section and name, without those of which nothing was recorded.
+
+    Args:
+        record: what to draw.
+        points: of a curve, at most.
+        group: of the charts over time, which zoom together.
+    """
+    drawing = _Drawing(record, points, group)
+    made = {
+        "motion": drawing.motion(),
+        "effort": drawing.effort(),
+        "motors": drawing.motors(),
+        "deviations": drawing.deviations(),
+        "timing": drawing.timing(),
+    }
+    return {name: charts for name, charts in made.items() if charts}
+
+
+class _Drawing:
+    def __init__(self, record: Record, points: int, group: str) -> None:
+        self._record, self._points, self._group = record, points, group
+        self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
+        self._units = Units(record)
+
+    def motion(self) -> Charts:
+        fields = {
+            "position": ("q, position", ""),
+            "velocity": ("q̇, velocity", "/s"),
+            "acceleration": ("q̈, acceleration", "/s²"),
+            "jerk": ("q⁽³⁾, jerk", "/s³"),
+            "snap": ("q⁽⁴⁾, snap", "/s⁴"),
+        }
+        charts = {}
+        for field, (title, suffix) in fields.items():
+            streams = (self._record.setpoint, self._record.measured)
+            charts[field] = self._together(title, streams, field, self._units.position, suffix)
+        for field in ("position", "velocity"):
+            self._add_limits(charts[field], field)
+        return _drawn(charts)
+
+    def effort(self) -> Charts:
+        fields = {
+            "effort": ("τ, joint effort", ""),
+            "effort_rate": ("τ̇, its rate", "/s"),
+            "effort_acceleration": ("τ̈, its acceleration", "/s²"),
+        }
+        charts = {}
+        for field, (title, suffix) in fields.items():
+            streams = (self._record.command, self._record.measured)
+            charts[field] = self._together(title, streams, field, self._units.effort, suffix)
+        self._add_limits(charts["effort"], "effort")
+        return _drawn(charts)
+
+    def motors(self) -> Charts:
+        motors, charts = self._record.motors, {}
+        deflection = spring_deflection(self._record)
+        if deflection is not None:
+            t, names, values = deflection
+            units = self._units.milli(names)
+            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", units, t, names, 1e3 * values)
+        fields = {
+            "motor_position": ("θ, motor position", self._units.position, ""),
+            "motor_velocity": ("θ̇, motor velocity", self._units.position, "/s"),
+            "motor_acceleration": ("θ̈, motor acceleration", self._units.position, "/s²"),
+            "motor_effort": ("τ_m, motor effort", self._units.effort, ""),
+        }
+        for field, (title, units_of, suffix) in fields.items():
+            charts[field] = self._together(title, (motors, None), field, units_of, suffix)
+        return _drawn(charts)
+
+    def deviations(self) -> Charts:
+        record, charts = self._record, {}
+        motion = deviation(record, record.setpoint, "position", "position")
+        if motion is not None:
+            units = self._units.milli(motion.names)
+            charts["position_off"] = self._chart(
+                "q less measured position", units, motion.t, motion.names, 1e3 * motion.value, _THIN
+            )
+        effort = deviation(record, record.command, "effort", "effort")
+        if effort is not None:
+            units = self._units.effort(effort.names)
+            charts["effort_off"] = self._chart(
+                "τ less measured effort", units, effort.t, effort.names, effort.value, _THIN
+            )
+        return charts
+
+    def timing(self) -> Charts:
+        record, charts = self._record, {}
+        stream = (
+            record.setpoint if record.setpoint and record.setpoint.is_recorded else record.measured or record.command
+        )
+        if stream is not None and len(stream) > 1:
+            charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *intervals(record, stream))
+        delay = latency(record)
+        if delay is not None:
+            charts["latency"] = self._durations("Latency, setpoint to command", *delay)
+            charts["latency_percentiles"] = by_percentile("Latency by percentile", delay[1], self._points)
+        return charts
+
+    def _together(
+        self,
+        title: str,
+        streams: tuple[Stream | None, Stream | None],
+        field: str,
+        units: Callable[[Sequence[str], str], tuple[str, ...]],
+        suffix: str,
+    ) -> go.Figure:
+        """A field of a stream, and dotted that of the measured one."""
+        there = [stream for stream in streams if stream is not None and field in stream.values]
+        figure = self._empty(title, units([name for stream in there for name in stream.names], suffix))
+        for stream in there:
+            dotted = stream is self._record.measured and len(there) > 1
+            self._add(figure, self._record.t(stream), stream, field, units(stream.names, suffix), dotted=dotted)
+        return figure
+
+    def _chart(
+        self,
+        title: str,
+        units: tuple[str, ...],
+        t: Array,
+        names: tuple[str, ...],
+        values: Array,
+        line: Mapping[str, Any] | None = None,
+    ) -> go.Figure:
+        figure = self._empty(title, units)
+        colors = [self._colors[name] for name in names]
+        add_joints(figure, names, units, t, values, points=self._points, colors=colors, line=line)
+        return figure
+
+    def _empty(self, title: str, units: Sequence[str]) -> go.Figure:
+        return over_time(title, together(units), 0.0, self._record.duration, group=self._group)
+
+    def _add(
+        self, figure: go.Figure, t: Array, stream: Stream, field: str, units: tuple[str, ...], *, dotted: bool
+    ) -> None:
+        add_joints(
+            figure,
+            stream.names,
+            units,
+            t,
+            stream.values[field],
+            points=self._points,
+            colors=[self._colors[name] for name in stream.names],
+            kind="measured" if dotted else "",
+            line=_DOTTED if dotted else None,
+        )
+
+    def _add_limits(self, figure: go.Figure, what: str) -> None:
+        drawn = {trace.meta for trace in figure.data}
+        limits = {joint: band for joint, band in bands(self._record, what).items() if joint in drawn}
+        if limits:
+            add_limits(figure, limits, self._colors)
+
+    def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:
+        return over_run(title, t, seconds, 0.0, self._record.duration, points=4 * self._points, group=self._group)
+
+
+def _drawn(charts: Charts) -> Charts:
+    return {name: chart for name, chart in charts.items() if chart.data}

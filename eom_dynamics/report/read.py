@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records out of a bag: the node's topics and joint states, as arrays.
+
+A bag can hold several arms, each in a namespace of its own: setpoints and commands of one namespace make a record, with
+the joint states that name the same joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
+from ..replay import joint_states, setpoints, trajectories
+from ..replay.messages import FEEDFORWARD as COMMAND
+from ..replay.one import described_robot
+from ..robot import Robot
+from .compute import DEFAULT, Settings, with_commands
+from .fields import EFFORTS, MEASURED, MOTION, MOTOR_SETPOINT, MOTORS
+from .findings import repeated
+from .parts import Part, joined
+from .record import Nanoseconds, Record, Stream
+
+# The node's own JointState, whose joints are motors.
+_MOTOR_SETPOINT = "motor_setpoint"
+
+_TOLD_TOPICS = 20
+
+Progress = Callable[[float], None]
+
+
+def read_records(
+    path: Path, robot: Robot | None = None, settings: Settings = DEFAULT, progress: Progress | None = None
+) -> list[Record]:
+    """The records of a bag; where it has no commands and its robot is known, with those that the node would give.
+
+    Args:
+        path: of the bag.
+        robot: whose joints they are; None for the URDF that the bag has on robot_description, if it has.
+        settings: of the commands that are computed.
+        progress: is told the share of the bag that is read, 0 to 1.
+
+    Returns:
+        At least one, each with messages.
+
+    Raises:
+        BagError: it is no bag, is too damaged to be read, or has none of these topics.
+        RobotDescriptionError: the robot cannot be used.
+        OSError: a file cannot be read.
+    """
+    with Bag(path) as bag:
+        robot = described_robot(bag) if robot is None else robot
+        reader = _Reader(bag, progress)
+        records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
+        planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
+        if not records and not (planned and robot):
+            there = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_TOLD_TOPICS]) or "no topic at all"
+            raise BagError(
+                f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} to report on"
+                f"{', and a trajectory needs its robot, --robot ROBOT' if planned else ''}; it has {there}"
+            )
+        if not records:
+            records = [Record(path.name, robot)]
+        records = [_completed(record, bag, settings, progress, named=robot is not None) for record in records]
+    for record in records:
+        if not record.streams:
+            raise BagError(f"{path}: {'; '.join(record.notes)}")
+    return [_with_repeats(record) for record in records]
+
+
+def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
+    """The record with commands, if they can be computed, or with a word on why there are none."""
+    if record.command:
+        return record
+    if record.robot is None:
+        remedy = "with a robot that has these joints" if named else "where the robot is named, --robot"
+        return replace(record, about=f"Efforts were not recorded; they are computed {remedy}.")
+    return with_commands(record, bag, settings, progress)
+
+
+def _with_repeats(record: Record) -> Record:
+    """The record with a word on measurements that are not in step with their stamps."""
+    measured = record.measured
+    if measured is None or not len(places := repeated(measured)):
+        return record
+    note = (
+        f"{measured.topic}: {len(places):,} messages have the positions of the one before, amid a motion (the first at "
+        f"{record.t(measured)[places[0]]:.3f} s): measurements and stamps are not in step, and time derivatives of "
+        "what is fitted to them have bursts there, which a lower --cutoff makes smaller"
+    )
+    return replace(record, notes=(*record.notes, note))
+
+
+def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
+    """The records of what the node took and sent, or where there is nothing of it, of joint states."""
+    wanted = [topic for topic in bag.topics if topic.type in (setpoints.TYPE, COMMAND, joint_states.TYPE)]
+    of_topic = {topic: reader.read(topic, k / len(wanted), 1 / len(wanted)) for k, topic in enumerate(wanted)}
+    states = [
+        stream
+        for topic, streams in of_topic.items()
+        if topic.type == joint_states.TYPE and not _is_motor_setpoint(topic)
+        for stream in streams.values()
+        if len(stream)
+    ]
+    of_space: dict[str, dict[str, Stream]] = {}
+    # What a command says of motors comes before what the motors' own topic says, which is less.
+    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == joint_states.TYPE):
+        if topic.type in (setpoints.TYPE, COMMAND) or _is_motor_setpoint(topic):
+            there = {part: stream for part, stream in streams.items() if len(stream)}
+            if there:
+                of_space[_namespace(topic)] = there | of_space.get(_namespace(topic), {})
+    notes = (*bag.damage, *reader.notes)
+    if not of_space:
+        names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
+        return [Record(name, measured=stream, notes=notes) for name, stream in zip(names, states, strict=True)]
+    records = []
+    for space, streams in of_space.items():
+        joints = [joint for stream in streams.values() for joint in stream.names]
+        name = f"{path.name} {space}" if len(of_space) > 1 else path.name
+        measured = _of_joints(states, joints, space)
+        setpoint, command, motors = (streams.get(part) for part in ("setpoint", "command", "motors"))
+        records.append(Record(name, None, setpoint, command, motors, measured, notes=notes))
+    return records
+
+
+def _namespace(topic: Topic) -> str:
+    return topic.name.rpartition("/")[0] or "/"
+
+
+def _is_motor_setpoint(topic: Topic) -> bool:
+    return topic.name.rpartition("/")[2] == _MOTOR_SETPOINT
+
+
+def _of_joints(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
+    """The joint states that name most of the joints; of several those of the namespace."""
+
+    def fit(stream: Stream) -> tuple[int, bool]:
+        return len(set(stream.names) & set(joints)), stream.topic.rpartition("/")[0] == space.rstrip("/")
+
+    fitting = [stream for stream in states if fit(stream)[0]]
+    return max(fitting, key=fit) if fitting else None
+
+
+def _with_robot(record: Record, robot: Robot | None) -> Record:
+    if robot is None:
+        return record
+    if set(robot.joint_names) & set(record.joints):
+        return replace(record, robot=robot)
+    there = f" ({', '.join(record.joints)})" if record.joints else ", which names none"
+    note = f"robot {robot.name} has none of the joints of this recording{there}: not used"
+    return replace(record, notes=(*record.notes, note))
+
+
+class _Reader:
+    """Reads topics of a bag, and notes what it could not read."""
+
+    def __init__(self, bag: Bag, progress: Progress | None) -> None:
+        self._bag, self._progress = bag, progress
+        self.notes: list[str] = []
+
+    def read(self, topic: Topic, before: float, share: float) -> dict[str, Stream]:
+        """The streams of a topic by what they are in a record."""
+        parts: dict[str, list[Part]] = {}
+        bad = held = 0
+        for recorded, layout, rows in self._rows(topic, before, share):
+            if layout is None:
+                bad += 1
+                continue
+            stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
+            stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
+            held += int(np.sum(layout.numbers(rows, "held"))) if layout.has("held") else 0
+            for kind, names, fields in _contents(topic, layout.message):
+                values = {
+                    ours: layout.numbers(rows, field).astype(float)
+                    for ours, field in fields.items()
+                    if layout.has(field) and np.size(getattr(layout.message, field)) == len(names)
+                }
+                parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
+        if bad:
+            self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
+        if held:
+            self.notes.append(f"{topic.name}: {held:,} commands repeat the last good one, as setpoints were refused")
+        streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
+        if any(stream.stamp is stream.recorded for stream in streams.values()):
+            self.notes.append(f"{topic.name}: messages have no stamps; their times are those of recording")
+        return streams
+
+    def _rows(self, topic: Topic, before: float, share: float) -> Iterator[tuple[Nanoseconds, Layout | None, Any]]:
+        progress = self._progress
+        layouts = Layouts(topic.types(), topic.type)
+        report = (lambda done: progress(before + share * done)) if progress else None
+        for times, messages in self._bag.messages(topic, report):
+            recorded = np.array(times, dtype=np.int64)
+            for found in layouts.rows(messages):
+                if isinstance(found, Rows):
+                    start, layout, rows = found
+                    yield recorded[start : start + len(rows)], layout, rows
+                else:
+                    yield recorded[:0], None, None
+
+
+def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
+    """What a message has, by what it is in a record: names of joints or motors, and its fields by their names there."""
+    if topic.type == setpoints.TYPE:
+        return [("setpoint", tuple(message.joint_names), _same(MOTION))]
+    if topic.type == COMMAND:
+        joints = tuple(message.joint_names)
+        # Recordings of before motors had names have one for each joint.
+        motors = tuple(getattr(message, "motor_names", ())) or joints
+        return [("command", joints, _same(EFFORTS)), ("motors", motors, _same(MOTORS))]
+    if _is_motor_setpoint(topic):
+        return [("motors", tuple(message.name), MOTOR_SETPOINT)]
+    return [("measured", tuple(message.name), _same(MEASURED))]
+
+
+def _same(fields: Sequence[str]) -> dict[str, str]:
+    return {field: field for field in fields}
