@@ -102,7 +102,7 @@ def project_steps():
         *(f"-DCMAKE_INSTALL_PREFIX={VENV}", "-DAMENT_CMAKE_SYMLINK_INSTALL=ON", f"-DPython3_EXECUTABLE={PYTHON}"),
     )
     built = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/entry_point.in")]
-    built += sorted(ROOT.glob("msg/*.msg")) + sorted(ROOT.glob("srv/*.srv"))
+    built += [path for kind in ("msg", "srv", "action") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
 
     # A file that is gone from the sources must not live on as a link to nowhere.
     clean = (cmake, "-E", "rm", "-rf", SITE_PACKAGES / "eom_dynamics", VENV / "share/eom_dynamics")
