@@ -5,8 +5,9 @@ A lifecycle node that brings itself up (parameter ``autostart``), as soon as the
 is written in :mod:`.robot_sources`. Configuring loads it; a robot that cannot be used is refused with one line that
 names the parameter or element, and the node stays unconfigured, so that this can be corrected and the node
 configured again. Only an active node answers setpoints and requests. A setpoint or request that cannot be used is
-refused, and the next one is answered as if nothing had happened. A new robot from the topic takes the place of the
-old one between two setpoints, or is refused and the old one stays.
+refused, and the next one is answered as if nothing had happened; where its stiffness cannot be used, the last good
+command goes out again (parameter ``hold_last_command``). A new robot from the topic takes the place of the old one
+between two setpoints, or is refused and the old one stays.
 """
 
 from __future__ import annotations
@@ -19,58 +20,58 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.exceptions import ParameterException
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
-from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import InvalidQosOverridesError, QoSOverridingOptions
-from rclpy.signals import SignalHandlerOptions, install_signal_handlers
-from rclpy.task import Future
-from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from ..exceptions import StateError
-from ..terminal import prepare_streams, printable
+from ..actuators import Excess
+from ..exceptions import StateError, StiffnessError, TrajectoryError
+from ..stream.conversions import doubles
+from ..stream.solver import Solution, Solver, matrices
+from ..terminal import printable
 from . import parameters
-from .conversions import COMMAND_FIELDS, doubles
-from .diagnostics import diagnostic_array
+from .command_line import read_arguments
+from .diagnostics import diagnostic_array, excess_text
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
+from .planning.link import Motion, Refusal, Stop
+from .planning.motion_stream import MotionStream
+from .planning.of_node import PlanningProcess
 from .robot_loading import Loaded
 from .robot_supply import RobotSupply
-from .solver import Solution, Solver, matrices
+from .running import run
 from .statistics import Level, StreamStatistics, WarningThrottle
 from .stopping import StopSignals
+from .stream_qos import overriding_options
 
 NODE_NAME = "eom_dynamics"
 
 # Reliable, and deep enough for a second at 1 kHz: a hiccup of either side loses nothing.
 _STREAM_QOS_DEPTH = 1000
 
-# The middleware keeps room for as many messages, or cannot count to it.
-_LARGEST_QOS_DEPTH = 1_000_000
-
-_SPIN_PERIOD = 1.0
-
-_EFFORT_COMMAND_ROWS = {"motor": COMMAND_FIELDS.index("motor_effort"), "joint": COMMAND_FIELDS.index("effort")}
+# By the parameter hold_last_command: the refusals that are answered with the last good command.
+_HELD_REFUSALS: dict[str, tuple[type[Exception], ...]] = {
+    "stiffness": (StiffnessError,),
+    "always": (Exception,),
+    "never": (),
+}
 
 
 class DynamicsNode(LifecycleNode):
     """The lifecycle node; its topics, service and parameters are in the README."""
 
-    def __init__(self, stop: StopSignals) -> None:
+    def __init__(self, stop: StopSignals, arguments: list[str] | None = None) -> None:
         """Declare parameters and open topics and service; nothing is computed before the node is active.
 
         Args:
             stop: the signals that end the process; one of them ends also the loading of a robot.
+            arguments: the command line; None for that of the process.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
@@ -87,8 +88,11 @@ class DynamicsNode(LifecycleNode):
         self._failure = ""
         self._refused_robot = ""
         self._statistics = StreamStatistics()
-        self._throttle = WarningThrottle(self.get_parameter("warning_period").value)
-        self._effort_command_row = _EFFORT_COMMAND_ROWS[self.get_parameter("effort_command").value]
+        period = self.get_parameter("warning_period").value
+        self._refusals, self._excesses = WarningThrottle(period), WarningThrottle(period)
+        self._commands_motors = self.get_parameter("effort_command").value == "motor"
+        self._clips = self.get_parameter("clip_to_limits").value
+        self._held_refusals = _HELD_REFUSALS[self.get_parameter("hold_last_command").value]
 
         # Topics live as long as the node, so that an activation meets peers that are long discovered. Publishing
         # copies a message out: one object of each kind serves all.
@@ -97,15 +101,17 @@ class DynamicsNode(LifecycleNode):
             JointState(),
             Float64MultiArray(),
         )
+        # Whether these objects hold a good command of the present robot, since the node was activated.
+        self._holds_command = False
         self._feedforward_publisher = self._stream_publisher(FeedforwardCommand, "feedforward")
         self._motor_setpoint_publisher = self._stream_publisher(JointState, "motor_setpoint")
         self._effort_command_publisher = self._stream_publisher(Float64MultiArray, "effort_command")
         self.create_subscription(
             JointTrajectorySetpoint,
             "setpoint",
-            self._on_setpoint,
+            self._on_setpoint_topic,
             QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=_qos_overriding_options(),
+            qos_overriding_options=overriding_options(),
         )
         self.create_service(
             ComputeInverseDynamics,
@@ -133,13 +139,16 @@ class DynamicsNode(LifecycleNode):
         )
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
+        self._motion = MotionStream(self, self._on_setpoint)
+        self._refused_trajectory = ""
+        self.planning = PlanningProcess(self, arguments, self._on_trajectory)
 
     def _stream_publisher(self, message_type: type, topic: str) -> LifecyclePublisher:
         return self.create_lifecycle_publisher(
             message_type,
             topic,
             QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=_qos_overriding_options(),
+            qos_overriding_options=overriding_options(),
         )
 
     @property
@@ -190,12 +199,16 @@ class DynamicsNode(LifecycleNode):
         # in the middle of the stream.
         gc.collect()
         gc.freeze()
+        self._begin_stream()
         self._active = True
+        self._tell_planning("active")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Ignore setpoints and refuse requests from here on."""
         self._active = False
+        self._motion.stop(forget=True)
+        self._tell_planning("inactive")
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -203,14 +216,20 @@ class DynamicsNode(LifecycleNode):
         self._solver = None
         self._refused_robot = ""
         self._supply.look_out()
+        self._tell_planning("unconfigured")
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let go of everything."""
         self._active = self._starting_up = False
+        self._motion.stop(forget=True)
         self._solver = None
         self._supply.rest()
+        self._tell_planning("finalized")
         return super().on_shutdown(state)
+
+    def _tell_planning(self, state: str) -> None:
+        self.planning.tell(state, self._solver.arm.robot if self._solver else None)
 
     def _refuse_impossible_transitions(self) -> None:
         """Answer a transition that the state does not allow, which in rclpy ends the process."""
@@ -261,6 +280,8 @@ class DynamicsNode(LifecycleNode):
 
     def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
         self._solver = solver
+        self._begin_stream()
+        self._tell_planning("active" if self._active else "inactive")
         self._refused_robot = ""
         for doubt in loaded.doubts:
             self.get_logger().warning(printable(doubt))
@@ -288,14 +309,42 @@ class DynamicsNode(LifecycleNode):
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
         for change in changes:
             if change.name == "warning_period":
-                self._throttle.period = change.value
+                self._refusals.period = self._excesses.period = change.value
             elif change.name == "effort_command":
-                self._effort_command_row = _EFFORT_COMMAND_ROWS[change.value]
+                self._commands_motors = change.value == "motor"
+            elif change.name == "clip_to_limits":
+                self._clips = change.value
+            elif change.name == "hold_last_command":
+                self._held_refusals = _HELD_REFUSALS[change.value]
             elif change.name == "diagnostic_period":
                 self._diagnostics_timer.timer_period_ns = round(change.value * 1e9)
                 self._diagnostics_timer.reset()
 
     # --- Stream -------------------------------------------------------------------------
+
+    def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
+        if not self._motion.playing:
+            self._motion.stop(forget=True)  # the joints are sent elsewhere now
+            self._on_setpoint(setpoint)
+            return
+        self._statistics.received += 1
+        reason = "a trajectory is under way; an empty one on joint_trajectory ends it"
+        self._refuse(setpoint, TrajectoryError(reason), reason)
+
+    def _on_trajectory(self, said: Motion | Refusal | Stop) -> None:
+        """Play, or refuse, what came of a trajectory from the topic; runs between two setpoints."""
+        try:
+            if isinstance(said, Refusal):
+                raise TrajectoryError(said.reason)
+            if isinstance(said, Stop):
+                self._motion.stop()
+            elif self._active and not self.planning.is_of_another_robot(said):
+                self._motion.play(said.motion, said.stamp, said.frame_id)
+            else:
+                raise TrajectoryError("the node has changed its robot or its state meanwhile")
+        except TrajectoryError as error:
+            self._refused_trajectory = printable(str(error))
+            self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=1.0)
 
     def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> None:
         started = time.perf_counter_ns()
@@ -304,47 +353,88 @@ class DynamicsNode(LifecycleNode):
         if not self._active or self._solver is None:
             statistics.ignored += 1
             return
+        stamp = setpoint.header.stamp
         try:
-            self._publish(setpoint, self._solver.solve(setpoint))
+            solution = self._solver.solve(setpoint, stamp=stamp.sec * 1_000_000_000 + stamp.nanosec, clip=self._clips)
+            self._publish(setpoint, solution)
         except StateError as error:
-            self._refuse(str(error))
+            self._refuse(setpoint, error, str(error))
         except Exception as error:
             if self.context.ok():  # else the publishers are gone, which is no error
-                self._refuse(f"internal error: {type(error).__name__}: {error}", traceback.format_exc())
+                reason = f"internal error: {type(error).__name__}: {error}"
+                self._refuse(setpoint, error, reason, traceback.format_exc())
         else:
             statistics.published += 1
+            if solution.exceeded:
+                self._report_excess(solution.exceeded)
         statistics.add_time(time.perf_counter_ns() - started)
 
     def _publish(self, setpoint: JointTrajectorySetpoint, solution: Solution) -> None:
-        command = solution.order.to_message(solution.command)
-        effort, effort_rate, effort_acceleration, position, velocity, acceleration, motor_effort = map(doubles, command)
+        order = solution.order
+        effort, effort_rate, effort_acceleration = map(doubles, order.to_message(solution.efforts))
+        position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(solution.motors))
+        # Until all are replaced, they are no command.
+        self._holds_command = False
 
         feedforward = self._feedforward
         feedforward.header = setpoint.header
-        feedforward.joint_names = solution.order.names
+        feedforward.joint_names = order.names
+        feedforward.held = False
         feedforward.effort = effort
         feedforward.effort_rate = effort_rate
         feedforward.effort_acceleration = effort_acceleration
+        feedforward.motor_names = order.motor_names
         feedforward.motor_position = position
         feedforward.motor_velocity = velocity
         feedforward.motor_acceleration = acceleration
         feedforward.motor_effort = motor_effort
-        self._feedforward_publisher.publish(feedforward)
 
         motor_setpoint = self._motor_setpoint
         motor_setpoint.header = setpoint.header
-        motor_setpoint.name = solution.order.names
+        motor_setpoint.name = order.motor_names
         motor_setpoint.position = position
         motor_setpoint.velocity = velocity
         motor_setpoint.effort = motor_effort
-        self._motor_setpoint_publisher.publish(motor_setpoint)
 
-        self._effort_command.data = doubles(solution.command[self._effort_command_row])
+        self._effort_command.data = doubles(solution.motors[-1] if self._commands_motors else solution.efforts[0])
+        self._holds_command = True
+        self._send()
+
+    def _send(self) -> None:
+        self._feedforward_publisher.publish(self._feedforward)
+        self._motor_setpoint_publisher.publish(self._motor_setpoint)
         self._effort_command_publisher.publish(self._effort_command)
 
-    def _refuse(self, reason: str, detail: str = "") -> None:
+    def _hold(self, setpoint: JointTrajectorySetpoint) -> None:
+        """Answer a refused setpoint with the last good command."""
+        self._feedforward.header = self._motor_setpoint.header = setpoint.header
+        self._feedforward.held = True
+        self._send()
+        self._statistics.held += 1
+
+    def _begin_stream(self) -> None:
+        """Forget the setpoints before: what follows does not go on from them."""
+        self._holds_command = False
+        self._motion.stop(forget=True)
+        if self._solver:
+            self._solver.restart()
+
+    def _report_excess(self, exceeded: tuple[Excess, ...]) -> None:
+        worst = max(exceeded, key=lambda excess: excess.value / excess.limit)
+        self._statistics.exceed(worst.value / worst.limit, excess_text(worst))
+        suppressed = self._excesses.pass_at(time.monotonic())
+        if suppressed is not None:
+            more = f" (and {suppressed} more commands since the last warning)" if suppressed else ""
+            clipped = ", effort clipped" if self._clips else ""
+            self.get_logger().warning(
+                f"command exceeds limits{clipped}: {printable('; '.join(map(excess_text, exceeded)))}{more}"
+            )
+
+    def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, reason: str, detail: str = "") -> None:
+        if self._holds_command and isinstance(error, self._held_refusals):
+            self._hold(setpoint)
         self._statistics.refuse(reason)
-        suppressed = self._throttle.pass_at(time.monotonic())
+        suppressed = self._refusals.pass_at(time.monotonic())
         if suppressed is not None:
             more = f" (and {suppressed} more refused since the last warning)" if suppressed else ""
             self.get_logger().warning("\n".join(filter(None, [f"setpoint refused: {reason}{more}", detail])))
@@ -368,12 +458,15 @@ class DynamicsNode(LifecycleNode):
         if not self._active or self._solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
         solution = self._solver.solve(request, optional=("jerk", "snap"))
-        fields = dict(zip(COMMAND_FIELDS, solution.order.to_message(solution.command), strict=True))
+        fields = solution.fields()
         if request.include_matrices:
             fields |= matrices(self._solver, solution)
         for name, values in fields.items():
             setattr(response, name, doubles(values))
         response.joint_names = solution.order.names
+        response.motor_names = solution.order.motor_names
+        if solution.exceeded:
+            response.message = f"exceeds limits: {'; '.join(map(excess_text, solution.exceeded))}"
         response.success = True
 
     # --- Diagnostics --------------------------------------------------------------------
@@ -390,6 +483,8 @@ class DynamicsNode(LifecycleNode):
             message = f"waiting for the robot from {self._supply.source}: {missing}"
         elif self._refused_robot and level == Level.OK:
             level, message = Level.WARN, f"new robot refused, the old one stays: {self._refused_robot}"
+        elif self.planning.problem and level == Level.OK:
+            level, message = Level.WARN, self.planning.problem
         elif not self._active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
         arm = self._solver.arm if self._solver else None
@@ -398,9 +493,15 @@ class DynamicsNode(LifecycleNode):
             "robot": arm.robot.name if arm else "",
             "robot source": self._supply.source,
             "joints": ", ".join(arm.robot.joint_names) if arm else "",
+            "motors": ", ".join(arm.motor_names) if arm else "",
             "backend": arm.dynamics.backend if arm else "",
+            "planning services": self.planning.status,
             **figures,
         }
+        if self._motion.playing:
+            values["trajectory"] = "under way"
+        if self._refused_trajectory:
+            values["last refused trajectory"] = self._refused_trajectory
         if self._refused_robot:
             values["refused robot"] = self._refused_robot
         if self._unknown_parameters:
@@ -410,59 +511,21 @@ class DynamicsNode(LifecycleNode):
         )
 
 
-def _qos_overriding_options() -> QoSOverridingOptions:
-    """Which qualities of a topic parameters may override, and by what."""
-
-    def check(quality: QoSProfile) -> SetParametersResult:
-        if 0 <= quality.depth <= _LARGEST_QOS_DEPTH:
-            return SetParametersResult(successful=True)
-        reason = f"depth must be from 0 to {_LARGEST_QOS_DEPTH}, is {quality.depth}"
-        return SetParametersResult(successful=False, reason=reason)
-
-    return QoSOverridingOptions.with_default_policies(callback=check)
-
-
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
-    prepare_streams()
-    # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
-    # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
-    # in whatever line happens to run.
-    stop = StopSignals()
-    try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        node = DynamicsNode(stop)
-    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
-        print(f"{NODE_NAME}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        return 1
-    executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
-    executor.add_node(node)
-    if node.get_parameter("autostart").value:
-        node.start_up()
-    install_signal_handlers()
-    if not stop.came:
-        _spin(executor, node)
-    try_shutdown()
-    return 0
 
+    def begin(node: DynamicsNode) -> None:
+        if node.get_parameter("autostart").value:
+            node.start_up()
 
-def _spin(executor: Executor, node: DynamicsNode) -> None:
-    """Spin until the context ends, whatever comes in."""
-    while node.context.ok():
-        try:
-            # Not spin(): where rclpy is built for an old C library, as the wheels on PyPI are, the events
-            # executor's wait without a deadline overflows and never sleeps.
-            executor.spin_until_future_complete(Future(), timeout_sec=_SPIN_PERIOD)
-        except ExternalShutdownException:
-            return
-        except Exception as error:
-            if node.context.ok():
-                place = traceback.extract_tb(error.__traceback__)[-1]
-                node.get_logger().error(
-                    f"a callback failed, in {place.name} at {place.filename}:{place.lineno}: "
-                    f"{type(error).__name__}: {printable(str(error))}",
-                    throttle_duration_sec=1.0,
-                )
+    return run(
+        NODE_NAME,
+        partial(DynamicsNode, arguments=args),
+        begin,
+        end=lambda node: node.planning.close(),
+        read_arguments=read_arguments,
+        args=args,
+    )
 
 
 if __name__ == "__main__":

@@ -33,22 +33,33 @@ DESCRIPTION = "robot_description"
 SOURCE_NODE = "robot_source_node"
 """The parameter that names another node, to take the robot from its parameters."""
 
+Table = dict[str, tuple[Any, ParameterDescriptor]]
+"""Default, or type where there is none, and descriptor of each parameter of a node."""
+
 EXECUTORS = ("events", "single_threaded")
 EFFORT_COMMANDS = ("motor", "joint")
+HOLDS = ("stiffness", "always", "never")
 
 # Absolute or relative to the namespace; no node has a longer one.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
-_CHOICES = {"executor": EXECUTORS, "effort_command": EFFORT_COMMANDS}
+_CHOICES = {"executor": EXECUTORS, "effort_command": EFFORT_COMMANDS, "hold_last_command": HOLDS}
+
+_STEPS = ("effort_command", "clip_to_limits")
+"""Parameters whose change is a step in effort."""
 
 
-def declare(node: Node) -> None:
-    """Declare the node's parameters, and the robot's, with the values that the node was started with.
+def declare(node: Node, table: Table | None = None) -> None:
+    """Declare a node's parameters, and the robot's, with the values that the node was started with.
+
+    Args:
+        node: the node.
+        table: its parameters; by default those of the node eom_dynamics.
 
     Raises:
         rclpy.exceptions.ParameterException: a value is of the wrong type or not allowed; the message says which.
     """
-    for name, (default, descriptor) in _parameters().items():
+    for name, (default, descriptor) in (table or _parameters()).items():
         parameter = node.declare_parameter(name, default, descriptor)
         if reason := objection(parameter, declared=True, configured=False, active=False):
             raise InvalidParameterValueException(name, parameter.value, reason)
@@ -65,7 +76,7 @@ def declare(node: Node) -> None:
             )
 
 
-def _parameters() -> dict[str, tuple[Any, ParameterDescriptor]]:
+def _parameters() -> Table:
     """Default and descriptor of each parameter. A function, since declaring changes a descriptor."""
     return {
         "autostart": (
@@ -75,11 +86,20 @@ def _parameters() -> dict[str, tuple[Any, ParameterDescriptor]]:
                 read_only=True,
             ),
         ),
-        "executor": (
-            EXECUTORS[0],
+        "stream_rate": (
+            1000.0,
             ParameterDescriptor(
-                description="the rclpy executor that runs the node; events takes less CPU time for each message",
-                additional_constraints=f"one of {', '.join(EXECUTORS)}",
+                description="how often a command is published while a trajectory from the topic joint_trajectory is "
+                "played, in Hz",
+                floating_point_range=[FloatingPointRange(from_value=1.0, to_value=10_000.0)],
+                read_only=True,
+            ),
+        ),
+        "planning_services": (
+            True,
+            ParameterDescriptor(
+                description="offer the services for trajectories and batches, and the topic joint_trajectory, by a "
+                "process of their own; false leaves them out",
                 read_only=True,
             ),
         ),
@@ -89,6 +109,35 @@ def _parameters() -> dict[str, tuple[Any, ParameterDescriptor]]:
                 description="what the topic effort_command carries: the motors' effort (motor), or the effort at "
                 "the link side of the joints (joint); does not change while the node is active",
                 additional_constraints=f"one of {', '.join(EFFORT_COMMANDS)}",
+            ),
+        ),
+        "clip_to_limits": (
+            False,
+            ParameterDescriptor(
+                description="clip the motors' effort to what the limits of torque, current and voltage in the robot's "
+                "file allow; what exceeds them is reported in any case; does not change while the node is active",
+            ),
+        ),
+        "hold_last_command": (
+            HOLDS[0],
+            ParameterDescriptor(
+                description="which refused setpoints are answered with the last good command: those whose stiffness "
+                "cannot be used (stiffness), all (always), or none (never)",
+                additional_constraints=f"one of {', '.join(HOLDS)}",
+            ),
+        ),
+    } | common()
+
+
+def common() -> Table:
+    """Those that every node of this package has, which takes a robot. A new one at each call, as declaring asks."""
+    return {
+        "executor": (
+            EXECUTORS[0],
+            ParameterDescriptor(
+                description="the rclpy executor that runs the node; events takes less CPU time for each message",
+                additional_constraints=f"one of {', '.join(EXECUTORS)}",
+                read_only=True,
             ),
         ),
         DESCRIPTION: (
@@ -124,10 +173,20 @@ def _parameters() -> dict[str, tuple[Any, ParameterDescriptor]]:
         "warning_period": (
             1.0,
             ParameterDescriptor(
-                description="least time between two warnings of refused setpoints, in s",
+                description="least time between two warnings of refused setpoints, and of exceeded limits, in s",
                 floating_point_range=[FloatingPointRange(from_value=0.0, to_value=3600.0)],
             ),
         ),
+    }
+
+
+def descriptions(table: Table | None = None) -> dict[str, str]:
+    """What each of a node's own parameters is, with its default, as text; of the node eom_dynamics by default."""
+    return {
+        name: descriptor.description
+        if default == "" or isinstance(default, Parameter.Type)
+        else f"{descriptor.description} (default: {str(default).lower()})"
+        for name, (default, descriptor) in (table or _parameters()).items()
     }
 
 
@@ -137,9 +196,12 @@ def start_values(node: Node) -> list[Parameter]:
         return list(node.handle.get_parameters(Parameter).values())
 
 
-def unknown(node: Node) -> dict[str, str]:
-    """Start values that nothing reads, each with a word on what to do; misspelt names end up here."""
-    known = [*_parameters(), ROBOT, URDF]
+def unknown(node: Node, table: Table | None = None) -> dict[str, str]:
+    """Start values that nothing reads, each with a word on what to do; misspelt names end up here.
+
+    Arguments are those of :func:`declare`.
+    """
+    known = [*(table or _parameters()), ROBOT, URDF]
     unread = {}
     for parameter in start_values(node):
         name = parameter.name
@@ -172,7 +234,7 @@ def objection(parameter: Parameter, *, declared: bool, configured: bool, active:
         return f"{name} is not a parameter of this node"
     if name in _CHOICES and value not in _CHOICES[name]:
         return f"{name} must be one of {', '.join(_CHOICES[name])}, is {value!r}"
-    if name == "effort_command" and active:
+    if name in _STEPS and active:
         return (
             f"{name} is read-only while the node is active, where a change would be a step in effort: deactivate first"
         )

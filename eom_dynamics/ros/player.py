@@ -10,16 +10,20 @@ joint_names                                     (n,)    the order of the columns
 q, qd, qdd, qddd, qdddd                         (N, n)  joint variables and their time derivatives
 wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; left out: none;
                                                         (N, 6 k) where the robot has k tools
+stiffness, stiffness_rate,                      (N, n)  of joints where it is commanded; left out: nominal
+stiffness_acceleration
 ==============================================  ======  =====================================================
 
-ANSWERS.npz is written at the end; row i belongs to setpoint i, and is NaN where no answer came:
+ANSWERS.npz is written at the end; row i belongs to setpoint i, and is NaN where no answer came, or one that
+holds the last command because the setpoint was refused:
 
 ==============================================  ======  =====================================================
-joint_names                                     (n,)    the order of the columns
+joint_names, motor_names                        (n,)    the order of the columns; (m,) of those of motors
 stamp                                           (N,)    header stamps of the setpoints, integer ns
 sent, received                                  (N,)    times on one monotonic clock, s
 round_trip                                      (N,)    received - sent, s
-effort … motor_effort                           (N, n)  the seven arrays of FeedforwardCommand
+effort … effort_acceleration                    (N, n)  arrays of FeedforwardCommand, of joints
+motor_position … motor_effort                   (N, m)  of motors
 backend                                         ()      what computed in the node; empty where it did not say
 sent_count, received_count, lost_count          ()      setpoints sent, answered, not answered
 out_of_order_count                              ()      answers that came after the answer to a later setpoint
@@ -54,8 +58,8 @@ from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..exceptions import EomDynamicsError
+from ..stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from ..terminal import prepare_streams, printable
-from .conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
 from .diagnostics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
 
@@ -109,7 +113,8 @@ def read_setpoints(path: Path) -> Setpoints:
     shape = rows["position"].shape
     if len(shape) != 2 or 0 in shape:
         raise PlayerError(f"{path}: q must be (N, n), has shape {shape}")
-    rows |= {field: _numbers(path, field, arrays[field]) for field in WRENCH_FIELDS if field in arrays}
+    optional = (*WRENCH_FIELDS, *STIFFNESS_FIELDS)
+    rows |= {field: _numbers(path, field, arrays[field]) for field in optional if field in arrays}
     for field, values in rows.items():
         if field in WRENCH_FIELDS:
             fits = values.ndim == 2 and len(values) == shape[0] and values.shape[1] > 0 and values.shape[1] % 6 == 0
@@ -117,7 +122,7 @@ def read_setpoints(path: Path) -> Setpoints:
         else:
             fits, wanted = values.shape == shape, str(shape)
         if not fits:
-            name = field if field in WRENCH_FIELDS else _STATE_ARRAYS[STATE_FIELDS.index(field)]
+            name = field if field in optional else _STATE_ARRAYS[STATE_FIELDS.index(field)]
             raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
     if joint_names and len(joint_names) != shape[1]:
@@ -209,15 +214,21 @@ class Player(Node):
     def record(self) -> dict[str, Any]:
         """What was sent and received, as described at the top of this module."""
         count, n = self._setpoints.rows["position"].shape
-        record: dict[str, Any] = {field: np.full((count, n), np.nan) for field in COMMAND_FIELDS}
-        joint_names = self._setpoints.joint_names
+        joint_names, motor_names = self._setpoints.joint_names, self._setpoints.joint_names
+        if self._answers:
+            answer = next(iter(self._answers.values()))
+            joint_names, motor_names = answer.joint_names, answer.motor_names
+        m = len(motor_names) or n
+        record: dict[str, Any] = {
+            field: np.full((count, m if field in MOTOR_FIELDS else n), np.nan) for field in COMMAND_FIELDS
+        }
         for i, answer in self._answers.items():
-            joint_names = answer.joint_names
             for field in COMMAND_FIELDS:
                 record[field][i] = getattr(answer, field)
         return {
             **record,
             "joint_names": np.array(joint_names, dtype=str),
+            "motor_names": np.array(motor_names, dtype=str),
             "stamp": self._stamps,
             "sent": self._sent_times,
             "received": self._received_times,
@@ -245,7 +256,7 @@ class Player(Node):
         if index is None:
             self._probes_answered += stamp < 0
             return
-        if index in self._answers:
+        if answer.held or index in self._answers:  # held: the setpoint was refused
             return
         self._answers[index] = answer
         self._received_times[index] = now

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from ..actuators import ElasticArm
 from ..exceptions import EomDynamicsError
 from ..robot import Robot, robot_from_parameters, robot_from_urdf
+from ..stream.solver import Solver
 from .parameters import ROBOT, URDF, nested
-from .solver import Solver
 
 
 class Given(Protocol):

@@ -32,6 +32,14 @@ class StopSignals:
         finally:
             self._interrupts = False
 
+    def ignore(self) -> None:
+        """Let no signal end the process from now on; as it ends anyway, a second one would change its exit code.
+
+        Python gives signals that it handles back their default action while it still has to end threads of others.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
     def _note(self, *_: object) -> None:
         self.came = True
         if self._interrupts:

@@ -3,57 +3,19 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib import util
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-import rclpy
+from launching import PATIENCE, declared_arguments, launched, wait_for
 from lifecycle_msgs.srv import GetState
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-LAUNCH_FILE = Path(__file__).parents[2] / "launch" / "feedforward.launch.py"
-PATIENCE = 30.0
-
-
-@pytest.fixture
-def observer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    """A node that is alone in its domain with what the test launches."""
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randrange(1, 102)))
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context)
-    yield rclpy.create_node("observer", context=context)
-    rclpy.shutdown(context=context)
-
-
-@contextmanager
-def launched(**arguments: str) -> Iterator[None]:
-    """Run the launch file, and at the end see that node and launch leave without complaint."""
-    command = ["ros2", "launch", "eom_dynamics", LAUNCH_FILE.name, *map("{0[0]}:={0[1]}".format, arguments.items())]
-    launch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        yield
-    finally:
-        launch.send_signal(signal.SIGINT)
-        output, _ = launch.communicate(timeout=PATIENCE)
-    assert "process has finished cleanly" in output, output
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+FILE = "feedforward.launch.py"
 
 
 def ask(observer: Node, service_type: type, name: str, **fields: object) -> object:
@@ -72,22 +34,19 @@ def state(observer: Node, node: str) -> str:
 
 
 def test_every_argument_is_described_and_has_a_default() -> None:
-    spec = util.spec_from_file_location("feedforward_launch", LAUNCH_FILE)
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for argument in module.generate_launch_description().get_launch_arguments():
+    for argument in declared_arguments(FILE):
         assert argument.description, argument.name
         assert argument.default_value is not None, argument.name
 
 
 def test_without_arguments_the_packaged_robot_is_active(observer: Node) -> None:
-    with launched():
+    with launched(FILE, nodes=1):
         wait_for(lambda: state(observer, "/eom_dynamics") == "active")
         wait_for(lambda: observer.count_publishers("/feedforward") == 1)
 
 
 def test_a_description_takes_the_place_of_the_packaged_robot(observer: Node) -> None:
-    with launched(robot_description="<robot/>"):
+    with launched(FILE, nodes=1, robot_description="<robot/>"):
         wait_for(lambda: observer.count_publishers("/feedforward") == 1)
         (value,) = ask(observer, GetParameters, "/eom_dynamics/get_parameters", names=["robot_description"]).values
         assert value.string_value == "<robot/>"
@@ -95,9 +54,9 @@ def test_a_description_takes_the_place_of_the_packaged_robot(observer: Node) -> 
 
 
 def test_the_robot_may_come_from_another_node_or_a_topic(observer: Node) -> None:
-    with launched(robot_source_node="/robot_state_publisher"):
+    with launched(FILE, nodes=1, robot_source_node="/robot_state_publisher"):
         wait_for(lambda: observer.count_clients("/robot_state_publisher/get_parameters") == 1)
-    with launched(robot_description_topic="/elsewhere"):
+    with launched(FILE, nodes=1, robot_description_topic="/elsewhere"):
         wait_for(lambda: observer.count_subscribers("/elsewhere") == 1)
 
 
@@ -106,6 +65,8 @@ def test_arguments_reach_the_node(observer: Node, tmp_path: Path) -> None:
     params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
     topics = {"setpoint": "planner/setpoint", "feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
     with launched(
+        FILE,
+        nodes=1,
         **{f"{topic}_topic": name for topic, name in topics.items()},
         namespace="left",
         autostart="false",

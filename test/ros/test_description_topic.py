@@ -12,7 +12,7 @@ import pytest
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.ros.conversions import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS
 
 FAST = ("-p", "diagnostic_period:=0.1")
 STATES = ("q", "qd", "qdd", "qddd", "qdddd")

@@ -3,6 +3,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -71,3 +73,40 @@ def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch, autost
     assert time.monotonic() - started < 10
     assert "Traceback" not in client.process.log
     assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_one_after_another_end_a_node_once(start, number):
+    client = start(*IIWA, *FAST)
+    process = client.process.process
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        process.send_signal(number)
+        time.sleep(0.002)
+    assert process.returncode == 0
+    assert "Traceback" not in client.process.log
+
+
+def run(tmp_path, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_help_says_how_to_start_the_node_and_what_its_parameters_are(ros, tmp_path):
+    result = run(tmp_path, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    for word in ("--params-file", "~/inverse_dynamics", "setpoint", "clip_to_limits", "hold_last_command", "autostart"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--params-file", "arm.yaml"], ["arm.yaml", "--ros-args"]])
+def test_arguments_that_nothing_reads_are_refused(ros, tmp_path, arguments):
+    result = run(tmp_path, *arguments)
+    assert result.returncode == 2
+    assert "arm.yaml; parameters and remappings follow --ros-args" in result.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """States, parameters, and the ways in which the node starts and ends."""
 
+import re
 import signal
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from node_client import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.ros.conversions import STATE_FIELDS
+from eom_dynamics.stream.conversions import STATE_FIELDS
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 FAST = ("-p", "diagnostic_period:=0.1")
@@ -215,6 +216,10 @@ REFUSED_AT_START = {
     "wrong type": (("-p", "autostart:=maybe"), "autostart"),
     "no such executor": (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
     "no such effort": (("-p", "effort_command:=tau"), "effort_command must be one of motor, joint, is 'tau'"),
+    "no such hold": (
+        ("-p", "hold_last_command:=sometimes"),
+        "hold_last_command must be one of stiffness, always, never, is 'sometimes'",
+    ),
     "no such file": (("--params-file", "missing.yaml"), "missing.yaml"),
     "no such quality": (
         ("-p", "qos_overrides.{namespace}/setpoint.subscription.reliability:=perhaps"),
@@ -247,7 +252,9 @@ def test_a_misspelt_parameter_is_reported(start):
     assert (
         "parameter diagnostic_perod is not one of this node and has no effect: did you mean diagnostic_period?" in log
     )
-    assert "parameter colour is not one of this node and has no effect: known are autostart, diagnostic_period" in log
+    (known,) = re.findall(r"parameter colour is not one of this node and has no effect: known are (\w+(?:, \w+)*)", log)
+    assert known.split(", ") == sorted(known.split(", "))
+    assert {"autostart", "clip_to_limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
     values = client.next_diagnostics()[2]
     assert sorted(values["parameters without effect"].split(", ")) == ["colour", "diagnostic_perod"]
 

@@ -12,7 +12,7 @@ import pytest
 from node_client import CONFIG, NodeProcess
 
 import eom_dynamics as eom
-from eom_dynamics.ros.conversions import COMMAND_FIELDS, WRENCH_FIELDS
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -146,6 +146,29 @@ def test_refused_setpoints_are_lost_and_the_others_are_not(play):
     for name in (*COMMAND_FIELDS, "round_trip"):
         assert np.isnan(record[name][[40, 41, 70]]).all()
         assert np.isfinite(np.delete(record[name], [40, 41, 70], axis=0)).all()
+
+
+def test_stiffness_is_played_and_motors_are_recorded(play):
+    t = np.arange(60)[:, None] * 1e-3
+    omega = np.array([3.0, 5.0])
+    arrays = {name: 0.2 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATES)}
+    for k, name in enumerate(STIFFNESS_FIELDS):
+        arrays[name] = np.array([400.0, 200.0]) * (k == 0) + 10.0 * omega**k * np.sin(omega * t + k * np.pi / 2)
+    arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
+    wanted = arm.feedforward(
+        *(arrays[name] for name in STATES), stiffness=tuple(arrays[name] for name in STIFFNESS_FIELDS)
+    )
+    arrays["stiffness"][30] = 1.0  # refused, and the command before is held, which is no answer
+    code, lines, errors, record = play(arrays, "--grace", "0.5", node=("--params-file", CONFIG / "vsa_planar_2r.yaml"))
+    assert code == 0, errors
+    assert json.loads(lines[-1]) == {"sent": 60, "received": 59, "lost": 1, "out_of_order": 0}
+    assert record["motor_names"].tolist() == list(arm.motor_names)
+    for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        assert np.isnan(record[name][30]).all()
+        # Batches may sum in another order than single states.
+        np.testing.assert_allclose(
+            np.delete(record[name], 30, 0), np.delete(values, 30, 0), rtol=0, atol=1e-12 * np.abs(values).max()
+        )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.ros.conversions import STATE_FIELDS
+from eom_dynamics.stream.conversions import STATE_FIELDS
 
 FAST = ("-p", "diagnostic_period:=0.1")
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")

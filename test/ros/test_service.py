@@ -6,7 +6,7 @@ import pytest
 from node_client import CONFIG, message_fields
 
 import eom_dynamics as eom
-from eom_dynamics.ros.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many states in one request: inverse dynamics with the motor side, and forward dynamics."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuators import ElasticArm
+from ...exceptions import StateError
+from ...simulate import forward_dynamics
+from ...stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS, JointOrder
+from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
+from .arrays import read_samples, read_stiffnesses, read_wrenches, write
+
+
+def inverse_dynamics_batch(
+    arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request
+) -> ComputeInverseDynamicsBatch.Response:
+    """Answer ComputeInverseDynamicsBatch; StateError where the request cannot be used."""
+    outputs = request.outputs or request.EFFORT | request.MOTOR
+    if outputs & ~(request.EFFORT | request.MOTOR):
+        raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
+    order = joint_order(arm, request.joint_names)
+    states = read_samples(request, STATE_FIELDS, order, request.MAX_SAMPLES, optional=("jerk", "snap"))
+    count = len(states[0])
+    wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot.wrench_shape, count)
+    stiffness = read_stiffnesses(request, order, arm.variable, count)
+    with np.errstate(all="ignore"):
+        command = arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
+    response = ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
+    response.motor_names = order.motor_names
+    if outputs & request.EFFORT:
+        write(response, EFFORT_FIELDS, [order.to_message(values) for values in command[:3]])
+    if outputs & request.MOTOR:
+        write(response, MOTOR_FIELDS, [order.motors_to_message(values) for values in command[3:]])
+    return response
+
+
+def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Request) -> ComputeForwardDynamics.Response:
+    """Answer ComputeForwardDynamics; StateError where the request, RobotDescriptionError where the robot cannot."""
+    order = joint_order(arm, request.joint_names)
+    q, qd, tau = read_samples(request, ("position", "velocity", "effort"), order, request.MAX_SAMPLES)
+    wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot.wrench_shape, len(q))
+    rotors = _rotors(arm) if request.include_rotor_inertia else 0.0
+    with np.errstate(all="ignore"):
+        qdd = forward_dynamics(arm.dynamics, q, qd, tau, wrench=wrench, added_inertia=rotors)
+    response = ComputeForwardDynamics.Response(success=True, joint_names=order.names)
+    write(response, ("acceleration",), [order.to_message(qdd)])
+    return response
+
+
+def _rotors(arm: ElasticArm) -> NDArray[np.float64]:
+    """What the rotors add to the diagonal of the mass matrix (n,) where they turn with the links."""
+    if arm.transmission:
+        raise StateError("include_rotor_inertia: rotors of a transmission do not turn with one joint each")
+    rotors = np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n)
+    return np.asarray(rotors, dtype=float)
+
+
+def joint_order(arm: ElasticArm, names: list[str]) -> JointOrder:
+    """The order of a request's joints; StateError where they are not the robot's."""
+    return JointOrder(arm.robot.joint_names, names, (arm.motor_names, arm.motor_joint))

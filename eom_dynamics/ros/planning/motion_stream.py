@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trajectory as a stream of setpoints to the node itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from rclpy.node import Node
+
+from ...exceptions import TrajectoryError
+from ...stream.conversions import STATE_FIELDS, doubles
+from ...trajectory import Spline, Trajectory
+from ...trajectory.handover import Handover, Shifted
+from ..interfaces import JointTrajectorySetpoint
+
+_SECOND = 10**9
+
+# By how much a clock may be put back and still be the same one, ns: the motion stands until time has caught up. One
+# that goes back further is that of a simulation which begins anew.
+_LARGEST_CORRECTION = _SECOND // 10
+
+
+class MotionStream:
+    """Plays trajectories at the node's parameter ``stream_rate``, each from its own time on.
+
+    Where another trajectory is under way, or was the last thing that the joints were sent, the next one takes over from
+    there (:class:`Handover`). Everything is called by the node's executor.
+    """
+
+    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], None]) -> None:
+        """Wait for a trajectory; ``send`` takes each setpoint."""
+        self._node, self._send = node, send
+        self._period = round(_SECOND / node.get_parameter("stream_rate").value)
+        self._message = JointTrajectorySetpoint()
+        # Times of the motion are seconds after this one: as many digits as a float has for a time of day.
+        self._origin = 0
+        self._motion: Trajectory | None = None
+        self._last = -1
+        # The latest time that the clock has shown, ns.
+        self._latest = 0
+        self._playing = False
+        # By the node's clock: with simulated time, the motion stands when the simulation does.
+        self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
+
+    @property
+    def playing(self) -> bool:
+        """Whether a trajectory is under way, or waits for its time."""
+        return self._playing
+
+    def play(self, motion: Spline, stamp: int, frame_id: str) -> None:
+        """Play a motion in the robot's order of joints from a time in ns on; 0 is now.
+
+        Raises:
+            TrajectoryError: it is over, begins elsewhere than where the joints are sent at its time, or there is no
+                simulated time yet.
+        """
+        now = self._node.get_clock().now().nanoseconds
+        if not now:
+            raise TrajectoryError("there is no time on /clock yet")
+        if self._went_back(now):
+            self.stop(forget=True)
+        if self._motion is None:
+            self._origin = self._latest = now
+            self._last = -1
+        begin = ((stamp or now) - self._origin) / _SECOND
+        present = (now - self._origin) / _SECOND
+        if begin + motion.end < present:
+            raise TrajectoryError(f"it was over {present - begin - motion.end:.3g} s ago")
+        if isinstance(self._motion, Handover):
+            self._motion = self._motion.from_then_on(present)
+        if self._motion is None:
+            self._motion = Shifted(motion, begin)
+        else:
+            self._motion = Handover(self._motion, motion, begin, max(begin, present))
+        self._message.header.frame_id = frame_id
+        self._playing = True
+        self._timer.reset()
+
+    def stop(self, *, forget: bool = False) -> None:
+        """Send no more; ``forget`` where the joints were sent, too: the next trajectory begins by itself."""
+        self._timer.cancel()
+        self._playing = False
+        if forget:
+            self._motion = None
+
+    def _tick(self) -> None:
+        motion = self._motion
+        if motion is None or not self._playing:
+            return
+        now = self._node.get_clock().now().nanoseconds
+        if self._went_back(now):
+            back = (self._latest - now) / _SECOND
+            self._node.get_logger().warning(f"trajectory ended: the clock went back by {back:.3g} s")
+            self.stop(forget=True)
+            return
+        self._latest = max(self._latest, now)
+        number = (now - self._origin) // self._period
+        time = number * self._period / _SECOND
+        if time < motion.start or number <= self._last:
+            return
+        self._last = number
+        if time >= motion.end:
+            time = motion.end
+            # It stands there from now on, and the next trajectory takes over from there.
+            self.stop()
+        self._send(self._setpoint(motion, time))
+
+    def _went_back(self, now: int) -> bool:
+        return now < self._latest - _LARGEST_CORRECTION
+
+    def _setpoint(self, motion: Trajectory, time: float) -> JointTrajectorySetpoint:
+        message = self._message
+        nanoseconds = self._origin + math.floor(time * _SECOND + 0.5)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, _SECOND)
+        for field, values in zip(STATE_FIELDS, motion.derivatives(time), strict=True):
+            setattr(message, field, doubles(np.ascontiguousarray(values)))
+        return message

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole trajectories: a smooth motion through waypoints, and what an arm must do on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...actuators import ElasticArm
+from ...exceptions import StateError
+from ...stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, JointOrder, doubles
+from ...trajectory import Peak, Spline, through
+from ...trajectory.feedforward import TrajectoryFeedforward, trajectory_feedforward
+from ..interfaces import ComputeTrajectoryFeedforward, LimitExcess
+from .arrays import write
+from .batches import joint_order
+from .waypoints import fill_in_efforts, read_points, read_times
+
+_Constants = ComputeTrajectoryFeedforward.Request
+_ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
+
+
+def answer_trajectory(
+    arm: ElasticArm,
+    request: Any,
+    *,
+    answer: Callable[..., Any] = ComputeTrajectoryFeedforward.Response,
+    progress: Callable[[float], Any] = lambda share: None,
+) -> Any:
+    """Answer ComputeTrajectoryFeedforward, service or action.
+
+    Args:
+        arm: the arm.
+        request: the request or goal.
+        answer: what makes the response or result.
+        progress: called now and then with a share from 0 to 1; what it raises ends the computation.
+
+    Raises:
+        StateError: the request cannot be used.
+        TrajectoryError: there is no such motion.
+    """
+    if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
+        raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
+    order = joint_order(arm, list(request.trajectory.joint_names))
+    times = read_times(request.trajectory)
+    motion = fitted(request.trajectory, times, order, request)
+    found = trajectory_feedforward(
+        arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
+    )
+    fill_in_efforts(request.trajectory, found.efforts, order)
+    response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
+    response.motor_names = order.motor_names
+    response.exceeded = [_limit_excess(peak) for peak in found.verdict.exceeded]
+    response.time_scaling = found.verdict.time_scaling or math.nan
+    response.time = doubles(found.samples.t)
+    _write_samples(response, found, order, request.outputs or _ALL)
+    return response
+
+
+def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spline:
+    """The smooth motion through the points of a trajectory, by a request's options.
+
+    Raises:
+        StateError: a point cannot be used, or an option.
+        TrajectoryError: there is no such motion.
+    """
+    if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
+        raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
+    if options.ends not in ("", "rest", "free"):
+        raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
+    given = {field: read_points(trajectory, field, order) for field in ("positions", "velocities", "accelerations")}
+    positions = given.pop("positions")
+    missing = len(trajectory.points) if positions is None else int(np.isnan(positions).any(axis=1).sum())
+    if positions is None or missing:
+        raise StateError(f"{missing} of {len(trajectory.points)} points have no positions; each must have them")
+    if options.follow == _Constants.POSITIONS or options.no_overshoot:
+        given = {}
+    elif options.follow == _Constants.VELOCITIES:
+        del given["accelerations"]
+    return through(
+        times,
+        positions,
+        velocities=given.get("velocities"),
+        accelerations=given.get("accelerations"),
+        ends=options.ends or "rest",
+        overshoot=not options.no_overshoot,
+    )
+
+
+def _limit_excess(peak: Peak) -> LimitExcess:
+    return LimitExcess(
+        quantity=peak.quantity,
+        name=peak.name,
+        time=peak.time,
+        value=peak.value,
+        limit=peak.limit,
+        ratio=peak.ratio,
+    )
+
+
+def _write_samples(response: Any, found: TrajectoryFeedforward, order: JointOrder, outputs: int) -> None:
+    if outputs & _Constants.STATE:
+        write(response, STATE_FIELDS, [order.to_message(values) for values in found.samples[1:]])
+    if outputs & _Constants.EFFORT:
+        write(response, EFFORT_FIELDS, [order.to_message(values) for values in found.command[:3]])
+    if outputs & _Constants.MOTOR:
+        write(response, MOTOR_FIELDS, [order.motors_to_message(values) for values in found.command[3:]])

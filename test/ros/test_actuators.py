@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of spring and actuator through a real node: numbers, names, refusals, limits."""
+
+import json
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+from node_client import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS
+
+FAST = ("-p", "diagnostic_period:=0.1")
+VSA = ("--params-file", CONFIG / "vsa_planar_2r.yaml", *FAST)
+
+# Stamps are within one second, ns.
+MILLISECOND = 1_000_000
+
+MEMORYLESS = (
+    {"type": "rigid"},
+    {"type": "linear", "stiffness": 1.0e4},
+    {"type": "cubic", "stiffness": 1.0e4, "cubic": 5.0e5},
+    {"type": "polynomial", "coefficients": [1.0e4, 0.0, 5.0e5]},
+    {"type": "exponential", "stiffness": 1.0e4, "growth": 30.0},
+    {"type": "tabulated", "deflections": [0.0, 0.001, 0.004], "efforts": [0.0, 8.0, 50.0]},
+    {"type": "dead_zone", "stiffness": 1.0e4, "inner_stiffness": 50.0, "half_gap": 5.0e-4, "width": 1.0e-4},
+)
+OTHERS = (
+    {"type": "variable", "lower": 50.0, "upper": 1.0e4, "nominal": 500.0},
+    {"type": "antagonistic_exponential", "stiffness": 50.0, "growth": 15.0, "nominal": 5.0e3},
+    {"type": "linear", "stiffness": 1.0e4},
+    {"type": "antagonistic_quadratic", "stiffness": 50.0, "slope": 2.0e3, "nominal": 5.0e3},
+    {"type": "damped", "stiffness": 1.0e4, "damping": 300.0},
+)
+NAMES = [f"iiwa_joint_{i}" for i in range(1, 8)]
+ARMS = {
+    "memoryless": (MEMORYLESS, {}, NAMES),
+    "transmission": (
+        MEMORYLESS,
+        {"transmission": {"joints": [NAMES[2], NAMES[4]], "matrix": [0.5, 0.5, 0.5, -0.5]}},
+        NAMES,
+    ),
+    "others": (
+        OTHERS,
+        {"coupled_stiffness": {"joints": NAMES[5:], "matrix": [9.0e3, -2.0e3, -2.0e3, 8.0e3]}},
+        [
+            NAMES[0],
+            *(f"{NAMES[1]}_agonist", f"{NAMES[1]}_antagonist"),
+            NAMES[2],
+            *(f"{NAMES[3]}_agonist", f"{NAMES[3]}_antagonist"),
+            *NAMES[4:],
+        ],
+    ),
+}
+
+
+def arm_file(folder, springs, groups):
+    """The iiwa with these springs, the first joints one each, as a parameter file; and the arm."""
+    parameters = packaged_parameters("iiwa") | groups
+    for joint, spring in zip(parameters["joints"].values(), (*springs, *[None] * 7), strict=False):
+        if spring is None:
+            joint.pop("elasticity")
+        else:
+            joint["elasticity"] = spring
+        joint["actuator"] = {"friction": {"viscous": 2.0, "coulomb": 1.0}, "efficiency": 0.9}
+    file = folder / "arm.yaml"
+    file.write_text(json.dumps({"/**": {"ros__parameters": {"robot": parameters}}}))  # JSON is YAML
+    return file, eom.ElasticArm(eom.load_robot(file))
+
+
+@pytest.fixture
+def vsa(start):
+    return start(*VSA)
+
+
+def assert_command(answers, command, joints, motors, arm):
+    """The answers on three topics are this command of the library, bit by bit, in these orders of joints and motors."""
+    feedforward, motor_setpoint, effort_command = answers
+    for name, values in zip(COMMAND_FIELDS, command, strict=True):
+        np.testing.assert_array_equal(getattr(feedforward, name), values[motors if name in MOTOR_FIELDS else joints])
+    assert feedforward.joint_names == [arm.robot.joint_names[i] for i in joints]
+    assert feedforward.motor_names == motor_setpoint.name == [arm.motor_names[i] for i in motors]
+    for name in ("position", "velocity", "effort"):
+        np.testing.assert_array_equal(getattr(motor_setpoint, name), getattr(feedforward, f"motor_{name}"))
+    np.testing.assert_array_equal(effort_command.data, command.motor_effort)
+    assert not feedforward.held
+
+
+@pytest.mark.parametrize("kind", ARMS)
+def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind):
+    springs, groups, motor_names = ARMS[kind]
+    file, arm = arm_file(tmp_path, springs, groups)
+    client = start("--params-file", file, *FAST)
+    assert list(arm.motor_names) == motor_names
+    _, _, values = client.next_diagnostics()
+    assert values["motors"] == ", ".join(motor_names)
+    # One entry a joint; those of joints that take no stiffness may be anything.
+    stiffness = np.array([rng.uniform(4e3, 8e3, 7), rng.uniform(-1e3, 1e3, 7), rng.uniform(-1e4, 1e4, 7)])
+    stiffness[:, ~arm.variable] = np.nan
+    for i, shuffled in enumerate((False, True, False, True)):
+        state = rng.uniform(-0.5, 0.5, (5, 7))
+        joints = [int(j) for j in rng.permutation(7)] if shuffled else list(range(7))
+        # Those of a joint in the joint's place, the agonist first.
+        motors = [j for joint in joints for j in range(len(motor_names)) if arm.motor_joint[j] == joint]
+        given = stiffness[:i]
+        fields = dict(zip(STATE_FIELDS, state[:, joints], strict=True))
+        fields |= dict(zip(STIFFNESS_FIELDS, given[:, joints], strict=False))
+        # So far apart that a damper begins anew.
+        number = client.publish(at=200 * MILLISECOND * (i + 1), joint_names=[NAMES[j] for j in joints], **fields)
+        command = arm.feedforward(*state, stiffness=tuple(given))
+        assert_command(client.answers_to(number), command, joints, motors, arm)
+
+        answer = client.inverse_dynamics(joint_names=[NAMES[j] for j in joints], **fields)
+        assert answer.success, answer.message
+        assert answer.motor_names == [motor_names[j] for j in motors]
+        for name, values in zip(COMMAND_FIELDS, command, strict=True):
+            np.testing.assert_array_equal(getattr(answer, name), values[motors if name in MOTOR_FIELDS else joints])
+
+
+def test_antagonistic_motors_make_the_effort_and_the_stiffness(vsa):
+    """By the springs' laws f(s1) - f(s2) and f'(s1) + f'(s2), apart from the library's way to the deflections."""
+    q = np.array([0.3, -0.4])
+    stiffness = np.array([400.0, 150.0])
+    fields = dict(zip(STATE_FIELDS, [q, *np.full((4, 2), 0.5)], strict=True))
+    feedforward, _, _ = vsa.answers_to(vsa.publish(**fields, stiffness=stiffness))
+    theta = np.reshape(feedforward.motor_position, (2, 2))
+    (s1, t1), (s2, t2) = np.stack([theta[:, 0] - q, q - theta[:, 1]], axis=1)
+
+    def exponential(s):
+        return 50.0 / 8.0 * (np.exp(8.0 * s) - 1), 50.0 * np.exp(8.0 * s)
+
+    def quadratic(s):
+        return 30.0 * s + 200.0 * s**2, 30.0 + 400.0 * s
+
+    pulls = [[f(a), f(b)] for f, a, b in ((exponential, s1, t1), (quadratic, s2, t2))]
+    np.testing.assert_allclose([a[0] - b[0] for a, b in pulls], feedforward.effort, rtol=1e-11)
+    np.testing.assert_allclose([a[1] + b[1] for a, b in pulls], stiffness, rtol=1e-12)
+
+
+def test_a_damper_goes_on_from_setpoint_to_setpoint(start, tmp_path):
+    file, arm = arm_file(tmp_path, OTHERS, {})
+    client = start("--params-file", file, *FAST)
+    t = np.arange(1, 101) * 2e-3
+    # So fast that the deflection without transient, which ignores what the effort's higher derivatives do, is off.
+    waves = (np.sin(8 * t), np.cos(8 * t), -np.sin(8 * t), -np.cos(8 * t), np.sin(8 * t))
+    motion = [0.1 * 8**k * np.outer(wave, np.ones(7)) for k, wave in enumerate(waves)]
+    numbers = [
+        client.publish(at=round(s * 1e9), **dict(zip(STATE_FIELDS, x, strict=True)))
+        for s, *x in zip(t, *motion, strict=True)
+    ]
+    feedforward, _, _ = client.answers_to(numbers[-1])
+    efforts = arm.dynamics.inverse_dynamics(*motion)
+    deflection = arm.deflections_over_time(t, efforts)
+    command = arm.feedforward(*motion, deflection=deflection)
+    for name, values in zip(COMMAND_FIELDS, command, strict=True):
+        # Where times are floats, their rounding, 1e-17 s, is all that differs.
+        np.testing.assert_allclose(getattr(feedforward, name), values[-1], rtol=1e-11)
+    settled = arm.feedforward(*(x[-1] for x in motion))
+    assert abs(feedforward.motor_position[6] - settled.motor_position[6]) > 1e-9
+
+
+SETPOINT = dict(zip(STATE_FIELDS, np.full((5, 2), 0.1), strict=True))
+GOOD = {"stiffness": np.array([300.0, 150.0])}
+BAD_STIFFNESS = {
+    "too soft": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
+    "zero": ({"stiffness": np.array([300.0, 0.0])}, "joint_2: stiffness 0 is below "),
+    "negative": ({"stiffness": np.array([300.0, -150.0])}, "joint_2: stiffness -150 is below "),
+    "nan": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),
+    "infinite": ({"stiffness": np.array([np.inf, 150.0])}, "stiffness[0] (joint 'joint_1') is inf"),
+    "rate nan": (
+        {**GOOD, "stiffness_rate": np.array([np.nan, 0.0])},
+        "stiffness_rate[0] (joint 'joint_1') is nan",
+    ),
+    "acceleration infinite": (
+        {**GOOD, "stiffness_acceleration": np.array([0.0, -np.inf])},
+        "stiffness_acceleration[1] (joint 'joint_2') is -inf",
+    ),
+    "short": ({"stiffness": np.array([300.0])}, "stiffness has 1 entries, must have 2 or none"),
+    "one for each motor": ({"stiffness": np.full(4, 300.0)}, "stiffness has 4 entries, must have 2 or none"),
+    "rate short": ({**GOOD, "stiffness_rate": np.zeros(1)}, "stiffness_rate has 1 entries, must have 2 or none"),
+    "rate alone": ({"stiffness_rate": np.zeros(2)}, "stiffness is empty, and its time derivatives are not"),
+}
+
+
+@pytest.fixture(scope="module")
+def stream(ros, tmp_path_factory):
+    """One active node with the VSA arm for the table of bad setpoints."""
+    from node_client import Client, NodeProcess
+
+    process = NodeProcess(tmp_path_factory.mktemp("vsa"), *VSA)
+    client = Client(ros, process)
+    client.wait_for_node()
+    yield client
+    client.close()
+    process.kill()
+
+
+@pytest.mark.parametrize(("fields", "reason"), BAD_STIFFNESS.values(), ids=BAD_STIFFNESS)
+def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(stream, fields, reason):
+    good = stream.answers_to(stream.publish(**SETPOINT, **GOOD))
+    _, _, before = stream.next_diagnostics()
+    number = stream.publish(**{**SETPOINT, "position": np.full(2, 0.2)}, **fields)
+    held = stream.answers_to(number)
+    assert held[0].held and not good[0].held
+    assert held[0].header.frame_id == held[1].header.frame_id == f"frame {number}"
+    for name in (*COMMAND_FIELDS, "joint_names", "motor_names"):
+        assert getattr(held[0], name) == getattr(good[0], name)
+    for name in ("name", "position", "velocity", "effort"):
+        assert getattr(held[1], name) == getattr(good[1], name)
+    assert held[2].data == good[2].data
+    again = stream.answers_to(stream.publish(**SETPOINT, **GOOD))
+    assert again[0].motor_effort == good[0].motor_effort and not again[0].held
+    _, _, after = stream.wait_for_diagnostics(
+        lambda _, __, values: int(values["received"]) == int(before["received"]) + 2, "both to be counted"
+    )
+    for count in ("refused", "held", "published"):
+        assert int(after[count]) == int(before[count]) + 1
+    assert after["last refusal"].startswith(reason), after["last refusal"]
+    answer = stream.inverse_dynamics(**SETPOINT, **fields)
+    assert not answer.success
+    assert answer.message.startswith(reason), answer.message
+
+
+def test_what_is_held_is_a_parameter(vsa):
+    bad, wrong = {**SETPOINT, "stiffness": np.ones(2)}, {**SETPOINT, "position": np.zeros(1)}
+
+    def held(*setpoints):
+        """Stamps of what is answered, of a last good setpoint and these."""
+        before = len(vsa.feedforward)
+        numbers = [vsa.publish(**fields) for fields in setpoints]
+        vsa.answers_to(vsa.publish(**SETPOINT))
+        stamps = [m.header.stamp.nanosec for m in vsa.feedforward[before:]]
+        return [number in stamps for number in numbers]
+
+    assert held(bad, wrong) == [False, False]  # there is nothing yet to hold
+    assert held(bad, wrong) == [True, False]
+    assert vsa.set_parameter("hold_last_command", "always") == ""
+    assert held(bad, wrong) == [True, True]
+    assert vsa.set_parameter("hold_last_command", "never") == ""
+    assert held(bad, wrong) == [False, False]
+    reason = vsa.set_parameter("hold_last_command", "sometimes")
+    assert reason == "hold_last_command must be one of stiffness, always, never, is 'sometimes'"
+    assert vsa.set_parameter("hold_last_command", "stiffness") == ""
+    assert held(bad) == [True]
+    assert vsa.transition("deactivate") and vsa.transition("activate")
+    assert held(bad) == [False]  # a command of the last time is none of this one
+
+
+LIMIT = "robot.joints.joint_2.actuator.limits.torque:=0.01"
+
+
+def test_exceeded_limits_are_reported_and_clipped_on_request(start):
+    client = start(*VSA, "-p", LIMIT, "-p", "warning_period:=3600.0")
+    arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
+    command = arm.feedforward(*SETPOINT.values())
+    # 0.01 N m before a gear of ratio 100.
+    assert np.all(np.abs(command.motor_effort[2:]) > 1.0)
+    for _ in range(3):
+        feedforward, _, _ = client.answers_to(client.publish(**SETPOINT))
+    np.testing.assert_array_equal(feedforward.motor_effort, command.motor_effort)
+    worst = max((2, 3), key=lambda i: abs(command.motor_effort[i]))
+    excess = f"{arm.motor_names[worst]}: torque {abs(command.motor_effort[worst]) / 100:.4g} N m, limit 0.01 N m"
+    level, message, values = client.wait_for_diagnostics(lambda *s: s[2]["over limits"] == "3", "all to be counted")
+    if values["worst excess"]:  # all three may have been in the period before
+        assert (level, values["worst excess"]) == (1, excess)
+        assert message.endswith(f"commands exceed limits, the worst: {excess}")
+    assert client.process.log.count("command exceeds limits: ") == 1
+    assert excess in client.process.log
+    assert all(f"{name}: torque" in client.process.log for name in arm.motor_names[2:])
+    answer = client.inverse_dynamics(**SETPOINT)
+    assert answer.success and answer.message.startswith("exceeds limits: joint_2_agonist: torque ")
+
+    reason = client.set_parameter("clip_to_limits", True)
+    assert reason.startswith("clip_to_limits is read-only while the node is active")
+    assert client.transition("deactivate")
+    assert client.set_parameter("clip_to_limits", True) == ""
+    assert client.transition("activate")
+    feedforward, motor_setpoint, effort_command = client.answers_to(client.publish(**SETPOINT))
+    wanted = np.array(command.motor_effort)
+    wanted[2:] = np.sign(wanted[2:])
+    for efforts in (feedforward.motor_effort, motor_setpoint.effort, effort_command.data):
+        np.testing.assert_array_equal(efforts[:2], wanted[:2])
+        np.testing.assert_allclose(efforts, wanted, rtol=1e-15)
+    np.testing.assert_array_equal(feedforward.motor_position, command.motor_position)
+    # A request is answered with what the motion needs.
+    np.testing.assert_array_equal(client.inverse_dynamics(**SETPOINT).motor_effort, command.motor_effort)

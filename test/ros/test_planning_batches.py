@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services for many states and for the terms of the equations, of a real node: numbers, and what is refused."""
+
+import numpy as np
+import pytest
+from node_client import CONFIG, Client, NodeProcess, message_fields
+
+import eom_dynamics as eom
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+NAMES = list(ROBOT.joint_names)
+N = ROBOT.n
+STIFFNESS = np.array([2.0e4, 2.0e4, 1.5e4, 1.5e4, 1.0e4, 7.5e3, 7.5e3])
+ROTOR_INERTIA = np.array([3.2, 3.2, 1.6, 1.6, 1.0, 0.5, 0.5])
+RATES = ("", "_rate", "_acceleration")
+
+SERVICES = {
+    "ComputeInverseDynamicsBatch": "inverse_dynamics_batch",
+    "ComputeForwardDynamics": "forward_dynamics",
+    "GetEquationsOfMotion": "equations_of_motion",
+}
+
+
+@pytest.fixture(scope="module")
+def node(ros, tmp_path_factory):
+    process = NodeProcess(
+        tmp_path_factory.mktemp("planning"), "--params-file", CONFIG / "iiwa.yaml", "-p", "planning_services:=true"
+    )
+    client = Client(ros, process)
+    client.wait_for_node()
+    yield client
+    client.close()
+    process.kill()
+
+
+def ask(client, kind, **fields):
+    from eom_dynamics import srv
+
+    kind_ = getattr(srv, kind)
+    return client.call(kind_, SERVICES[kind], kind_.Request(**message_fields(fields)))
+
+
+def assert_close(actual, wanted):
+    """Equal to 1e-12 of the largest entry: the service may sum in another order than the closed form."""
+    wanted = np.asarray(wanted)
+    actual = np.reshape(actual, wanted.shape)
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
+@pytest.mark.parametrize("wrenches", ["none", "once", "each"])
+def test_a_batch_is_the_closed_form_of_each_state(node, rng, shuffled, wrenches):
+    count = 12
+    state = rng.uniform(-2, 2, (5, count, N))
+    order = rng.permutation(N) if shuffled else np.arange(N)
+    wrench = rng.uniform(-20, 20, (3, 1 if wrenches == "once" else count, 6)) if wrenches != "none" else None
+    fields = dict(zip(STATE_FIELDS, state[..., order], strict=True))
+    if wrench is not None:
+        fields |= dict(zip(WRENCH_FIELDS, wrench, strict=True))
+    answer = ask(node, "ComputeInverseDynamicsBatch", joint_names=[NAMES[i] for i in order], **fields)
+    assert (answer.success, answer.message) == (True, "")
+    assert answer.joint_names == answer.motor_names == [NAMES[i] for i in order]
+    wanted = []
+    for k in range(count):
+        q, qd, qdd, qddd, qdddd = state[:, k]
+        W = () if wrench is None else tuple(wrench[:, k % len(wrench[0])])
+        efforts = eom.equations_of_motion(ROBOT, q, qd, qdd, qddd, wrench=W).efforts(qdddd)
+        motor = [x + y / STIFFNESS for x, y in zip((q, qd, qdd), efforts, strict=True)]
+        wanted.append([*efforts, *motor, ROTOR_INERTIA * motor[2] + efforts[0]])
+    for i, field in enumerate(COMMAND_FIELDS):
+        assert_close(getattr(answer, field), [row[i][order] for row in wanted])
+
+
+def test_ten_thousand_states_and_their_parts(node, rng):
+    state = rng.uniform(-2, 2, (3, 10_000, N))
+    fields = dict(zip(STATE_FIELDS, state, strict=False))
+    whole = ask(node, "ComputeInverseDynamicsBatch", **fields)
+    assert whole.success, whole.message
+    assert len(whole.motor_effort) == 70_000
+    zero = np.zeros_like(state[0])
+    wanted = eom.ElasticArm(ROBOT).feedforward(*state, zero, zero)
+    assert_close(whole.motor_effort, wanted.motor_effort)
+    efforts = ask(node, "ComputeInverseDynamicsBatch", outputs=2, **fields)
+    assert (efforts.effort_acceleration, len(efforts.motor_effort)) == (whole.effort_acceleration, 0)
+    motors = ask(node, "ComputeInverseDynamicsBatch", outputs=4, **fields)
+    assert (len(motors.effort), motors.motor_position) == (0, whole.motor_position)
+
+
+@pytest.mark.parametrize("rotors", [False, True])
+def test_forward_dynamics_undoes_inverse_dynamics(node, rng, rotors):
+    q, qd, qdd = rng.uniform(-2, 2, (3, 20, N))
+    wrench = rng.uniform(-20, 20, (20, 6))
+    order = rng.permutation(N)
+    tau = []
+    for k in range(20):
+        equations = eom.equations_of_motion(ROBOT, q[k], qd[k], wrench=(wrench[k],))
+        tau.append(equations.efforts(qdd[k])[0] + rotors * ROTOR_INERTIA * qdd[k])
+    answer = ask(
+        node,
+        "ComputeForwardDynamics",
+        joint_names=[NAMES[i] for i in order],
+        position=q[:, order],
+        velocity=qd[:, order],
+        effort=np.array(tau)[:, order],
+        wrench=wrench,
+        include_rotor_inertia=rotors,
+    )
+    assert answer.success, answer.message
+    assert answer.joint_names == [NAMES[i] for i in order]
+    # Mass matrices of an arm have condition numbers of some hundred.
+    np.testing.assert_allclose(np.reshape(answer.acceleration, (20, N)), qdd[:, order], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("given", [2, 3, 4])
+@pytest.mark.parametrize("coriolis", ["", "christoffel", "skew", "paper"])
+def test_the_terms_are_those_of_the_library(node, rng, coriolis, given):
+    state, wrench = rng.uniform(-2, 2, (given, N)), rng.uniform(-20, 20, (3, 6))
+    order = rng.permutation(N)
+    answer = ask(
+        node,
+        "GetEquationsOfMotion",
+        joint_names=[NAMES[i] for i in order],
+        coriolis=coriolis,
+        **dict(zip(STATE_FIELDS, state[:, order], strict=False)),
+        **dict(zip(WRENCH_FIELDS, wrench, strict=True)),
+    )
+    assert answer.success, answer.message
+    wanted = eom.equations_of_motion(ROBOT, *state, wrench=tuple(wrench), coriolis=coriolis or "christoffel")
+    for k, rate in enumerate(RATES):
+        there = k < given - 1
+        for name, values in (("mass_matrix", wanted.M), ("coriolis_matrix", wanted.C)):
+            got = getattr(answer, name + rate)
+            assert len(got) == (N * N if there else 0)
+            if there:
+                assert_close(got, values[k][np.ix_(order, order)])
+        for name, values in (("gravity_effort", wanted.gravity), ("external_effort", wanted.external)):
+            got = getattr(answer, name + rate)
+            assert len(got) == (N if there else 0)
+            if there:
+                assert_close(got, values[k][order])
+
+
+def test_a_commanded_stiffness_is_used(start, tmp_path, rng):
+    (tmp_path / "arm.yaml").write_text(
+        (CONFIG / "planar_2r.yaml")
+        .read_text()
+        .replace("type: linear, stiffness: 500.0", "type: variable, lower: 50.0, upper: 900.0, nominal: 500.0")
+    )
+    robot = eom.load_robot(tmp_path / "arm.yaml")
+    arm = eom.ElasticArm(robot)
+    assert arm.variable.any()
+    client = start("--params-file", tmp_path / "arm.yaml", "-p", "planning_services:=true")
+    states, k = rng.uniform(-1, 1, (5, 4, 2)), rng.uniform(100, 800, (4, 2))
+    fields = dict(zip(STATE_FIELDS, states[..., ::-1], strict=True))
+    names = list(robot.joint_names)[::-1]
+    answer = ask(client, "ComputeInverseDynamicsBatch", joint_names=names, stiffness=k[:, ::-1], **fields)
+    assert answer.success, answer.message
+    wanted = arm.feedforward(*states, stiffness=(k,))
+    assert_close(answer.motor_position, wanted.motor_position[:, ::-1])
+    k[2, arm.variable] = 5000.0
+    refused = ask(client, "ComputeInverseDynamicsBatch", joint_names=names, stiffness=k[:, ::-1], **fields)
+    assert not refused.success
+    assert "stiffness" in refused.message
+
+
+ZEROS = np.zeros(2 * N)
+
+
+def entry(value, at=9):
+    values = ZEROS.copy()
+    values[at] = value
+    return values
+
+
+BATCH = dict.fromkeys(STATE_FIELDS, ZEROS)
+BAD_BATCHES = [
+    ({"position": []}, "position has 0 entries, must have 7 for each sample"),
+    ({"position": ZEROS[:13]}, "position has 13 entries, must have 7 for each sample"),
+    ({"velocity": ZEROS[:7]}, "velocity has 7 entries, must have 14, as position has"),
+    ({"snap": ZEROS[:3]}, "snap has 3 entries, must have 14 or none"),
+    ({"jerk": entry(np.nan)}, "jerk[9] (sample 1, joint 'iiwa_joint_3') is nan"),
+    ({"acceleration": entry(-np.inf)}, "acceleration[9] (sample 1, joint 'iiwa_joint_3') is -inf"),
+    ({"joint_names": [*NAMES[:-1], "elbow"]}, "joint_names[6]: the robot has no joint 'elbow'"),
+    ({"joint_names": NAMES[:-1]}, "joint_names: 'iiwa_joint_7' missing"),
+    ({"joint_names": [NAMES[0], *NAMES[:-1]]}, "joint_names[1]: joint 'iiwa_joint_1' stands there twice"),
+    ({"wrench": np.zeros(7)}, "wrench has 7 entries, must have 6 (moment and force at each tool), 12 or none"),
+    ({"wrench_rate": np.full(12, np.nan)}, "wrench_rate[0] is nan"),
+    ({"stiffness": np.zeros(5)}, "stiffness has 5 entries, must have 7 (one for each joint), 14 or none"),
+    ({"stiffness_rate": np.zeros(7)}, "stiffness is empty, and its time derivatives are not"),
+    ({"velocity": np.full(2 * N, 1e200)}, "numbers too large"),
+    ({"outputs": 1}, "outputs must be EFFORT, MOTOR"),
+    (dict.fromkeys(STATE_FIELDS, np.zeros(100_001 * N)), "position has 100001 samples, must have at most 100000"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_BATCHES, ids=[message[:30] for _, message in BAD_BATCHES])
+def test_a_batch_that_cannot_be_used_is_refused(node, changes, message):
+    answer = ask(node, "ComputeInverseDynamicsBatch", **BATCH | changes)
+    assert not answer.success
+    assert message in answer.message
+    assert len(answer.effort) == 0
+    assert ask(node, "ComputeInverseDynamicsBatch", **BATCH).success
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"effort": ZEROS[:3]}, "effort has 3 entries, must have 14, as position has"),
+        ({"effort": entry(np.nan)}, "effort[9] (sample 1, joint 'iiwa_joint_3') is nan"),
+        ({"wrench": np.zeros(1)}, "wrench has 1 entries"),
+        ({"velocity": np.full(2 * N, 1e200)}, "numbers too large: acceleration would not be finite"),
+        ({"joint_names": ["x"] * N}, "joint_names[0]: the robot has no joint 'x'"),
+    ],
+)
+def test_forward_dynamics_that_cannot_be_is_refused(node, changes, message):
+    answer = ask(node, "ComputeForwardDynamics", **{"position": ZEROS, "velocity": ZEROS, "effort": ZEROS} | changes)
+    assert not answer.success
+    assert message in answer.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position": ZEROS}, "position has 2 samples, must have at most 1"),
+        ({"velocity": []}, "velocity has 0 entries, must have 7, as position has"),
+        ({"jerk": ZEROS[:N]}, "acceleration is empty, and jerk is not"),
+        ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, is 'centrifugal'"),
+        ({"wrench": np.full(6, np.inf)}, "wrench[0] is inf"),
+        ({"wrench": np.zeros(12)}, "wrench has 12 entries, must have 6 (moment and force at each tool) or none"),
+        ({"velocity": np.full(N, 1e200), "acceleration": np.zeros(N)}, "numbers too large"),
+    ],
+)
+def test_terms_that_cannot_be_are_refused(node, changes, message):
+    answer = ask(node, "GetEquationsOfMotion", **{"position": ZEROS[:N], "velocity": ZEROS[:N]} | changes)
+    assert not answer.success
+    assert message in answer.message

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trajectories to a real node, as service and as action, and beside its stream."""
+
+import time
+from array import array
+
+import numpy as np
+import pytest
+from node_client import CONFIG, PATIENCE, Client, NodeProcess
+
+import eom_dynamics as eom
+from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.trajectory import paper_motion, through
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+NAMES = list(ROBOT.joint_names)
+N = ROBOT.n
+TIMES = np.array([0.0, 0.4, 0.5, 0.9, 1.5])
+MOTION = tuple(x / 2.0**k for k, x in enumerate(paper_motion().derivatives(TIMES / 2, 2)))
+
+
+@pytest.fixture(scope="module")
+def node(ros, tmp_path_factory):
+    text = (CONFIG / "iiwa.yaml").read_text()
+    file = tmp_path_factory.mktemp("planning") / "iiwa.yaml"
+    # The first joint alone has limits.
+    head, mark, rest = text.partition("iiwa_joint_1:\n")
+    file.write_text(f"{head}{mark}          limits: {{velocity: 2.0, effort: 40.0}}\n{rest}")
+    process = NodeProcess(file.parent, "--params-file", file, "-p", "planning_services:=true")
+    client = Client(ros, process)
+    client.wait_for_node()
+    yield client
+    client.close()
+    process.kill()
+
+
+def message(
+    times=TIMES, names=NAMES, fields=("positions", "velocities", "accelerations"), order=range(N), motion=MOTION
+):
+    """A JointTrajectory of these fields, and with what planners put in besides."""
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    trajectory = JointTrajectory(joint_names=[names[i] for i in order])
+    trajectory.header.frame_id = "world"
+    trajectory.header.stamp.sec = 17
+    for k, t in enumerate(times):
+        given = {
+            field: array("d", values[k][list(order)])
+            for field, values in zip(("positions", "velocities", "accelerations"), motion, strict=True)
+            if field in fields
+        }
+        point = JointTrajectoryPoint(**given)
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def ask(client, trajectory, **options):
+    from eom_dynamics.srv import ComputeTrajectoryFeedforward
+
+    request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, **options)
+    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+
+
+def table(values, columns=N):
+    return np.reshape(values, (-1, columns))
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
+def test_the_answer_is_what_the_stream_gives_for_the_same_samples(node, rng, shuffled):
+    """Both sum alike, but for sines and cosines of one state or of many at a time: hence not to the last bit."""
+    order = list(map(int, rng.permutation(N))) if shuffled else list(range(N))
+    answer = ask(node, message(order=order), sample_rate=100.0)
+    assert answer.success, answer.message
+    names = [NAMES[i] for i in order]
+    assert answer.joint_names == answer.motor_names == names
+    samples = [table(getattr(answer, field)) for field in STATE_FIELDS]
+    np.testing.assert_allclose(answer.time, np.arange(151) / 100, rtol=0, atol=1e-12)
+    numbers = [
+        node.publish(joint_names=names, **dict(zip(STATE_FIELDS, state, strict=True)))
+        for state in zip(*samples, strict=True)
+    ]
+    node.answers_to(numbers[-1])
+    streamed = {m.header.stamp.nanosec: m for m in node.feedforward}
+    for field in COMMAND_FIELDS:
+        got, wanted = table(getattr(answer, field)), np.array([getattr(streamed[number], field) for number in numbers])
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_the_trajectory_comes_back_with_efforts(node, rng):
+    order = list(map(int, rng.permutation(N)))
+    asked = message(order=order)
+    for point in asked.points:
+        point.effort = array("d", [99.0] * N)
+    answer = ask(node, asked, sample_rate=0.0).trajectory
+    assert answer.joint_names == asked.joint_names
+    assert answer.header == asked.header
+    for k, (point, before) in enumerate(zip(answer.points, asked.points, strict=True)):
+        assert point.time_from_start == before.time_from_start
+        assert (point.positions, point.velocities) == (before.positions, before.velocities)
+        # Given velocities and accelerations are met, so that these say the effort.
+        q, qd, qdd = (values[k] for values in MOTION)
+        (tau,) = eom.equations_of_motion(ROBOT, q, qd).efforts(qdd)
+        np.testing.assert_allclose(point.effort, tau[order], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "arguments"),
+    [
+        (("positions",), {}, {}),
+        (("positions",), {"ends": "free"}, {"ends": "free"}),
+        (("positions",), {"no_overshoot": True}, {"overshoot": False}),
+        (("positions", "velocities"), {"ends": "rest"}, {"velocities": MOTION[1]}),
+        (("positions", "velocities", "accelerations"), {}, {"velocities": MOTION[1], "accelerations": MOTION[2]}),
+        (("positions", "velocities", "accelerations"), {"follow": 1}, {}),
+        (("positions", "velocities", "accelerations"), {"follow": 2}, {"velocities": MOTION[1]}),
+        (("positions", "velocities", "accelerations"), {"no_overshoot": True}, {"overshoot": False}),
+    ],
+)
+def test_the_motion_is_the_one_that_was_asked_for(node, fields, options, arguments):
+    answer = ask(node, message(fields=fields), sample_rate=50.0, outputs=1, **options)
+    assert answer.success, answer.message
+    wanted = through(TIMES, MOTION[0], **arguments).derivatives(np.arange(76) / 50)
+    for field, values in zip(STATE_FIELDS, wanted, strict=True):
+        # Times in a message are whole nanoseconds.
+        np.testing.assert_allclose(table(getattr(answer, field)), values, rtol=0, atol=1e-6 * np.abs(values).max())
+    assert len(answer.effort) == len(answer.motor_effort) == 0
+
+
+def test_derivatives_at_some_of_the_waypoints_are_met_there(node):
+    asked = message(fields=("positions", "velocities"))
+    for k in (1, 3):
+        asked.points[k].velocities = array("d")
+    answer = ask(node, asked)
+    assert answer.success, answer.message
+    velocities = table(answer.velocity)
+    np.testing.assert_allclose(velocities[[0, 2, 4]], MOTION[1][[0, 2, 4]], rtol=0, atol=1e-9)
+    assert np.abs(velocities[1] - MOTION[1][1]).max() > 1e-3
+
+
+def test_a_trajectory_of_one_point_and_one_that_begins_later(node):
+    answer = ask(node, message(TIMES[:1]), sample_rate=100.0)
+    assert answer.success, answer.message
+    assert list(answer.time) == [0.0]
+    later = ask(node, message(TIMES + 3.0), sample_rate=10.0)
+    assert later.success, later.message
+    assert (later.time[0], later.time[-1]) == (3.0, 4.5)
+
+
+def test_exceeded_limits_and_the_scaling_that_meets_them(node):
+    answer = ask(node, message(TIMES / 2, fields=("positions",)), outputs=8)
+    assert answer.success, answer.message
+    assert len(answer.position) == len(answer.effort) == len(answer.motor_effort) == 0
+    found = {(excess.quantity, excess.name): excess for excess in answer.exceeded}
+    assert {name for _, name in found} == {"iiwa_joint_1"}
+    velocity = found["velocity", "iiwa_joint_1"]
+    motion = through(TIMES / 2, MOTION[0])
+    t = np.linspace(0, TIMES[-1] / 2, 20_001)
+    rates = np.abs(motion.derivatives(t, 1)[1][:, 0])
+    assert velocity.limit == pytest.approx(np.copysign(2.0, velocity.value))
+    # Looked at every millisecond: 1e-3 of a second away from the peak it is lower by 1e-4 or so.
+    assert abs(velocity.value) == pytest.approx(rates.max(), rel=1e-3)
+    assert velocity.time == pytest.approx(t[rates.argmax()], abs=2e-3)
+    assert velocity.ratio == pytest.approx(abs(velocity.value) / 2)
+    slower = ask(node, message(TIMES / 2 * answer.time_scaling * 1.01, fields=("positions",)), outputs=8)
+    assert (len(slower.exceeded), slower.time_scaling) == (0, 1.0)
+    almost = ask(node, message(TIMES / 2 * answer.time_scaling * 0.98, fields=("positions",)), outputs=8)
+    assert len(almost.exceeded) > 0
+
+
+def changed(change):
+    trajectory = message()
+    change(trajectory)
+    return trajectory
+
+
+def set_point(trajectory, k, field, values):
+    setattr(trajectory.points[k], field, array("d", values))
+
+
+NAN = [np.nan] + [0.0] * 6
+
+BAD = {
+    "trajectory has no points": (lambda t: t.points.clear(), {}),
+    "joint_names[0]: the robot has no joint 'gripper'": (lambda t: t.joint_names.__setitem__(0, "gripper"), {}),
+    "joint_names: 'iiwa_joint_7' missing": (lambda t: t.joint_names.pop(), {}),
+    "joint_names[7]: the robot has no joint 'gripper'": (lambda t: t.joint_names.append("gripper"), {}),
+    "joint_names[1]: joint 'iiwa_joint_1' stands there twice": (lambda t: t.joint_names.__setitem__(1, NAMES[0]), {}),
+    "points[2].positions has 6 entries, must have 7": (lambda t: set_point(t, 2, "positions", [0.0] * 6), {}),
+    "1 of 5 points have no positions": (lambda t: set_point(t, 2, "positions", []), {}),
+    "points[1].velocities has 8 entries, must have 7": (lambda t: set_point(t, 1, "velocities", [0.0] * 8), {}),
+    "points[4].positions[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 4, "positions", NAN), {}),
+    "points[0].accelerations[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 0, "accelerations", NAN), {}),
+    "points[3].time_from_start is 0.5 s, must be later than that of the point before, 0.5 s": (
+        lambda t: setattr(t.points[3], "time_from_start", t.points[2].time_from_start),
+        {},
+    ),
+    "points[1].time_from_start is -3.6 s": (lambda t: setattr(t.points[1].time_from_start, "sec", -4), {}),
+    "1.5 s at 1e+06 Hz are more than 100000 samples": (lambda t: None, {"sample_rate": 1e6}),
+    "rate must be a number of Hz, or 0 for the times alone; is -1.0": (lambda t: None, {"sample_rate": -1.0}),
+    "rate must be a number of Hz, or 0 for the times alone; is nan": (lambda t: None, {"sample_rate": np.nan}),
+    "rate must be a number of Hz, or 0 for the times alone; is inf": (lambda t: None, {"sample_rate": np.inf}),
+    "ends must be rest or free, is 'slow'": (lambda t: None, {"ends": "slow"}),
+    "follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is 3": (lambda t: None, {"follow": 3}),
+    "outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is 9": (lambda t: None, {"outputs": 9}),
+    "the motion is too fast": (lambda t: set_point(t, 2, "positions", [1e300] * 7), {"sample_rate": 100.0}),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD)
+def test_what_cannot_be_used_is_refused(node, wrong):
+    change, options = BAD[wrong]
+    answer = ask(node, changed(change), **options)
+    assert not answer.success
+    assert wrong in answer.message
+    assert len(answer.time) == len(answer.trajectory.points) == 0
+
+
+# --- Action -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def action(node):
+    from eom_dynamics.action import ComputeTrajectoryFeedforward
+    from rclpy.action import ActionClient
+
+    name = f"/{node.process.name}/{node.process.name}/compute_trajectory_feedforward"
+    client = ActionClient(node.node, ComputeTrajectoryFeedforward, name)
+    node.wait(client.server_is_ready, "the action")
+
+    class Asked:
+        def __init__(self, **fields):
+            self.feedback = []
+            sent = client.send_goal_async(
+                ComputeTrajectoryFeedforward.Goal(**fields),
+                feedback_callback=lambda message: self.feedback.append(message.feedback.progress),
+            )
+            node.wait(sent.done, "the goal to be accepted")
+            self.goal = sent.result()
+            assert self.goal.accepted
+
+        def result(self):
+            future = self.goal.get_result_async()
+            node.wait(future.done, "the result")
+            return future.result().status, future.result().result
+
+    yield Asked
+    client.destroy()
+
+
+def test_the_action_says_what_the_service_says(node, action):
+    from action_msgs.msg import GoalStatus
+
+    options = {"sample_rate": 1000.0}
+    status, result = action(trajectory=message(), **options).result()
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    service = ask(node, message(), **options)
+    assert result.success, result.message
+    for field in type(service).get_fields_and_field_types():
+        assert getattr(result, field) == getattr(service, field), field
+
+
+def test_an_action_that_is_refused_is_aborted_with_a_reason(action):
+    from action_msgs.msg import GoalStatus
+
+    status, result = action(trajectory=message(), ends="slow").result()
+    assert status == GoalStatus.STATUS_ABORTED
+    assert not result.success
+    assert "ends must be rest or free" in result.message
+
+
+LONG = {"times": TIMES * 60, "fields": ("positions",)}
+
+
+def test_an_action_tells_how_far_it_is(node, action):
+    asked = action(trajectory=message(**LONG), sample_rate=1000.0)
+    _, result = asked.result()
+    assert result.success, result.message
+    node.wait(lambda: asked.feedback and asked.feedback[-1] == 1.0, "the last feedback")
+    assert np.all(np.diff(asked.feedback) > 0)
+
+
+def test_an_action_is_cancelled_and_the_next_one_is_not(node, action):
+    from action_msgs.msg import GoalStatus
+
+    # The second waits for the first, so that it has not ended when it is cancelled.
+    first, second = (action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(2))
+    cancelled = second.goal.cancel_goal_async()
+    node.wait(cancelled.done, "the cancellation")
+    status, result = second.result()
+    assert status == GoalStatus.STATUS_CANCELED
+    assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
+    assert first.result()[1].success
+    assert action(trajectory=message(), sample_rate=100.0).result()[1].success
+
+
+def test_services_answer_while_an_action_computes(node, action):
+    asked = [action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(3)]
+    last = asked[-1].goal.get_result_async()
+    assert ask(node, message()).success
+    assert not last.done()
+    deadline = time.monotonic() + PATIENCE
+    while not last.done() and time.monotonic() < deadline:
+        node.spin(0.05)
+    assert last.result().result.success
