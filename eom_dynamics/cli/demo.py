@@ -79,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
     from ..demo.plan import Plan
     from ..demo.run import RunError, play
     from ..demo.summary import as_json
+    from ..demo.tracking import compare
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     try:
@@ -87,13 +88,14 @@ def run(options: argparse.Namespace) -> int:
         complain("eom_dynamics demo", str(error))
         return 1
     page = options.output / "index.html"
-    with Console(stderr=True).status("evaluating and drawing"):
+    with Console(stderr=True).status("evaluating, simulating and drawing"):
         evaluation = evaluate(plan, recording)
+        tracking = compare(robot, plan.duration)
         with whole_folder(options.output, force=True) as aside:
             write_npz(aside / "data.npz", plan, recording)
             write_csv(aside / "data.csv", plan, recording)
             write_picture(aside / "demo.png", plan, recording, evaluation)
-            write_page(aside / page.name, plan, recording, evaluation)
+            write_page(aside / page.name, plan, recording, evaluation, tracking)
     if options.json:
         print(json.dumps({**as_json(recording, evaluation), "page": str(page)}, indent=2))
     else:

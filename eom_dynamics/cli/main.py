@@ -16,10 +16,18 @@ from typing import NoReturn
 from .. import __version__
 from ..exceptions import EomDynamicsError
 from ..terminal import prepare_streams, printable
-from . import bench, codegen, demo, inspect, simulate
+from . import bench, codegen, demo, inspect, replay, report, simulate
 from .messages import complain
 
-_COMMANDS = {"bench": bench, "codegen": codegen, "demo": demo, "inspect": inspect, "simulate": simulate}
+_COMMANDS = {
+    "bench": bench,
+    "codegen": codegen,
+    "demo": demo,
+    "inspect": inspect,
+    "replay": replay,
+    "report": report,
+    "simulate": simulate,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

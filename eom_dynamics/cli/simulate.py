@@ -10,7 +10,6 @@ import argparse
 import importlib.util
 import json
 import math
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +21,9 @@ from .. import __version__
 from ..exceptions import EomDynamicsError
 from ..robot import load_robot, packaged_robots
 from ..trajectory import paper_motion
+from ..writing import check_folder, whole_folder
+from .arguments import folder
+from .messages import complain
 from .tables import columns
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "simulate an arm on a trajectory with and without feedforward, and show how far its links are off"
 
+_PROGRAM = "eom_dynamics simulate"
 _PAPER = "cosine"
 _NEEDED = ("matplotlib", "plotly", "rich")
 
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{_PAPER}: the motion of the paper's example; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd, or "
         "a .csv file with columns t, q.JOINT … qdddd.JOINT",
     )
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder for page and data")
+    parser.add_argument("-o", "--output", metavar="DIR", type=folder, required=True, help="folder for page and data")
     parser.add_argument(
         "--gains",
         type=_gains,
@@ -63,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, write and show; returns the exit code, 1 if an arm leaves all bounds or energy does not balance.
+    """Simulate, write and show; returns the exit code, 1 if no arm comes to the end or energy does not balance.
 
     Raises:
         EomDynamicsError: the robot or the trajectory cannot be loaded or simulated, or a package is missing.
@@ -79,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     from ..simulate.page import write_page
     from ..simulate.picture import write_picture
     from ..simulate.reference import read_motion
-    from ..simulate.summary import failures
+    from ..simulate.summary import endings, failures
 
     if options.trajectory == _PAPER:
         motion: Any = paper_motion(robot.n)
@@ -88,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         motion = read_motion(Path(options.trajectory), robot)
         start, end = motion.t[0], motion.t[-1]
         end = min(end, start + (options.duration or math.inf))
-    options.output.mkdir(parents=True, exist_ok=True)
+    check_folder(options.output, force=True)
     times = np.linspace(start, end, max(2, round(500 * (end - start)) + 1))
     try:
         comparison = _with_progress(
@@ -106,23 +109,26 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
     except SimulationError as error:
-        print(f"eom_dynamics simulate: {error}", file=sys.stderr)
+        complain(_PROGRAM, str(error))
         return 1
     page = options.output / "index.html"
-    np.savez_compressed(
-        options.output / "data.npz",
-        t=comparison.t,
-        q=comparison.q,
-        natural_frequency=comparison.natural_frequency,
-        error=comparison.error,
-        joint_names=np.array(robot.joint_names),
-    )
-    write_picture(options.output / "tracking.png", comparison)
-    write_page(page, comparison, _about(options))
+    with whole_folder(options.output, force=True) as aside:
+        np.savez_compressed(
+            aside / "data.npz",
+            t=comparison.t,
+            q=comparison.q,
+            natural_frequency=comparison.natural_frequency,
+            error=comparison.error,
+            joint_names=np.array(robot.joint_names),
+        )
+        write_picture(aside / "tracking.png", comparison)
+        write_page(aside / page.name, comparison, _about(options))
     _show(comparison, page, options.json)
+    for ending in endings(comparison):
+        complain(_PROGRAM, f"note: {ending}")
     failed = failures(comparison)
     for failure in failed:
-        print(f"eom_dynamics simulate: failed: {failure}", file=sys.stderr)
+        complain(_PROGRAM, f"failed: {failure}")
     return 1 if failed else 0
 
 
@@ -153,12 +159,14 @@ def _with_progress(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.completed:.2f} of {task.total:.2f} s")
+    console = Console(stderr=True)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         text,
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console,
+        disable=not console.is_terminal,
     ) as progress:
         task = progress.add_task(name, total=end - start)
         return work(lambda now: progress.update(task, completed=now - start))

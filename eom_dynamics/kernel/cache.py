@@ -25,11 +25,12 @@ _ABANDONED = 24 * 3600.0
 
 
 def cache_directory() -> Path:
-    """``$EOM_DYNAMICS_CACHE``, or ``eom_dynamics`` in the user's cache folder."""
+    """``$EOM_DYNAMICS_CACHE``, or ``eom_dynamics`` in the user's cache folder; an absolute path."""
     if override := os.environ.get("EOM_DYNAMICS_CACHE"):
-        return Path(override)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "eom_dynamics"
+        return Path(override).absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG Base Directory Specification has relative ones ignored.
+    return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
 def cached(key: str, build: Callable[[Path], None]) -> Path:

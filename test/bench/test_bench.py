@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from chains import fixed_case
 
-from eom_dynamics import equations_of_motion
+from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.recursion import link_tree
+from eom_dynamics.simulate import compare_feedforward
+from eom_dynamics.trajectory import paper_motion
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 report = pytest.importorskip("report", reason="rich is not installed", exc_type=ImportError)
+import tracking  # noqa: E402
 from robots import chain, far_iiwa  # noqa: E402
 from twists import body_fixed, spatial, spatial_by_bodies  # noqa: E402
 from variants import given_frames  # noqa: E402
@@ -83,3 +86,10 @@ def test_tables_in_the_documentation() -> None:
         "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
         "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
     )
+
+
+def test_an_arm_that_ends_early_is_a_dash_in_the_tables_of_tracking() -> None:
+    times = np.linspace(0.0, 0.2, 101)
+    comparison = compare_feedforward(load_robot("vsa_planar_2r"), paper_motion(2), times, [10.0, 70.0], tolerance=1e-6)
+    ended, whole = (tracking._cell(comparison, gain) for gain in (0, 1))
+    assert ended.startswith("– / ") and "nan" not in ended + whole and "–" not in whole

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import re
@@ -13,6 +14,8 @@ import pytest
 
 from eom_dynamics import load_robot
 from eom_dynamics.cli.main import main
+from eom_dynamics.pages.numbers import number
+from eom_dynamics.simulate.model_error import with_model_error
 from eom_dynamics.simulate.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
@@ -52,7 +55,7 @@ def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixt
     assert rms[1, 2] < rms[1, 1] < rms[1, 0]
     assert (folder / "tracking.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert "springs +10%, masses +5%" in page and f"{rms[1, 2]:.3e} rad" in page
+    assert "springs +10%, masses +5%" in page and f"{number(1e3 * rms[1, 2])} mrad" in page
     assert "$" + "figures" not in page and 'src="http' not in page
 
 
@@ -89,6 +92,9 @@ def test_a_trajectory_of_ones_own(tmp_path: Path, name: str, capsys: pytest.Capt
         (["planar_2r", "swapped.npz"], "qd is not the time derivative of q"),
         (["planar_2r", "backwards.npz"], "t must rise"),
         (["planar_2r", "words.csv"], "words.csv"),
+        (["planar_2r", "text.npz"], "text.npz: is not an archive of arrays"),
+        (["planar_2r", "empty.csv"], "empty.csv: lacks the column t"),
+        (["planar_2r", "no_rows.csv"], "no_rows.csv: has no rows of numbers"),
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
     ],
     ids=str,
@@ -107,18 +113,75 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     np.savez("backwards.npz", t=T[::-1], **STATES)
     np.savez("two.npz", t=T, **STATES)
     Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
+    Path("text.npz").write_text("text", encoding="utf-8")
+    Path("empty.csv").touch()
+    columns = ["t", *(f"{name}.{joint}" for name in STATE_NAMES for joint in ROBOT.joint_names)]
+    Path("no_rows.csv").write_text(",".join(columns) + "\n", encoding="utf-8")
     assert main(["simulate", *arguments, "-o", "out"]) == 2
     error = capsys.readouterr().err
+    assert not Path("out").exists()
     assert error.startswith("eom_dynamics simulate: ") and error.count("\n") == 1
     assert re.search(reason, error)
 
 
-@pytest.mark.parametrize("option", [["--gains", "-1"], ["--gains", "a"], ["--mass-error", "-1"], ["--duration", "0"]])
+def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(page: Path, *_: object) -> None:
+        page.write_text("half", encoding="utf-8")
+        raise OSError(errno.ENOSPC, "No space left on device", str(page))
+
+    monkeypatch.setattr("eom_dynamics.simulate.page.write_page", full)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
+    command = ["simulate", "planar_2r", "cosine", "--duration", "0.1", "--gains", "20", "-o"]
+    for folder in (tmp_path / "new", tmp_path / "out"):
+        assert main([*command, str(folder)]) == 2
+        reason = f"eom_dynamics simulate: {folder}: cannot be written: No space left on device\n"
+        assert capsys.readouterr().err == reason
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize(
+    "option", [["-o", ""], ["--gains", "-1"], ["--gains", "a"], ["--mass-error", "-1"], ["--duration", "0"]]
+)
 def test_wrong_options_are_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["simulate", "planar_2r", "cosine", "-o", "out", *option])
     assert caught.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_arm_that_is_followed_no_further_is_named_and_the_others_are_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["simulate", "vsa_planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.2", "--gains", "0"]
+    assert main([*command, "--json"]) == 0
+    output = capsys.readouterr()
+    (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
+    assert re.search(r"note: with no feedforward and no feedback at all .* until 0\.07\d* s only: .* goes slack$", note)
+    results = json.loads(output.out)
+    assert results["endings"] == [note.partition("note: ")[2]]
+    ((none, rigid, flatness),) = results["rms"]
+    assert none is None and flatness < 1e-9 < 1e-4 < rigid
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert results["endings"][0] in page and "NaN" not in page.partition('id="figures"')[2]
+    assert main(command) == 0
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["open", "loop", "none", "–", "–", "–"] in words
+
+
+def test_a_robot_without_a_mass_matrix_is_one_line_and_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    impossible = with_model_error(ROBOT, mass=-2.0)
+    monkeypatch.setattr("eom_dynamics.cli.simulate.load_robot", lambda _: impossible)
+    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path / "out"), "--duration", "0.1"]) == 2
+    error = capsys.readouterr().err
+    (line,) = [line for line in error.splitlines() if line.startswith("eom_dynamics")]
+    assert line.startswith("eom_dynamics simulate: planar_2r: its mass matrix is not positive definite, ")
+    assert "Traceback" not in error
 
 
 def test_a_run_that_cannot_be_trusted_fails(

@@ -18,19 +18,24 @@ PATIENCE = 30.0
 
 
 class NodeProcess:
-    """``dynamics_node`` as a process; what it logs is in ``log``. In its arguments ``{namespace}`` is its own."""
+    """``dynamics_node`` or another as a process; what it logs is in ``log``.
+
+    In its arguments ``{namespace}`` is its own.
+    """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, folder, *ros_arguments, name=None, prefix=()):
+    def __init__(self, folder, *ros_arguments, name=None, prefix=(), module="dynamics_node"):
         self.name = name or f"dynamics_{next(self._numbers)}"
         self._log = (folder / f"{self.name}.log").open("w+b")
         self.process = subprocess.Popen(
             [
                 *prefix,
-                *(sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "-r", f"__node:={self.name}"),
+                *(sys.executable, "-m", f"eom_dynamics.ros.{module}", "--ros-args", "-r", f"__node:={self.name}"),
                 # Of its own: two nodes of one run do not hear each other.
                 *("-r", f"__ns:=/{self.name}", "-r", f"/diagnostics:=/{self.name}/diagnostics"),
+                # A second process for each node: for those tests that want it.
+                *("-p", "planning_services:=false"),
                 *(str(argument).replace("{namespace}", f"/{self.name}") for argument in ros_arguments),
             ],
             # Away from the source folder, which Python would put first on its path.
@@ -107,16 +112,20 @@ class Client:
             assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}"
             self._executor.spin_once(timeout_sec=0.05)
 
-    def publish(self, **fields):
-        """Publish a setpoint of these fields; returns the number in its stamp."""
+    def publish(self, *, at=None, **fields):
+        """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
         from eom_dynamics.msg import JointTrajectorySetpoint
 
         message = JointTrajectorySetpoint(**message_fields(fields))
-        number = next(self._stamps)
+        number = next(self._stamps) if at is None else at
         message.header.stamp.sec, message.header.stamp.nanosec = 1_700_000_000, number
         message.header.frame_id = f"frame {number}"
         self._publisher.publish(message)
         return number
+
+    def publish_serialized(self, data):
+        """Publish a setpoint as bytes."""
+        self._publisher.publish(data)
 
     def answers_to(self, number):
         """What came on the three topics for the setpoint of that number."""

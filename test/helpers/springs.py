@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eom_dynamics import Robot
-from eom_dynamics.actuators.springs import (
+from eom_dynamics.drivetrain.springs import (
     CubicSpring,
     DampedSpring,
     DeadZoneSpring,

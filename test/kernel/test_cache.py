@@ -166,6 +166,14 @@ class TestEntries:
         monkeypatch.delenv("XDG_CACHE_HOME")
         assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
 
+    def test_a_relative_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("EOM_DYNAMICS_CACHE", "here")
+        assert cache_directory() == tmp_path / "here"
+        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
+        monkeypatch.setenv("XDG_CACHE_HOME", "ignored")  # as the XDG Base Directory Specification says
+        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
+
 
 def _read_only(*arguments: Any, **keywords: Any) -> Any:
     raise OSError(errno.EROFS, "Read-only file system")

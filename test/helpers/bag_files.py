@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags made by rosbags, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
+COMMAND = "eom_dynamics/msg/FeedforwardCommand"
+JOINT_STATE = "sensor_msgs/msg/JointState"
+TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+
+DEFINITIONS = Path(__file__).parents[2] / "msg"
+FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
+OPTIONAL = tuple(f"{name}{rate}" for name in ("wrench", "stiffness") for rate in ("", "_rate", "_acceleration"))
+
+START = 1_700_000_000_000_000_000
+STEP = 1_000_000
+
+Array = NDArray[np.float64]
+
+
+def store(**own: str) -> Typestore:
+    """ROS 2's types and this package's, some of them by other texts."""
+    types = get_typestore(Stores.ROS2_JAZZY)
+    for file in DEFINITIONS.glob("*.msg"):
+        text = own.get(file.stem, file.read_text(encoding="utf-8"))
+        types.register(get_types_from_msg(text, f"eom_dynamics/msg/{file.stem}"))
+    return types
+
+
+STORE = store()
+
+
+def header(time: int, frame: str = "", types: Typestore = STORE) -> Any:
+    stamp = types.types["builtin_interfaces/msg/Time"](sec=time // 1_000_000_000, nanosec=time % 1_000_000_000)
+    return types.types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame)
+
+
+def setpoint(
+    time: int, names: Sequence[str], state: Iterable[Sequence[float]], frame: str = "", **optional: Sequence[float]
+) -> Any:
+    numbers = dict.fromkeys(OPTIONAL, ()) | dict(zip(FIELDS, state, strict=True)) | optional
+    arrays = {name: np.array(values, dtype=float) for name, values in numbers.items()}
+    return STORE.types[SETPOINT](header=header(time, frame), joint_names=list(names), **arrays)
+
+
+def joint_state(time: int, names: Sequence[str], position: Sequence[float], effort: Sequence[float] = ()) -> Any:
+    numbers = {"position": position, "velocity": (), "effort": effort}
+    arrays = {name: np.array(values, dtype=float) for name, values in numbers.items()}
+    return STORE.types[JOINT_STATE](header=header(time), name=list(names), **arrays)
+
+
+def trajectory(time: int, names: Sequence[str], times: Sequence[float], positions: Any, velocities: Any = None) -> Any:
+    types = STORE.types
+    none = np.zeros(0)
+    points = [
+        types["trajectory_msgs/msg/JointTrajectoryPoint"](
+            positions=np.array(positions[k], dtype=float),
+            velocities=none if velocities is None else np.array(velocities[k], dtype=float),
+            accelerations=none,
+            effort=none,
+            time_from_start=types["builtin_interfaces/msg/Duration"](sec=int(t), nanosec=round(t % 1 * 1e9)),
+        )
+        for k, t in enumerate(times)
+    ]
+    return types[TRAJECTORY](header=header(time), joint_names=list(names), points=points)
+
+
+def setpoints(names: Sequence[str], states: Array, frame: str = "base", **optional: Sequence[float]) -> list[Any]:
+    """Times of recording and messages for states (5, N, n), 1 ms apart."""
+    return [
+        (START + k * STEP, setpoint(START + k * STEP - 7, names, states[:, k], frame, **optional))
+        for k in range(states.shape[1])
+    ]
+
+
+def write_bag(
+    path: Path,
+    topics: Mapping[str, tuple[str, Iterable[tuple[int, Any]]]],
+    storage: str = "mcap",
+    types: Typestore = STORE,
+    compression: CompressionMode = CompressionMode.NONE,
+) -> Path:
+    """A bag of messages by topic: its type, and times of recording with messages or bytes of them."""
+    writer = Writer(path, version=9, storage_plugin=StoragePlugin[storage.upper()])
+    writer.set_compression(compression, CompressionFormat.ZSTD)
+    with writer:
+        for topic, (kind, messages) in topics.items():
+            connection = writer.add_connection(topic, kind, typestore=types)
+            for time, message in messages:
+                data = message if isinstance(message, bytes) else types.serialize_cdr(message, kind)
+                writer.write(connection, time, data)
+    return path
+
+
+def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
+    """All messages of a bag by topic, as rosbags reads them."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    with Reader(path) as reader:
+        for connection, time, data in reader.messages():
+            found.setdefault(connection.topic, []).append((time, types.deserialize_cdr(data, connection.msgtype)))
+    return found
+
+
+def file_of(path: Path) -> Path:
+    """The one file of a bag's folder that holds its messages."""
+    (file,) = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3")]
+    return file

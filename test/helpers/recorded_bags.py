@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags of the node's topics, written by rosbags alone, and records of the same contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.report.record import Record, Stream
+from eom_dynamics.trajectory import paper_motion
+
+SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
+COMMAND = "eom_dynamics/msg/FeedforwardCommand"
+JOINT_STATE = "sensor_msgs/msg/JointState"
+
+MOTION = ("position", "velocity", "acceleration", "jerk", "snap")
+
+START = 1_700_000_000_000_000_000
+"""Time of the first sample, ns."""
+
+DELAY, LATENCY = 70_000, 400_000
+"""From a stamp to the recording of its setpoint, and from there to that of its command, ns."""
+
+NOISE = 2e-3
+"""Of measured positions, rad or m, alternating."""
+
+OFFSET = 0.5
+"""Of measured efforts, N m or N."""
+
+Messages = list[tuple[int, dict[str, Any]]]
+"""Times of recording, ns, and fields."""
+
+_DEFINITIONS = Path(__file__).parents[2] / "msg"
+
+
+def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, name: str = "run") -> Record:
+    """A record of a robot on the paper's motion, as :func:`write_bag` writes it."""
+    robot = eom.load_robot(robot_name)
+    since = np.round(np.arange(count) * 1e9 / rate).astype(np.int64)
+    stamp = START + since
+    states = paper_motion(robot.n).derivatives(since * 1e-9)
+    command = eom.ElasticArm(robot).feedforward(*states)
+    every = slice(None, None, 5)
+    sign = np.where(np.arange(len(stamp[every])) % 2, 1.0, -1.0)[:, np.newaxis]
+    names, taken = robot.joint_names, stamp + DELAY
+
+    def stream(topic: str, recorded: Any, values: Mapping[str, Any], rows: slice = slice(None)) -> Stream:
+        return Stream(topic, stamp[rows], recorded[rows], names, values)
+
+    efforts = {"effort": command.tau, "effort_rate": command.taud, "effort_acceleration": command.taudd}
+    motors = dict(zip(command._fields[3:], command[3:], strict=True))
+    measured = {
+        "position": states[0][every] + sign * NOISE,
+        "velocity": states[1][every],
+        "effort": command.tau[every] + OFFSET,
+    }
+    return Record(
+        name,
+        robot,
+        stream("/setpoint", taken, dict(zip(MOTION, states, strict=True))),
+        stream("/feedforward", taken + LATENCY, efforts),
+        stream("/feedforward", taken + LATENCY, motors),
+        stream("/joint_states", taken, measured, every),
+    )
+
+
+def write_bag(path: Path, contents: Record, *, without: Iterable[str] = (), held: int = 0) -> Path:
+    """Write a record as a bag; ``without`` are streams that are left out, ``held`` the number of commands that are."""
+    return write_bags(path, {"": contents}, without=without, held=held)
+
+
+def write_bags(path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = (), held: int = 0) -> Path:
+    """Write records as one bag, by namespace."""
+    rosbag2 = pytest.importorskip("rosbags.rosbag2")
+    with rosbag2.Writer(path, version=9) as bag:
+        for namespace, of_one in contents.items():
+            for topic, kind, messages in _topics(of_one, set(without), held):
+                store = types()
+                connection = bag.add_connection(f"{namespace}{topic}", kind, typestore=store)
+                for recorded, fields in messages:
+                    message = store.types[kind](**fields)
+                    bag.write(connection, recorded, store.serialize_cdr(message, kind))
+    return path
+
+
+@cache
+def types() -> Any:
+    """ROS 2's types and this package's, as rosbags reads them."""
+    typesys = pytest.importorskip("rosbags.typesys")
+    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
+    for file in _DEFINITIONS.glob("*.msg"):
+        store.register(typesys.get_types_from_msg(file.read_text(encoding="utf-8"), f"eom_dynamics/msg/{file.stem}"))
+    return store
+
+
+def header(stamp: int) -> Any:
+    """A header with a stamp, ns."""
+    time = types().types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
+    return types().types["std_msgs/msg/Header"](stamp=time, frame_id="")
+
+
+def _topics(
+    contents: Record, without: set[str], held: int
+) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:
+    nothing = np.zeros(0)
+    if contents.setpoint and "setpoint" not in without:
+        optional = [name for name, _ in types().fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
+        fixed = dict.fromkeys(optional, nothing)
+        yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
+    if contents.command and contents.motors and "command" not in without:
+        motors = contents.motors
+        fixed = {"held": False, "motor_names": list(motors.names)}
+        rows = _messages(contents.command, "joint_names", fixed)
+        for k, (_, fields) in enumerate(rows):
+            fields["held"] = k < held
+            fields.update({name: values[k] for name, values in motors.values.items()})
+        yield "/feedforward", COMMAND, rows
+    if contents.motors and "motors" not in without:
+        motors = contents.motors
+        fields = {"position": "motor_position", "velocity": "motor_velocity", "effort": "motor_effort"}
+        named = {own: motors.values[theirs] for own, theirs in fields.items()}
+        setpoint = Stream("", motors.stamp, motors.recorded, motors.names, named)
+        yield "/motor_setpoint", JOINT_STATE, _messages(setpoint, "name", {})
+    if contents.measured and "measured" not in without:
+        yield "/joint_states", JOINT_STATE, _messages(contents.measured, "name", {})
+
+
+def _messages(stream: Stream, names: str, fixed: Mapping[str, Any]) -> Messages:
+    def fields(k: int) -> dict[str, Any]:
+        values = {name: np.ascontiguousarray(x[k]) for name, x in stream.values.items()}
+        return {"header": header(int(stream.stamp[k])), names: list(stream.names), **fixed, **values}
+
+    return [(int(stream.recorded[k]), fields(k)) for k in range(len(stream))]
