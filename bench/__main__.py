@@ -20,12 +20,28 @@ from settings import FULL, QUICK
 
 from eom_dynamics.benchmark.machine import machine
 
-SECTIONS = ("one_state", "batch", "first_use", "scaling", "orders", "frames", "flags")
+SECTIONS = (
+    "one_state",
+    "batch",
+    "first_use",
+    "scaling",
+    "orders",
+    "frames",
+    "flags",
+    "open_loop",
+    "rotors",
+    "replay",
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 # Which document holds a section's figures.
-PAGES = {"frames": DOCS / "recursion.md"}
+PAGES = {
+    "frames": DOCS / "recursion.md",
+    "open_loop": DOCS / "elastic_joints.md",
+    "rotors": DOCS / "elastic_joints.md",
+    "replay": DOCS / "replay.md",
+}
 PERFORMANCE = DOCS / "performance.md"
 
 PACKAGES = ("numpy", "pin", "casadi", "jax")
@@ -67,7 +83,9 @@ def main() -> int:
     if not options.quick and len(sections) == len(SECTIONS):
         facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
         _write(sections, facts)
-        CONSOLE.print(f"figures written to {PERFORMANCE} and {', '.join(map(str, PAGES.values()))}", markup=False)
+        CONSOLE.print(
+            f"figures written to {PERFORMANCE} and {', '.join(sorted(set(map(str, PAGES.values()))))}", markup=False
+        )
     return int(not all(bar.kept for bar in bars))
 
 

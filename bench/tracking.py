@@ -17,7 +17,8 @@ from report import Table, write_between_marks
 
 from eom_dynamics import load_robot, packaged_robots
 from eom_dynamics.benchmark.machine import machine
-from eom_dynamics.demo.style import position_unit
+from eom_dynamics.pages.numbers import NOTHING
+from eom_dynamics.pages.units import milli, position_units, together
 from eom_dynamics.simulate import Comparison, compare_feedforward
 from eom_dynamics.trajectory import paper_motion
 
@@ -52,7 +53,7 @@ def _table(name: str, duration: float) -> Table:
     """A row for each gain, a column for each sign of the errors."""
     robot = load_robot(name)
     columns = [f"springs {s * STIFFNESS_ERROR:+.0%}, masses {m * MASS_ERROR:+.0%}" for s, m in SIGNS]
-    table = Table(f"{robot.name}, m{position_unit(robot).replace(' or ', ' or m')}", ["PD [rad/s]", *columns])
+    table = Table(f"{robot.name}, {together(milli(position_units(robot)))}", ["PD [rad/s]", *columns])
     compared = []
     for stiffness, mass in SIGNS:
         compared.append(
@@ -73,9 +74,12 @@ def _table(name: str, duration: float) -> Table:
 
 
 def _cell(comparison: Comparison, gain: int) -> str:
-    """RMS errors of no, rigid and flatness feedforward, and how many times better the last is than the second."""
+    """RMS errors of no, rigid and flatness feedforward, and how many times better the last is than the second.
+
+    A dash is an arm that is not followed to the end: a spring that only pulls goes slack.
+    """
     none, rigid, flatness = comparison.rms[gain]
-    shown = " / ".join(f"{1e3 * value:.3g}" for value in (none, rigid, flatness))
+    shown = " / ".join(NOTHING if np.isnan(value) else f"{1e3 * value:.3g}" for value in (none, rigid, flatness))
     return f"{shown} ({rigid / flatness:.2g} ×)"
 
 

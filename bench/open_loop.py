@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the iiwa's links leave the paper's motion without feedback, with springs of every kind.
+
+``python bench/open_loop.py`` runs the simulation of test/helpers/open_loop.py, which shares no code with the
+feedforward, for 5 s and writes the table to docs/elastic_joints.md; ``--quick`` runs 0.05 s and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+from report import Bar, Section, Table, write_between_marks
+from settings import FULL, QUICK, Settings
+
+from eom_dynamics.benchmark.machine import machine
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "elastic_joints.md"
+
+# By when no link may be farther off than this, s and rad; and how far rigid feedforward is off by then at least.
+BARS = ((1.0, 1e-10), (5.0, 1e-6))
+RIGID = (1.0, 1e-3)
+
+# A link that is farther off than this has left, rad.
+GONE = 0.1
+
+
+def main() -> int:
+    """Simulate and write; returns the exit code, 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(prog="open_loop", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="0.05 s of motion; writes no document")
+    quick = parser.parse_args().quick
+    section = run(QUICK if quick else FULL)
+    section.show()
+    if not quick:
+        write_between_marks(PAGE, "open_loop", section.markdown())
+    return int(not all(bar.kept for bar in section.bars))
+
+
+def run(settings: Settings) -> Section:
+    """The table of all kinds of springs, and whether it keeps what is promised."""
+    sys.path.append(str(ROOT / "test" / "helpers"))
+    from open_loop_cases import CASES, Feedforward, link_errors
+
+    start = time.perf_counter()
+    duration = 0.05 if settings is QUICK else BARS[-1][0]
+    table = Table(
+        "largest error of any link, rad",
+        ["springs", *(f"flatness, {t:g} s" for t, _ in BARS), f"rigid, {RIGID[0]:g} s"],
+    )
+    worst, least = [0.0] * len(BARS), float("inf")
+    for name, make in CASES.items():
+        case = make()
+        errors = link_errors(Feedforward(case), duration)
+        row = [max(error for t, error in errors.items() if t <= until) for until, _ in BARS]
+        rigid = max(link_errors(Feedforward(case, rigid=True), min(duration, RIGID[0]), give_up=GONE).values())
+        worst, least = [max(x, y) for x, y in zip(worst, row, strict=True)], min(least, rigid)
+        table.add(name, *(f"{x:.1e}" for x in row), f"{rigid:.1e}" if rigid < GONE else f"> {GONE:g}")
+        print(table.rows[-1], flush=True)
+    bars = [
+        Bar(f"springs of every kind, flatness, {t:g} s: within {bar:.0e} rad", f"{x:.1e}", x < bar)
+        for (t, bar), x in zip(BARS, worst, strict=True)
+    ]
+    if settings is FULL:
+        promise = f"springs of every kind, rigid, {RIGID[0]:g} s: off by more than {RIGID[1]:.0e} rad"
+        bars.append(Bar(promise, f"at least {least:.1e}", least > RIGID[1]))
+    text = [facts(f"{duration:g} s of the paper's", start)]
+    return Section("open_loop", "open loop, springs of every kind", text, [table], bars)
+
+
+def facts(motion: str, start: float) -> str:
+    """The machine, the motion, and how long it took since a time, as a table."""
+    rows = machine(["numpy", "scipy"]) | {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "motion": motion,
+        "took": f"{(time.perf_counter() - start) / 60:.0f} minutes",
+    }
+    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items())])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

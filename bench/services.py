@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a planner waits for, and what the stream feels of it: three processes over DDS, with the node's own a fourth.
+
+``python bench/services.py`` streams setpoints at 1 kHz while a planner asks for the full feedforward of whole
+trajectories. Windows of two seconds without calls, with a call a second, and with calls back to back take turns, so
+that their ratios hold on a machine that is not quiet. It writes docs/services.md; ``--quick`` writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+from report import CONSOLE, Bar, Section, Table, seconds, write_between_marks
+
+from eom_dynamics.benchmark.machine import machine
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import paper_motion
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "services.md"
+WINDOW = 2.0
+RATE = 1000.0
+PERCENTS = (50, 99, 100)
+
+
+def main() -> int:
+    """Measure, and write the page; returns the exit code, 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(prog="services", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="12 s; writes no document")
+    quick = parser.parse_args().quick
+    load = os.getloadavg()[0]
+    section = measured(6 if quick else 30)
+    section.show()
+    if not quick:
+        facts = machine(["numpy"]) | {
+            "load before the run": f"{load:.1f}",
+            "date": datetime.now(timezone.utc).date().isoformat(),
+        }
+        described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
+        write_between_marks(PAGE, "services", f"{section.markdown()}\n\n{described}")
+        CONSOLE.print(f"figures written to {PAGE}")
+    return int(not all(bar.kept for bar in section.bars))
+
+
+def measured(windows: int) -> Section:
+    """Stream and call; figures of both."""
+    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 102))
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    with tempfile.TemporaryDirectory() as folder:
+        _record(Path(folder), windows)
+        with np.load(Path(folder) / "answers.npz") as answers, np.load(Path(folder) / "calls.npz") as planner:
+            sent, trip, lost = answers["sent"], answers["round_trip"], int(answers["lost_count"])
+            start, calls = float(planner["start"]), planner["calls"]
+    window = np.floor((sent - start) / WINDOW).astype(int)
+    each = [trip[(window == k) & np.isfinite(trip)] for k in range(windows)]
+    quiet, calm, busy = (np.array([np.percentile(x, PERCENTS) for x in each[k::3]]) for k in range(3))
+    took = calls[:, 1] - calls[:, 0]
+    # Of windows, not of all setpoints: a single stall of the machine must not decide for either side.
+    stream = Table("Round trip of a setpoint at 1 kHz, median of windows", ["", "median", "p99", "max", "windows"])
+    for name, values in (("no calls", quiet), ("a call a second", calm), ("calls back to back", busy)):
+        stream.add(name, *map(seconds, np.median(values, axis=0)), f"{len(values)}")
+    whole = Table("A call: 200 waypoints, 10 s at 1 kHz, all outputs", ["", "median", "p90", "max", "calls"])
+    whole.add("7 joints, 6.8 MB", *(seconds(np.percentile(took, p)) for p in (50, 90, 100)), f"{len(took)}")
+    calm_ratio, ratio = (float(np.median(x[:, 1]) / np.median(quiet[:, 1])) for x in (calm, busy))
+    promise = "p99 of the stream with {} at most twice that without"
+    bars = [
+        Bar("a whole answer within 100 ms", seconds(float(np.median(took))), bool(np.median(took) < 0.1)),
+        Bar(promise.format("a call a second"), f"{calm_ratio:.2f} ×", calm_ratio <= 2),
+        Bar(promise.format("calls back to back"), f"{ratio:.2f} ×", ratio <= 2),
+        Bar("no setpoint lost", f"{lost}", lost == 0),
+    ]
+    return Section("services", "Planning services beside the stream", tables=[whole, stream], bars=bars)
+
+
+def _record(folder: Path, windows: int) -> None:
+    """Run node, player and planner; what the last two saw is in the folder."""
+    motion = paper_motion(7)
+    t = np.arange(round((windows + 3) * WINDOW * RATE)) / RATE
+    np.savez(folder / "setpoints.npz", **dict(zip(STATE_NAMES, motion.derivatives(t), strict=True)))
+    config = HERE.parent / "config" / "iiwa.yaml"
+    node = subprocess.Popen(
+        [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config], cwd=folder
+    )
+    try:
+        player = subprocess.Popen(
+            [sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--timeout", "30"],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+        )
+        time.sleep(2.0)
+        planner = subprocess.Popen(
+            [sys.executable, HERE / "planner.py", "calls.npz", "--windows", str(WINDOW), str(windows)], cwd=folder
+        )
+        assert planner.wait() == 0, "the planner failed"
+        assert player.wait() == 0, "the player failed"
+    finally:
+        node.terminate()
+        node.wait()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
