@@ -43,6 +43,7 @@ from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTraject
 from .planning.link import Motion, Refusal, Stop
 from .planning.motion_stream import MotionStream
 from .planning.of_node import PlanningProcess
+from .realtime import SchedulingError, stream_in_real_time
 from .robot_loading import Loaded
 from .robot_supply import RobotSupply
 from .running import run
@@ -87,6 +88,7 @@ class DynamicsNode(LifecycleNode):
         self._starting_up = False
         self._failure = ""
         self._refused_robot = ""
+        self._scheduling_problem = ""
         self._statistics = StreamStatistics()
         period = self.get_parameter("warning_period").value
         self._refusals, self._excesses = WarningThrottle(period), WarningThrottle(period)
@@ -199,6 +201,7 @@ class DynamicsNode(LifecycleNode):
         # in the middle of the stream.
         gc.collect()
         gc.freeze()
+        self._schedule()
         self._begin_stream()
         self._active = True
         self._tell_planning("active")
@@ -227,6 +230,15 @@ class DynamicsNode(LifecycleNode):
         self._supply.rest()
         self._tell_planning("finalized")
         return super().on_shutdown(state)
+
+    def _schedule(self) -> None:
+        """Take the priority that the parameter asks for; not before a robot is loaded, which takes all of a core."""
+        try:
+            stream_in_real_time(self.get_parameter("realtime_priority").value)
+            self._scheduling_problem = ""
+        except SchedulingError as error:
+            self._scheduling_problem = str(error)
+            self.get_logger().warning(self._scheduling_problem)
 
     def _tell_planning(self, state: str) -> None:
         self.planning.tell(state, self._solver.arm.robot if self._solver else None)
@@ -485,6 +497,8 @@ class DynamicsNode(LifecycleNode):
             level, message = Level.WARN, f"new robot refused, the old one stays: {self._refused_robot}"
         elif self.planning.problem and level == Level.OK:
             level, message = Level.WARN, self.planning.problem
+        elif self._scheduling_problem and level == Level.OK:
+            level, message = Level.WARN, self._scheduling_problem
         elif not self._active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
         arm = self._solver.arm if self._solver else None

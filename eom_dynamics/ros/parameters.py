@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import InvalidParameterValueException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
+from .realtime import HIGHEST
 
 ROBOT = "robot"
 """The section of a whole robot."""
@@ -100,6 +101,15 @@ def _parameters() -> Table:
             ParameterDescriptor(
                 description="offer the services for trajectories and batches, and the topic joint_trajectory, by a "
                 "process of their own; false leaves them out",
+                read_only=True,
+            ),
+        ),
+        "realtime_priority": (
+            0,
+            ParameterDescriptor(
+                description="priority under SCHED_FIFO of the stream, from the activation of the node on, 1 to 99; "
+                "0 for normal scheduling. Where it is not permitted, a warning says what to do",
+                integer_range=[IntegerRange(from_value=0, to_value=HIGHEST, step=1)],
                 read_only=True,
             ),
         ),

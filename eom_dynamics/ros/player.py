@@ -62,6 +62,7 @@ from ..stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STI
 from ..terminal import prepare_streams, printable
 from .diagnostics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from .realtime import HIGHEST, SchedulingError, stream_in_real_time
 
 Array = NDArray[np.float64]
 
@@ -299,6 +300,14 @@ def main(arguments: list[str] | None = None) -> int:
         default=2.0,
         help="how long to wait for answers after the last setpoint, in s; default: %(default)g",
     )
+    parser.add_argument(
+        "--realtime-priority",
+        type=int,
+        choices=range(HIGHEST + 1),
+        metavar="N",
+        default=0,
+        help=f"play under SCHED_FIFO at this priority, 1 to {HIGHEST}, as a controller would; default: not at all",
+    )
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
         setpoints = read_setpoints(options.setpoints)
@@ -316,11 +325,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         player = Player(setpoints, report)
         player.wait_for_answers(options.timeout)
+        stream_in_real_time(options.realtime_priority)
         gc.disable()  # a pause of the collector would be measured as a round trip
         player.play(options.rate, options.grace)
         np.savez(options.answers, **player.record())
         report(player.counts())
-    except (PlayerError, OSError) as error:
+    except (PlayerError, SchedulingError, OSError) as error:
         print(f"player: {printable(str(error))}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):

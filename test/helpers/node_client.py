@@ -53,6 +53,12 @@ class NodeProcess:
     def resident_bytes(self):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    @property
+    def children(self):
+        """Numbers of the processes that it started."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [int(number) for task in tasks for number in (task / "children").read_text().split()]
+
     def stop(self, number):
         """Send a signal; returns the exit code."""
         self.process.send_signal(number)

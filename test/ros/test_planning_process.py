@@ -30,13 +30,8 @@ def terms(client, name="equations_of_motion", n=7, **fields):
     return client.call(GetEquationsOfMotion, name, request)
 
 
-def children(pid):
-    texts = [(task / "children").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
-    return [int(text) for text in " ".join(texts).split()]
-
-
 def planning_process(client):
-    (pid,) = (pid for pid in children(client.process.process.pid) if b"planning" in command_line(pid))
+    (pid,) = (pid for pid in client.process.children if b"planning" in command_line(pid))
     return pid
 
 
@@ -95,7 +90,7 @@ def test_they_can_be_left_out(start):
     client = start(*IIWA, *PLANNING[2:], "-p", "planning_services:=false")
     assert client.next_diagnostics()[2]["planning services"] == "off"
     assert not any(name in service for service in services_of(client) for name in NAMES)
-    assert not children(client.process.process.pid)
+    assert not client.process.children
     assert client.set_parameter("planning_services", True)  # the reason why not
 
 
@@ -147,7 +142,7 @@ def test_they_end_with_the_node_however_it_ends(start, number):
 
 def test_they_end_with_the_node_before_they_are_there(start):
     client = start(*IIWA, *PLANNING, discovered=False)
-    wait_until(lambda: any(b"planning" in command_line(pid) for pid in children(client.process.process.pid)))
+    wait_until(lambda: any(b"planning" in command_line(pid) for pid in client.process.children))
     pid = planning_process(client)
     client.process.process.kill()
     client.process.process.wait(PATIENCE)
@@ -190,7 +185,7 @@ def test_signals_of_a_terminal_leave_them_to_the_node(start):
 
 def test_signals_reach_only_the_node_also_while_they_start(start):
     client = start(*IIWA, *PLANNING, discovered=False)
-    wait_until(lambda: any(b"planning" in command_line(pid) for pid in children(client.process.process.pid)))
+    wait_until(lambda: any(b"planning" in command_line(pid) for pid in client.process.children))
     pid = planning_process(client)
     for _ in range(10):
         for number in (signal.SIGINT, signal.SIGTERM):
