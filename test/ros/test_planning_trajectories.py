@@ -3,6 +3,8 @@
 
 import time
 from array import array
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -219,33 +221,47 @@ def test_what_cannot_be_used_is_refused(node, wrong):
 # --- Action -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def action(node):
+class Goal:
+    """A goal that the node has accepted; ``feedback`` grows while it is under way."""
+
+    def __init__(self, client, actions, **fields):
+        self.feedback = []
+        self._client = client
+        kind = actions._action_type
+        sent = actions.send_goal_async(
+            kind.Goal(**fields), feedback_callback=lambda message: self.feedback.append(message.feedback.progress)
+        )
+        client.wait(sent.done, "the goal to be accepted")
+        self.handle = sent.result()
+        assert self.handle.accepted
+
+    def result(self):
+        future = self.handle.get_result_async()
+        self._client.wait(future.done, "the result")
+        return future.result().status, future.result().result
+
+    def cancel(self):
+        future = self.handle.cancel_goal_async()
+        self._client.wait(future.done, "the cancellation")
+
+
+@contextmanager
+def actions_of(client):
+    """Send goals to a node: a function of a goal's fields that returns a Goal."""
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    name = f"/{node.process.name}/{node.process.name}/compute_trajectory_feedforward"
-    client = ActionClient(node.node, ComputeTrajectoryFeedforward, name)
-    node.wait(client.server_is_ready, "the action")
+    name = f"/{client.process.name}/{client.process.name}/compute_trajectory_feedforward"
+    actions = ActionClient(client.node, ComputeTrajectoryFeedforward, name)
+    client.wait(actions.server_is_ready, "the action")
+    yield partial(Goal, client, actions)
+    actions.destroy()
 
-    class Asked:
-        def __init__(self, **fields):
-            self.feedback = []
-            sent = client.send_goal_async(
-                ComputeTrajectoryFeedforward.Goal(**fields),
-                feedback_callback=lambda message: self.feedback.append(message.feedback.progress),
-            )
-            node.wait(sent.done, "the goal to be accepted")
-            self.goal = sent.result()
-            assert self.goal.accepted
 
-        def result(self):
-            future = self.goal.get_result_async()
-            node.wait(future.done, "the result")
-            return future.result().status, future.result().result
-
-    yield Asked
-    client.destroy()
+@pytest.fixture
+def action(node):
+    with actions_of(node) as send:
+        yield send
 
 
 def test_the_action_says_what_the_service_says(node, action):
@@ -285,8 +301,7 @@ def test_an_action_is_cancelled_and_the_next_one_is_not(node, action):
 
     # The second waits for the first, so that it has not ended when it is cancelled.
     first, second = (action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(2))
-    cancelled = second.goal.cancel_goal_async()
-    node.wait(cancelled.done, "the cancellation")
+    second.cancel()
     status, result = second.result()
     assert status == GoalStatus.STATUS_CANCELED
     assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
@@ -294,9 +309,27 @@ def test_an_action_is_cancelled_and_the_next_one_is_not(node, action):
     assert action(trajectory=message(), sample_rate=100.0).result()[1].success
 
 
+def test_an_action_under_way_is_cancelled(start, tmp_path):
+    from action_msgs.msg import GoalStatus
+
+    # What dampers remember is found sample after sample: this takes long enough to be in the middle of it.
+    file = tmp_path / "damped.yaml"
+    file.write_text((CONFIG / "iiwa.yaml").read_text().replace("{type: linear,", "{type: damped, damping: 100.0,"))
+    client = start("--params-file", file, "-p", "planning_services:=true")
+    with actions_of(client) as send:
+        goal = send(trajectory=message(**LONG), sample_rate=1000.0)
+        client.wait(lambda: goal.feedback and goal.feedback[-1] > 0, "the first feedback")
+        goal.cancel()
+        status, result = goal.result()
+        assert status == GoalStatus.STATUS_CANCELED
+        assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
+        assert goal.feedback[-1] < 0.5
+        assert send(trajectory=message()).result()[1].success
+
+
 def test_services_answer_while_an_action_computes(node, action):
     asked = [action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(3)]
-    last = asked[-1].goal.get_result_async()
+    last = asked[-1].handle.get_result_async()
     assert ask(node, message()).success
     assert not last.done()
     deadline = time.monotonic() + PATIENCE
