@@ -73,7 +73,7 @@ def trajectory_feedforward(
     duration = trajectory.end - trajectory.start
     if not (np.isfinite(rate) and rate >= 0):
         raise TrajectoryError(f"rate must be a number of Hz, or 0 for the times alone; is {rate}")
-    if duration * rate > most:
+    if duration * rate > most - 1:  # and the end
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples: lower the rate")
     points = np.atleast_1d(np.asarray(times, dtype=float))
     if not rate and len(points) > most:
@@ -90,12 +90,30 @@ def trajectory_feedforward(
             wanted = np.searchsorted(through, t)
             samples = Samples(*(x[wanted] for x in samples))
             command = Feedforward(*(x[wanted] for x in command))
-        _require_finite(arm, command, t)
-        verdict = check(arm, samples) if rate == fine else check(arm, trajectory, rate=fine)
+        _require_finite_command(arm, command, t)
+        verdict = check(arm, trajectory, rate=fine, samples=samples if rate == fine else None)
         progress(0.7)
         _ = verdict.time_scaling  # which is computed when it is asked for
     progress(1.0)
     return TrajectoryFeedforward(efforts, samples, command, verdict)
+
+
+def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> None:
+    """Refuse a trajectory on which numbers overflow.
+
+    Args:
+        arm: the arm.
+        trajectory: of its joints, from a start to an end.
+        rate: how often it is looked at, Hz; the last time is its end.
+        most: at how many times at most; of a longer one it is looked at that often.
+
+    Raises:
+        TrajectoryError: the message says what overflows, where and when.
+    """
+    duration = trajectory.end - trajectory.start
+    t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most))
+    with np.errstate(all="ignore"):
+        _require_finite_command(arm, arm.feedforward(*_states(trajectory, t)), t)
 
 
 def _states(trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
@@ -135,7 +153,7 @@ def _deflections(arm: ElasticArm, t: Array, states: Array, first: int, before: A
     return found[first - begin :]
 
 
-def _require_finite(arm: ElasticArm, command: Feedforward, t: Array) -> None:
+def _require_finite_command(arm: ElasticArm, command: Feedforward, t: Array) -> None:
     names = [arm.robot.joint_names] * 3 + [arm.motor_names] * 4
     for field, value, of in zip(Feedforward._fields, command, names, strict=True):
         if not np.isfinite(value).all():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -42,7 +43,7 @@ class Handover:
     its next knot, where nothing but position to snap counts: the whole is C⁴.
     """
 
-    def __init__(self, old: Trajectory, new: Spline, begin: float, at: float) -> None:
+    def __init__(self, old: Trajectory, new: Spline, begin: float, at: float, names: Sequence[str] = ()) -> None:
         """Hand over from ``old`` to ``new``.
 
         Args:
@@ -50,6 +51,7 @@ class Handover:
             new: the next one; its own time 0 is ``begin``.
             begin: in the time of ``old``, s.
             at: when to hand over, s, in the time of ``old``; not before ``begin``.
+            names: of the joints, for errors.
 
         Raises:
             TrajectoryError: at that time ``new`` is not where ``old`` is, or has ended.
@@ -64,8 +66,8 @@ class Handover:
             if np.max(away) > START_TOLERANCE:
                 joint = int(np.argmax(away))
                 raise TrajectoryError(
-                    f"it begins {away[joint]:.3g} from where joint {joint} is sent at that time, may be "
-                    f"{START_TOLERANCE:g} away"
+                    f"{names[joint] if names else f'joint {joint}'} begins {away[joint]:.3g} rad or m from where it is "
+                    f"commanded to be at that time, may be {START_TOLERANCE:g}"
                 )
         if not len(after):
             raise TrajectoryError("it has ended before it begins")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,9 +17,18 @@ from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .quantities import Bounds, Load, bounds, quantities
 from .scaling import TOLERANCE, least_scaling
-from .trajectory import Samples, Trajectory, sample
+from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 
 Array = NDArray[np.float64]
+
+# More than a scaling is computed to, so that times which are rounded to nanoseconds after it exceed no limit.
+_ROOM = 1e-7
+
+# Samples of the slowed trajectory peak between those that the scaling is from, by less each time.
+_ROUNDS = 5
+
+# A trajectory that is slowed down is looked at at so many times at most.
+_MOST = 500_000
 
 
 class Peak(NamedTuple):
@@ -74,6 +83,7 @@ class Verdict:
     _arm: ElasticArm
     _load: Load
     _limits: Bounds
+    _slowed: Callable[[float], Load] | None
 
     @cached_property
     def exceeded(self) -> tuple[Peak, ...]:
@@ -90,11 +100,24 @@ class Verdict:
         """The least s >= 1 such that the trajectory meets all limits when it is run s times as slowly.
 
         None where no slowing can do that: a position is out of its range, or gravity alone asks for too much. See
-        :func:`.least_scaling`; computed when first asked for.
+        :func:`.least_scaling`; computed when first asked for. A trajectory slowed down by it meets all limits when it
+        is checked again, at the same rate: its samples, other points of the path, are looked at here as well, save
+        where a wrench or stiffness is given sample by sample.
         """
         if any(peak.exceeded and peak.quantity == "position" for peak in self.peaks):
             return None
-        return least_scaling(self._arm, self._load, self._limits) if self.exceeded else 1.0
+        if not self.exceeded:
+            return 1.0
+        s = least_scaling(self._arm, self._load, self._limits)
+        for _ in range(_ROUNDS):
+            if s is None or self._slowed is None:
+                break
+            s *= 1 + _ROOM
+            more = least_scaling(self._arm, self._slowed(s), self._limits)
+            if more == 1:
+                break
+            s = s * more if more else None
+        return s
 
 
 def check(
@@ -102,6 +125,7 @@ def check(
     trajectory: Trajectory | Samples,
     *,
     rate: float | None = None,
+    samples: Samples | None = None,
     limits: Mapping[str, Limits] | None = None,
     wrench: Sequence[ArrayLike] = (),
     stiffness: Sequence[ArrayLike] = (),
@@ -114,6 +138,7 @@ def check(
         arm: the arm.
         trajectory: a trajectory from its start to its end, sampled at ``rate``; or its samples.
         rate: Hz; not for samples.
+        samples: those of the trajectory at that rate, where they are there already.
         limits: by name of joint, in place of those in the robot's file. Those of motors are the arm's.
         wrench: at the tools, with its time derivatives, each constant or with a leading axis of samples; as the motion
             is slowed down, it is.
@@ -123,14 +148,27 @@ def check(
         TrajectoryError: the trajectory cannot be sampled, has other joints, or limits are of a joint that there is not.
         StateError: a state, wrench or stiffness is of the wrong shape or not finite, or a stiffness out of range.
     """
-    samples = _samples(arm, trajectory, rate)
+    samples = samples or _samples(arm, trajectory, rate)
     own = bounds(arm, limits)
     load = Load.of(arm, samples[1:], wrench, stiffness)
     E, e = arm.robot.coupling
     peaks = list(_position_peaks(own, samples.q @ E.T + e, samples.t))
     for quantity, values in quantities(arm, load).items():
         peaks += _peaks(quantity, own, values, samples.t)
-    return Verdict(tuple(peaks), arm, load, own)
+    given = zip((*wrench, *stiffness), (*load.wrench, *load.stiffness), strict=True)
+    constant = all(np.ndim(value) < rows.ndim for value, rows in given)
+    if isinstance(trajectory, Samples) or rate is None or not constant:
+        return Verdict(tuple(peaks), arm, load, own, None)
+
+    def slowed(s: float) -> Load:
+        slower = Scaled(trajectory, s)
+        t = sample_times(slower, min(rate, _MOST / (slower.end - slower.start)))
+        states = slower.derivatives(t, len(STATE_NAMES) - 1)
+        # A constant wrench may have derivatives, which slow down with the motion.
+        load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, stiffness)
+        return load.at(np.arange(len(t)), np.array(s))
+
+    return Verdict(tuple(peaks), arm, load, own, slowed)
 
 
 def _samples(arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | None) -> Samples:

@@ -24,6 +24,11 @@ from .spline import ORDERS
 
 Array = NDArray[np.float64]
 
+_UNSOLVED = (
+    "times are too uneven, or positions too large, for a smooth trajectory: leave out waypoints close in time, "
+    "and check the units of positions and their derivatives"
+)
+
 
 def smoothest(steps: Array, states: Array, m: int) -> Array:
     """The states (5, K, n) at the knots of this spline, with what is given as it is.
@@ -45,16 +50,14 @@ def smoothest(steps: Array, states: Array, m: int) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             taylor = system.solution()
     except LinAlgError:
-        raise TrajectoryError(
-            "times are too uneven for a smooth trajectory; leave out waypoints close in time"
-        ) from None
+        raise TrajectoryError(_UNSOLVED) from None
     solved = np.zeros_like(states)
     last = np.tensordot(system.shift, taylor[-1], 1)
     for k in range(min(ORDERS, 2 * m)):
         solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
         solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
     if not np.all(np.isfinite(solved)):
-        raise TrajectoryError("times are too uneven for a smooth trajectory; leave out waypoints close in time")
+        raise TrajectoryError(_UNSOLVED)
     return _completed(states, solved)
 
 

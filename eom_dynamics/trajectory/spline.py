@@ -91,8 +91,8 @@ class Spline:
             self._evaluate(rows[part], result[:, part])
         return tuple(result.reshape(order + 1, *at.shape, self.n))
 
-    def scaled(self, s: float) -> Scaled:
-        """The same path, s times as slowly."""
+    def scaled(self, s: float | None) -> Scaled:
+        """The same path, s times as slowly; TrajectoryError where there is no such s, as of :class:`Scaled`."""
         return Scaled(self, s)
 
     def _evaluate(self, t: Array, out: Array) -> None:

@@ -67,12 +67,14 @@ class Scaled:
     The k-th derivative is that of the other, over s^k.
     """
 
-    def __init__(self, trajectory: Trajectory, s: float) -> None:
-        """Take a trajectory with a start, and the scaling s > 0 of its duration.
+    def __init__(self, trajectory: Trajectory, s: float | None) -> None:
+        """Take a trajectory with a start, and the scaling s > 0 of its duration; None, for there is none, is refused.
 
         Raises:
             TrajectoryError: s is not a positive number, or the trajectory has no start.
         """
+        if s is None:
+            raise TrajectoryError("there is no time scaling: no slowing brings this trajectory within its limits")
         if not (np.isfinite(s) and s > 0):
             raise TrajectoryError(f"a time scaling must be a positive number, is {s}")
         if not np.isfinite(trajectory.start):
@@ -118,7 +120,7 @@ def sample_times(trajectory: Trajectory, rate: float) -> Array:
     if duration * rate > _LARGEST_COUNT:
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {_LARGEST_COUNT} samples; lower the rate")
     # A step less than a millionth of the others is rounding of the duration.
-    count = int(np.ceil(duration * rate - 1e-6))
+    count = max(int(np.ceil(duration * rate - 1e-6)), int(duration > 0))
     t = trajectory.start + np.arange(count + 1) / rate
     t[-1] = trajectory.end
     return t

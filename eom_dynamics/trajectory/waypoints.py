@@ -109,7 +109,7 @@ def _refuse_swings(spline: Spline, given: Array) -> None:
         piece, joint = np.argwhere(farthest > _LARGEST_SWING * asked)[0]
         raise TrajectoryError(
             f"times are too uneven for these positions: between waypoints {piece} and {piece + 1} joint {joint} would "
-            f"swing by {farthest[piece, joint]:.3g}; space waypoints by distance, or take overshoot=False"
+            f"swing by {farthest[piece, joint]:.3g}; space waypoints by distance, or forbid overshoot"
         )
 
 

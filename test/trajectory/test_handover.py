@@ -79,8 +79,10 @@ def test_one_that_is_under_way_already_is_joined_at_its_next_knot():
 
 
 def test_one_that_begins_elsewhere_or_is_over_is_refused():
-    with pytest.raises(TrajectoryError, match=r"it begins 0\.02 from where joint 0 is sent at that time, may be 0\.01"):
+    with pytest.raises(TrajectoryError, match=r"^joint 0 begins 0\.02 rad or m from where it is commanded"):
         Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0)
+    with pytest.raises(TrajectoryError, match=r"^elbow begins 0\.02 rad or m from where it is commanded"):
+        Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, ["elbow", "wrist"])
     Handover(OLD, new(1.0, offset=0.009), 1.0, 1.0)
     Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0)  # there is time to go there
     still = through([0.0, 1.0], [OLD.derivatives(2.0, 0)[0]] * 2)

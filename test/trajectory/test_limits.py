@@ -104,10 +104,14 @@ def test_what_is_exceeded_says_where_and_by_how_much() -> None:
 def test_the_scaling_of_motion_limits_follows_powers() -> None:
     motion = rest_to_rest([0.0], [1.5], 0.5)
     for limits, k in ((Limits(velocity=2.0), 1), (Limits(acceleration=5.0), 2), (Limits(jerk=40.0), 3)):
-        peak = np.max(np.abs(motion.derivatives(np.linspace(0, 0.5, 501))[k]))
         limit = (2.0, 5.0, 40.0)[k - 1]
-        verdict = check(pendulum(), motion, rate=1000.0, limits={"swing": limits})
-        np.testing.assert_allclose(verdict.time_scaling, (peak / limit) ** (1 / k), rtol=1e-9)
+        sampled, least = (
+            (np.max(np.abs(motion.derivatives(np.linspace(0, 0.5, count))[k])) / limit) ** (1 / k)
+            for count in (501, 500_001)
+        )
+        s = check(pendulum(), motion, rate=1000.0, limits={"swing": limits}).time_scaling
+        # The slowed motion is sampled as well, up to its peak; there is room for the rounding of times, 1e-7 a round.
+        assert s is not None and sampled <= s <= least * (1 + 3e-7)
 
 
 def test_the_scaling_of_an_effort_is_the_root_of_its_formula() -> None:
@@ -165,12 +169,11 @@ def test_motors_have_limits_too(quantity: str, actuator: dict[str, Any]) -> None
 
 
 def meets_and_barely(arm: eom.ElasticArm, motion: Any, s: float | None, limits: dict[str, Limits]) -> None:
-    """At the same samples of the path s meets all limits, and a thousandth less does not."""
+    """Run s times as slowly it meets all limits, at samples of its path and of its time; a bit faster it does not."""
     assert s is not None and s > 1
     assert check(arm, Scaled(motion, s), rate=1000.0 / s, limits=limits).ok
+    assert check(arm, Scaled(motion, s), rate=1000.0, limits=limits).ok
     assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0 / (0.999 * s), limits=limits).ok
-    # At other samples, peaks between those of the search show: of order (rate of the motion/rate of samples)².
-    assert all(peak.ratio < 1 + 1e-3 for peak in check(arm, Scaled(motion, s), rate=1000.0, limits=limits).exceeded)
 
 
 @settings(max_examples=20)
@@ -193,6 +196,11 @@ def test_the_scaling_of_an_arm_is_the_least(seed: int) -> None:
         assert s == 1.0 or np.max(np.abs(still)) > own["iiwa_joint_1"].effort
     else:
         meets_and_barely(arm, motion, s, own)
+
+
+def test_without_a_scaling_there_is_nothing_to_scale_by() -> None:
+    with pytest.raises(TrajectoryError, match="there is no time scaling: no slowing brings this trajectory within"):
+        through([0.0, 1.0], np.zeros((2, 1))).scaled(None)
 
 
 def test_a_wrench_is_slowed_down_with_the_motion() -> None:
