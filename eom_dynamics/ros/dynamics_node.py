@@ -79,6 +79,7 @@ class DynamicsNode(LifecycleNode):
         """
         # Undeclared parameters are allowed for the robot's, whose names it decides; _on_parameters refuses others.
         super().__init__(NODE_NAME, allow_undeclared_parameters=True)
+        self._refuse_impossible_transitions()
         self._outlive_malformed_requests()
         parameters.declare(self)
 
@@ -122,7 +123,6 @@ class DynamicsNode(LifecycleNode):
             # Requests of many callers, or of one that does not wait for answers, come at once.
             qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
         )
-        self._refuse_impossible_transitions()
 
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last_report = time.monotonic()
@@ -350,21 +350,24 @@ class DynamicsNode(LifecycleNode):
                 raise TrajectoryError(said.reason)
             if isinstance(said, Stop):
                 self._motion.stop()
-            elif self._active and not self.planning.is_of_another_robot(said):
-                self._motion.play(said.motion, said.stamp, said.frame_id)
+            elif self._active and self._solver and not self.planning.is_of_another_robot(said):
+                names = self._solver.arm.robot.joint_names
+                self._motion.play(said.motion, said.stamp, said.frame_id, names)
             else:
                 raise TrajectoryError("the node has changed its robot or its state meanwhile")
         except TrajectoryError as error:
             self._refused_trajectory = printable(str(error))
             self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=1.0)
 
-    def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> None:
+    def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> bool:
+        """Answer a setpoint; returns whether it could be used."""
         started = time.perf_counter_ns()
         statistics = self._statistics
         statistics.received += 1
         if not self._active or self._solver is None:
             statistics.ignored += 1
-            return
+            return False
+        answered = False
         stamp = setpoint.header.stamp
         try:
             solution = self._solver.solve(setpoint, stamp=stamp.sec * 1_000_000_000 + stamp.nanosec, clip=self._clips)
@@ -376,10 +379,12 @@ class DynamicsNode(LifecycleNode):
                 reason = f"internal error: {type(error).__name__}: {error}"
                 self._refuse(setpoint, error, reason, traceback.format_exc())
         else:
+            answered = True
             statistics.published += 1
             if solution.exceeded:
                 self._report_excess(solution.exceeded)
         statistics.add_time(time.perf_counter_ns() - started)
+        return answered
 
     def _publish(self, setpoint: JointTrajectorySetpoint, solution: Solution) -> None:
         order = solution.order
@@ -514,6 +519,8 @@ class DynamicsNode(LifecycleNode):
         }
         if self._motion.playing:
             values["trajectory"] = "under way"
+        if self._motion.skipped:
+            values["trajectory commands left out"] = str(self._motion.skipped)
         if self._refused_trajectory:
             values["last refused trajectory"] = self._refused_trajectory
         if self._refused_robot:

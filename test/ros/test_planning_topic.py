@@ -6,7 +6,7 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import CONFIG
+from node_client import CONFIG, PATIENCE
 
 import eom_dynamics as eom
 from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS
@@ -162,6 +162,8 @@ def test_it_follows_a_clock_but_not_back(start):
     publisher.publish(message(TIMES * 10))
     wait_for("the trajectory", lambda v: "trajectory" in v)
     tick(*np.arange(100.1, 102.05, 0.1))
+    # At 200 a second and 10 ticks of the clock a second, 19 of 20 are left out.
+    wait_for("the count", lambda v: int(v["trajectory commands left out"]) >= 19 * 19)
     # Corrected a little, it stands until time has caught up.
     tick(*np.arange(101.95, 102.45, 0.01))
     stamps = np.array([stamp_of(answer) for answer in client.feedforward])
@@ -182,14 +184,41 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(node, send):
     assert "the robot has no joint 'elbow'" in refusal(node) or "the robot has no joint 'wrist'" in refusal(node)
     send(stamp=time.time_ns() - 5 * 10**9)
     node.wait_for_diagnostics(lambda *s: "it was over 4." in s[2]["last refused trajectory"], "the refusal")
+    # On its way already, while nobody knows where the joints are.
+    send(stamp=time.time_ns() - 400_000_000)
+    node.wait_for_diagnostics(lambda *s: "its first waypoint was due" in s[2]["last refused trajectory"], "the refusal")
+    send(positions=POSITIONS * 1e300)
+    node.wait_for_diagnostics(lambda *s: "the motion is too fast:" in s[2]["last refused trajectory"], "the refusal")
     assert not node.feedforward
     send(TIMES * 100)
     node.wait(lambda: node.feedforward, "commands")
     send(positions=POSITIONS + 1.0)
-    node.wait_for_diagnostics(lambda *s: "from where joint" in s[2]["last refused trajectory"], "the refusal")
+    node.wait_for_diagnostics(
+        lambda *s: "from where it is commanded to be" in s[2]["last refused trajectory"], "the refusal"
+    )
     count = len(node.feedforward)
     node.wait(lambda: len(node.feedforward) > count + 10, "the commands that go on")
     assert node.transition("deactivate")
     send()
     node.wait_for_diagnostics(lambda *s: "the node is inactive" in s[2]["last refused trajectory"], "the refusal")
     assert ended(node)
+
+
+def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
+    from rclpy.executors import SingleThreadedExecutor
+
+    from eom_dynamics.ros.planning.motion_stream import MotionStream
+
+    node = ros.create_node("player_of_a_trajectory")
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    node.declare_parameter("stream_rate", RATE)
+    sent = []
+    motion = MotionStream(node, lambda setpoint: sent.append(setpoint) or len(sent) < 3)
+    motion.play(through(TIMES, POSITIONS), 0, "", NAMES)
+    deadline = time.monotonic() + PATIENCE
+    while motion.playing and time.monotonic() < deadline:
+        executor.spin_once(timeout_sec=0.1)
+    assert (motion.playing, len(sent)) == (False, 3)
+    executor.shutdown()
+    node.destroy_node()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rclpy.node import Node
@@ -12,7 +12,7 @@ from rclpy.node import Node
 from ...exceptions import TrajectoryError
 from ...stream.conversions import STATE_FIELDS, doubles
 from ...trajectory import Spline, Trajectory
-from ...trajectory.handover import Handover, Shifted
+from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
 from ..interfaces import JointTrajectorySetpoint
 
 _SECOND = 10**9
@@ -27,10 +27,13 @@ class MotionStream:
 
     Where another trajectory is under way, or was the last thing that the joints were sent, the next one takes over from
     there (:class:`Handover`). Everything is called by the node's executor.
+
+    Attributes:
+        skipped: how many setpoints were left out since the start, as their time had passed when the node's turn came.
     """
 
-    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], None]) -> None:
-        """Wait for a trajectory; ``send`` takes each setpoint."""
+    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], bool]) -> None:
+        """Wait for a trajectory; ``send`` takes each setpoint, and returns whether it could be used."""
         self._node, self._send = node, send
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._message = JointTrajectorySetpoint()
@@ -41,6 +44,9 @@ class MotionStream:
         # The latest time that the clock has shown, ns.
         self._latest = 0
         self._playing = False
+        self.skipped = 0
+        # The number that is due next, while setpoints follow each other.
+        self._due: int | None = None
         # By the node's clock: with simulated time, the motion stands when the simulation does.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
 
@@ -49,12 +55,12 @@ class MotionStream:
         """Whether a trajectory is under way, or waits for its time."""
         return self._playing
 
-    def play(self, motion: Spline, stamp: int, frame_id: str) -> None:
-        """Play a motion in the robot's order of joints from a time in ns on; 0 is now.
+    def play(self, motion: Spline, stamp: int, frame_id: str, names: Sequence[str]) -> None:
+        """Play a motion in the robot's order of joints, whose names these are, from a time in ns on; 0 is now.
 
         Raises:
-            TrajectoryError: it is over, begins elsewhere than where the joints are sent at its time, or there is no
-                simulated time yet.
+            TrajectoryError: it is over, begins elsewhere than where the joints are sent at its time, or has left its
+                first waypoint already while nobody knows where the joints are, or there is no simulated time yet.
         """
         now = self._node.get_clock().now().nanoseconds
         if not now:
@@ -71,10 +77,12 @@ class MotionStream:
         if isinstance(self._motion, Handover):
             self._motion = self._motion.from_then_on(present)
         if self._motion is None:
+            _require_first_waypoint(motion, present - begin, names)
             self._motion = Shifted(motion, begin)
         else:
-            self._motion = Handover(self._motion, motion, begin, max(begin, present))
+            self._motion = Handover(self._motion, motion, begin, max(begin, present), names)
         self._message.header.frame_id = frame_id
+        self._due = None
         self._playing = True
         self._timer.reset()
 
@@ -100,12 +108,16 @@ class MotionStream:
         time = number * self._period / _SECOND
         if time < motion.start or number <= self._last:
             return
-        self._last = number
+        if self._due is not None:
+            self.skipped += number - self._due
+        self._last, self._due = number, number + 1
         if time >= motion.end:
             time = motion.end
             # It stands there from now on, and the next trajectory takes over from there.
             self.stop()
-        self._send(self._setpoint(motion, time))
+        if not self._send(self._setpoint(motion, time)):
+            self._node.get_logger().warning(f"trajectory ended, {time - motion.start:.3g} s after its start")
+            self.stop(forget=True)
 
     def _went_back(self, now: int) -> bool:
         return now < self._latest - _LARGEST_CORRECTION
@@ -117,3 +129,16 @@ class MotionStream:
         for field, values in zip(STATE_FIELDS, motion.derivatives(time), strict=True):
             setattr(message, field, doubles(np.ascontiguousarray(values)))
         return message
+
+
+def _require_first_waypoint(motion: Spline, present: float, names: Sequence[str]) -> None:
+    """Refuse a motion that has left its first waypoint at ``present``, s of its own time: it would begin by a step."""
+    if present <= motion.start:
+        return
+    moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
+    if np.max(moved) > START_TOLERANCE:
+        joint = int(np.argmax(moved))
+        raise TrajectoryError(
+            f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} is {moved[joint]:.3g} "
+            f"from there by now, may be {START_TOLERANCE:g}: let it begin at once (stamp 0, times from 0 on) or later"
+        )

@@ -11,13 +11,15 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...actuators import ElasticArm
 from ...exceptions import EomDynamicsError
+from ...trajectory.feedforward import CHECK_RATE, require_finite
 from ..interfaces import ComputeTrajectoryFeedforward
 from .batches import joint_order
 from .link import Motion, Refusal, Stop
 from .trajectories import fitted
 from .waypoints import read_times
 
-_OPTIONS = ComputeTrajectoryFeedforward.Request()
+_Constants = ComputeTrajectoryFeedforward.Request
+_OPTIONS = _Constants()
 
 # As of trajectory controllers: a planner sends few of them.
 _DEPTH = 10
@@ -54,6 +56,7 @@ class TrajectoryTopic:
                 return
             order = joint_order(arm, list(message.joint_names))
             motion = fitted(message, read_times(message), order, _OPTIONS)
+            require_finite(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES)
         except EomDynamicsError as error:
             self._hand_over(Refusal(str(error)))
         except Exception as error:
