@@ -19,14 +19,20 @@ examples:
   dynamics_node --ros-args -r __ns:=/left -p effort_command:=joint    in a namespace, with a parameter
   dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
-topics and services (relative to the namespace):
-  setpoint                in     eom_dynamics/msg/JointTrajectorySetpoint
-  robot_description       in     std_msgs/msg/String, where no parameter says the robot
-  feedforward             out    eom_dynamics/msg/FeedforwardCommand
-  motor_setpoint          out    sensor_msgs/msg/JointState
-  effort_command          out    std_msgs/msg/Float64MultiArray
-  /diagnostics            out    diagnostic_msgs/msg/DiagnosticArray
-  ~/inverse_dynamics      serves eom_dynamics/srv/ComputeInverseDynamics
+topics, services and actions (relative to the namespace):
+  setpoint                           in     eom_dynamics/msg/JointTrajectorySetpoint
+  joint_trajectory                   in     trajectory_msgs/msg/JointTrajectory, to be played
+  robot_description                  in     std_msgs/msg/String, where no parameter says the robot
+  feedforward                        out    eom_dynamics/msg/FeedforwardCommand
+  motor_setpoint                     out    sensor_msgs/msg/JointState
+  effort_command                     out    std_msgs/msg/Float64MultiArray
+  /diagnostics                       out    diagnostic_msgs/msg/DiagnosticArray
+  ~/inverse_dynamics                 serves eom_dynamics/srv/ComputeInverseDynamics
+  ~/inverse_dynamics_batch           serves eom_dynamics/srv/ComputeInverseDynamicsBatch
+  ~/forward_dynamics                 serves eom_dynamics/srv/ComputeForwardDynamics
+  ~/equations_of_motion              serves eom_dynamics/srv/GetEquationsOfMotion
+  ~/trajectory_feedforward           serves eom_dynamics/srv/ComputeTrajectoryFeedforward
+  ~/compute_trajectory_feedforward   action eom_dynamics/action/ComputeTrajectoryFeedforward
 """
 
 

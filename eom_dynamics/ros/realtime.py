@@ -48,5 +48,6 @@ def stream_in_real_time(priority: int) -> None:
     except OSError as error:
         raise SchedulingError(
             f"realtime_priority {priority} is not permitted ({error.strerror}), scheduling stays normal: raise the "
-            f"limit rtprio to {priority} (limits.conf, LimitRTPRIO= of systemd, --ulimit rtprio={priority} of docker)"
+            f"limit rtprio to {priority} (limits.conf; LimitRTPRIO= of systemd; docker --ulimit rtprio={priority} "
+            "--cap-add SYS_NICE)"
         ) from None

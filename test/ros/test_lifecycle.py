@@ -159,6 +159,7 @@ def test_a_transition_that_the_state_does_not_allow_is_refused(start):
         assert not client.transition(label)
     assert client.state == "active"
     client.answers_to(client.publish(**SETPOINT))
+    assert client.process.log.count("transition refused in state active") == 3
     assert "Traceback" not in client.process.log
 
 

@@ -60,6 +60,16 @@ def services_of(client):
     return {name for name, _ in client.node.get_service_names_and_types()}
 
 
+def test_all_their_threads_give_way_to_the_stream(start):
+    client = start(*IIWA, *PLANNING)
+    assert terms(client).success
+    for task in Path(f"/proc/{planning_process(client)}/task").iterdir():
+        thread = int(task.name)
+        assert os.getpriority(os.PRIO_PROCESS, thread) == 10, (task / "comm").read_text()
+        cores = os.sched_getaffinity(0)
+        assert os.sched_getaffinity(thread) == (cores - {min(cores)} or cores)
+
+
 def test_they_have_the_nodes_names_remapped_as_the_node_is(start):
     client = start(
         *IIWA,

@@ -149,6 +149,38 @@ def test_a_trajectory_of_one_point_and_one_that_begins_later(node):
     assert (later.time[0], later.time[-1]) == (3.0, 4.5)
 
 
+@pytest.mark.parametrize("options", [{"follow": 1}, {"no_overshoot": True}, {"follow": 2}], ids=str)
+def test_derivatives_that_are_not_followed_come_back_as_those_of_the_motion(node, options):
+    trajectory = message()
+    trajectory.points[1].velocities = trajectory.points[1].accelerations = []
+    answer = ask(node, trajectory, outputs=1, **options)
+    assert answer.success, answer.message
+    for k, (point, asked) in enumerate(zip(answer.trajectory.points, trajectory.points, strict=True)):
+        assert point.positions == asked.positions
+        for field, values in (("velocities", answer.velocity), ("accelerations", answer.acceleration)):
+            if not getattr(asked, field):
+                assert not getattr(point, field)
+            elif field == "velocities" and options == {"follow": 2}:
+                assert getattr(point, field) == getattr(asked, field)
+            else:
+                # A spline is evaluated from the knot on its left or on its right.
+                np.testing.assert_allclose(getattr(point, field), values[k * N : (k + 1) * N], rtol=1e-9, atol=1e-9)
+
+
+def test_a_burst_of_requests_is_answered_in_whole(node):
+    from eom_dynamics.srv import ComputeTrajectoryFeedforward
+    from rclpy.qos import QoSProfile
+
+    name = f"/{node.process.name}/{node.process.name}/trajectory_feedforward"
+    client = node.node.create_client(ComputeTrajectoryFeedforward, name, qos_profile=QoSProfile(depth=100))
+    node.wait(client.service_is_ready, "the service")
+    request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
+    answers = [client.call_async(request) for _ in range(60)]
+    node.wait(lambda: all(answer.done() for answer in answers), "all answers")
+    assert all(answer.result().success for answer in answers)
+    node.node.destroy_client(client)
+
+
 def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     answer = ask(node, message(TIMES / 2, fields=("positions",)), outputs=8)
     assert answer.success, answer.message
@@ -164,7 +196,8 @@ def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     assert abs(velocity.value) == pytest.approx(rates.max(), rel=1e-3)
     assert velocity.time == pytest.approx(t[rates.argmax()], abs=2e-3)
     assert velocity.ratio == pytest.approx(abs(velocity.value) / 2)
-    slower = ask(node, message(TIMES / 2 * answer.time_scaling * 1.01, fields=("positions",)), outputs=8)
+    # As it is, though times are rounded to nanoseconds.
+    slower = ask(node, message(TIMES / 2 * answer.time_scaling, fields=("positions",)), outputs=8)
     assert (len(slower.exceeded), slower.time_scaling) == (0, 1.0)
     almost = ask(node, message(TIMES / 2 * answer.time_scaling * 0.98, fields=("positions",)), outputs=8)
     assert len(almost.exceeded) > 0
@@ -189,7 +222,7 @@ BAD = {
     "joint_names[7]: the robot has no joint 'gripper'": (lambda t: t.joint_names.append("gripper"), {}),
     "joint_names[1]: joint 'iiwa_joint_1' stands there twice": (lambda t: t.joint_names.__setitem__(1, NAMES[0]), {}),
     "points[2].positions has 6 entries, must have 7": (lambda t: set_point(t, 2, "positions", [0.0] * 6), {}),
-    "1 of 5 points have no positions": (lambda t: set_point(t, 2, "positions", []), {}),
+    "points[2].positions is empty; each point must have positions": (lambda t: set_point(t, 2, "positions", []), {}),
     "points[1].velocities has 8 entries, must have 7": (lambda t: set_point(t, 1, "velocities", [0.0] * 8), {}),
     "points[4].positions[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 4, "positions", NAN), {}),
     "points[0].accelerations[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 0, "accelerations", NAN), {}),
@@ -199,9 +232,18 @@ BAD = {
     ),
     "points[1].time_from_start is -3.6 s": (lambda t: setattr(t.points[1].time_from_start, "sec", -4), {}),
     "1.5 s at 1e+06 Hz are more than 100000 samples": (lambda t: None, {"sample_rate": 1e6}),
-    "rate must be a number of Hz, or 0 for the times alone; is -1.0": (lambda t: None, {"sample_rate": -1.0}),
-    "rate must be a number of Hz, or 0 for the times alone; is nan": (lambda t: None, {"sample_rate": np.nan}),
-    "rate must be a number of Hz, or 0 for the times alone; is inf": (lambda t: None, {"sample_rate": np.inf}),
+    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is -1.0": (
+        lambda t: None,
+        {"sample_rate": -1.0},
+    ),
+    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is nan": (
+        lambda t: None,
+        {"sample_rate": np.nan},
+    ),
+    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is inf": (
+        lambda t: None,
+        {"sample_rate": np.inf},
+    ),
     "ends must be rest or free, is 'slow'": (lambda t: None, {"ends": "slow"}),
     "follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is 3": (lambda t: None, {"follow": 3}),
     "outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is 9": (lambda t: None, {"outputs": 9}),

@@ -13,6 +13,7 @@ from typing import Any
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 
 from ...actuators import ElasticArm
@@ -30,6 +31,10 @@ from .trajectories import answer_trajectory
 
 # Between two reports of an action, s: a client draws a bar with them.
 _FEEDBACK_PERIOD = 0.05
+
+# Requests not taken in yet, and answers not fetched yet, of each service: the middleware loses those beyond without a
+# word. As many as come in a burst; an answer can have 10 MB.
+_QOS = QoSProfile(depth=100)
 
 # How long an action keeps a result that nobody has fetched, s: it can be tens of megabytes.
 _RESULT_TIMEOUT = 10
@@ -70,6 +75,9 @@ class PlanningServices:
             self._execute,
             callback_group=self._group,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
+            goal_service_qos_profile=_QOS,
+            result_service_qos_profile=_QOS,
+            cancel_service_qos_profile=_QOS,
             result_timeout=_RESULT_TIMEOUT,
         )
 
@@ -81,7 +89,7 @@ class PlanningServices:
         async def on_request(request: Any, _: Any) -> Any:
             return await self._computed(self._thread, lambda: self._answer(kind.Response, compute, request))
 
-        self._node.create_service(kind, name, on_request, callback_group=self._group)
+        self._node.create_service(kind, name, on_request, qos_profile=_QOS, callback_group=self._group)
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction

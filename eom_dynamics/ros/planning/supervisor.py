@@ -35,6 +35,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Of glibc: keep the megabytes of an answer for the next one, which else would be mapped and cleared page by page anew.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20)}
 
+_NICENESS = 10
+
 # How long the process may take to end in good order, s.
 _PATIENCE = 2.0
 
@@ -210,8 +212,12 @@ def open_link() -> tuple[Connection, LastNumber]:
 
 
 def lower_priority() -> None:
-    """Let the stream go first wherever both could run, and leave it a core of its own where there are several."""
-    os.nice(10)
+    """Let the stream go first wherever both could run, and leave it a core of its own where there are several.
+
+    Each thread has a priority of its own in Linux, also those that libraries of linear algebra have started already.
+    """
     cores = os.sched_getaffinity(0)
-    if len(cores) > 1:
-        os.sched_setaffinity(0, cores - {min(cores)})
+    for thread in map(int, os.listdir("/proc/self/task")):
+        os.setpriority(os.PRIO_PROCESS, thread, _NICENESS)
+        if len(cores) > 1:
+            os.sched_setaffinity(thread, cores - {min(cores)})

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...actuators import ElasticArm
 from ...exceptions import StateError
 from ...stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, JointOrder, doubles
@@ -17,10 +15,12 @@ from ...trajectory.feedforward import TrajectoryFeedforward, trajectory_feedforw
 from ..interfaces import ComputeTrajectoryFeedforward, LimitExcess
 from .arrays import write
 from .batches import joint_order
-from .waypoints import fill_in_efforts, read_points, read_times
+from .waypoints import fill_in, read_points, read_times
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
+
+_POINT_FIELDS = ("positions", "velocities", "accelerations")
 
 
 def answer_trajectory(
@@ -44,13 +44,22 @@ def answer_trajectory(
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
+    if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
+        raise StateError(f"sample_rate must be a number of Hz, or 0 for the waypoints alone, is {request.sample_rate}")
     order = joint_order(arm, list(request.trajectory.joint_names))
     times = read_times(request.trajectory)
+    if len(times) > _Constants.MAX_SAMPLES:
+        raise StateError(f"trajectory has {len(times)} points, may have {_Constants.MAX_SAMPLES}: ask in parts")
     motion = fitted(request.trajectory, times, order, request)
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
     )
-    fill_in_efforts(request.trajectory, found.efforts, order)
+    fill_in(request.trajectory, "effort", found.efforts, order)
+    # What the motion was not asked to meet is not what it has there.
+    states = motion.derivatives(times, 2)
+    for field, values in zip(_POINT_FIELDS[1:], states[1:], strict=True):
+        if field not in followed(request):
+            fill_in(request.trajectory, field, values, order, where_given=True)
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [_limit_excess(peak) for peak in found.verdict.exceeded]
@@ -71,15 +80,12 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", "rest", "free"):
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
-    given = {field: read_points(trajectory, field, order) for field in ("positions", "velocities", "accelerations")}
+    given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS}
     positions = given.pop("positions")
-    missing = len(trajectory.points) if positions is None else int(np.isnan(positions).any(axis=1).sum())
+    missing = [k for k, point in enumerate(trajectory.points) if not point.positions]
     if positions is None or missing:
-        raise StateError(f"{missing} of {len(trajectory.points)} points have no positions; each must have them")
-    if options.follow == _Constants.POSITIONS or options.no_overshoot:
-        given = {}
-    elif options.follow == _Constants.VELOCITIES:
-        del given["accelerations"]
+        raise StateError(f"points[{missing[0]}].positions is empty; each point must have positions")
+    given = {field: values for field, values in given.items() if field in followed(options)}
     return through(
         times,
         positions,
@@ -88,6 +94,13 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         ends=options.ends or "rest",
         overshoot=not options.no_overshoot,
     )
+
+
+def followed(options: Any) -> tuple[str, ...]:
+    """Which fields of the points a request's options have the motion meet."""
+    if options.follow == _Constants.POSITIONS or options.no_overshoot:
+        return _POINT_FIELDS[:1]
+    return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
 
 
 def _limit_excess(peak: Peak) -> LimitExcess:

@@ -58,8 +58,11 @@ def read_points(trajectory: JointTrajectory, field: str, order: JointOrder) -> A
     return order.to_robot(values)
 
 
-def fill_in_efforts(trajectory: JointTrajectory, efforts: Array, order: JointOrder) -> None:
-    """Put efforts (K, n), in the robot's order, into the points of a trajectory."""
-    rows = order.to_message(efforts)
+def fill_in(
+    trajectory: JointTrajectory, field: str, values: Array, order: JointOrder, *, where_given: bool = False
+) -> None:
+    """Put values (K, n), in the robot's order, into a field of all points of a trajectory, or of those that have it."""
+    rows = order.to_message(values)
     for point, row in zip(trajectory.points, rows, strict=True):
-        point.effort = doubles(row)
+        if getattr(point, field) or not where_given:
+            setattr(point, field, doubles(row))
