@@ -18,6 +18,7 @@ from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
+from ..replay.sources import is_of_motors
 from ..robot import Robot
 from .compute import DEFAULT, Settings, with_commands
 from .fields import EFFORTS, MEASURED, MOTION, MOTOR_SETPOINT, MOTORS
@@ -60,8 +61,8 @@ def read_records(
         if not records and not (planned and robot):
             there = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_TOLD_TOPICS]) or "no topic at all"
             raise BagError(
-                f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} to report on"
-                f"{', and a trajectory needs its robot, --robot ROBOT' if planned else ''}; it has {there}"
+                f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} of joints to "
+                f"report on{', and a trajectory needs its robot, --robot ROBOT' if planned else ''}; it has {there}"
             )
         if not records:
             records = [Record(path.name, robot)]
@@ -79,6 +80,8 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
     if record.robot is None:
         remedy = "with a robot that has these joints" if named else "where the robot is named, --robot"
         return replace(record, about=f"Efforts were not recorded; they are computed {remedy}.")
+    if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
+        return replace(record, about="Neither efforts nor a motion of the joints to compute them from were recorded.")
     return with_commands(record, bag, settings, progress)
 
 
@@ -102,7 +105,7 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     states = [
         stream
         for topic, streams in of_topic.items()
-        if topic.type == joint_states.TYPE and not _is_motor_setpoint(topic)
+        if topic.type == joint_states.TYPE and not is_of_motors(topic)
         for stream in streams.values()
         if len(stream)
     ]
@@ -132,7 +135,7 @@ def _namespace(topic: Topic) -> str:
 
 
 def _is_motor_setpoint(topic: Topic) -> bool:
-    return topic.name.rpartition("/")[2] == _MOTOR_SETPOINT
+    return is_of_motors(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
 def _of_joints(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:

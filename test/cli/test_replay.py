@@ -100,6 +100,17 @@ def test_many_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert read_bag(tmp_path / "out/0").keys() == read_bag(tmp_path / "out/1").keys()
 
 
+def test_positions_of_motors_are_taken_for_those_of_links_only_where_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = {"/motor_setpoint": _motion(0.5), "/joint_states": _motion(), "/motor_states": _motion(0.5)}
+    source = bag(tmp_path / "in", **topics)
+    for arguments, topic in (([], "/joint_states"), (["--topic", "motor_setpoint"], "/motor_setpoint")):
+        assert replay(source, "-o", tmp_path / "out", "--force", "--json", *arguments) == 0
+        (result,) = json.loads(capsys.readouterr().out)
+        assert result["report"]["topic"] == topic
+
+
 def _two_topics(path: Path) -> Path:
     messages = setpoints(NAMES, STATES[:, :3])
     return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
@@ -119,6 +130,16 @@ def _numbers_only(path: Path) -> Path:
 def _no_effort(path: Path) -> Path:
     states = [(START + k * 10**7, joint_state(START + k * 10**7, NAMES, [0.0, 0.1])) for k in range(100)]
     return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+
+
+def _motion(offset: float = 0.0):
+    """What measures a slow motion, 1 s of it."""
+    times = [START + k * 10**7 for k in range(100)]
+    return JOINT_STATE, [(t, joint_state(t, NAMES, np.sin((t - START) * 1e-9) * np.ones(2) + offset)) for t in times]
+
+
+def _of_motors(path: Path) -> Path:
+    return bag(path, **{"/motor_setpoint": _motion(), "/a/motor_states": _motion()})
 
 
 def _joint_states(*names: str):
@@ -163,6 +184,7 @@ def _truncated(storage: str, size: int):
         (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
         (_numbers_only, [], r"; it has /number \(std_msgs/msg/Float64\)"),
         (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
+        (_of_motors, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: positions of motors, .* --topic"),
         (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
         (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
         (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),

@@ -187,6 +187,13 @@ def test_motors_of_their_own_topic_where_commands_were_not_recorded(tmp_path: Pa
     assert actual.command is None and "--robot" in actual.about
 
 
+def test_positions_of_motors_are_not_fitted_as_those_of_links(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "measured"])
+    (actual,) = read_records(path, eom.load_robot("planar_2r"))
+    assert actual.motors is not None and actual.command is None and actual.measured is None
+    assert actual.about == "Neither efforts nor a motion of the joints to compute them from were recorded."
+
+
 def test_commands_that_were_held_are_counted(tmp_path: Path) -> None:
     (actual,) = read_records(write_bag(tmp_path / "bag", record("planar_2r", count=20), held=3))
     assert actual.notes == ("/feedforward: 3 commands repeat the last good one, as setpoints were refused",)
