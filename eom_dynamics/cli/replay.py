@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,8 +132,9 @@ def run(options: argparse.Namespace) -> int:
         job = _job(options, options.bags[0], options.output)
         with _bars() as bars:
             task = bars.add_task(printable(job.bag.name), total=1.0)
+            began = time.perf_counter()
             report = replay_bag(job, lambda share: bars.update(task, completed=share))
-        outcomes = [Outcome(job, report)]
+        outcomes = [Outcome(job, report, wall=time.perf_counter() - began)]
     else:
         jobs = _jobs(options, single)
         with _bars() as bars:
@@ -235,7 +237,7 @@ def _show(outcomes: Sequence[Outcome], differences: dict[Path, list[Difference]]
             rows.append((printable(outcome.job.bag.name), "", "", "", "", f"{outcome.wall:.2f}", "failed"))
             continue
         state = "done before" if outcome.done_before else "damaged" if report.damage else ""
-        took = "" if outcome.done_before or not outcome.wall else f"{outcome.wall:.2f}"
+        took = "" if outcome.done_before else f"{outcome.wall:.2f}"
         rows.append(
             (
                 printable(outcome.job.bag.name),
