@@ -78,7 +78,7 @@ class Bag:
             raise
         if not self._files:
             self._stack.close()
-            raise BagError(self._damage[0] if self._damage else f"{path}: is no bag: there is no .db3 or .mcap in it")
+            raise BagError(self._damage[-1] if self._damage else f"{path}: is no bag: there is no .db3 or .mcap in it")
         found = {Topic(*topic[:3]) for file in self._files for topic in file.topics.values()}
         self.topics = sorted(found)
 

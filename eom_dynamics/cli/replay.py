@@ -128,24 +128,29 @@ def run(options: argparse.Namespace) -> int:
     if options.robot is not None:
         load_robot(options.robot)  # once, and not in vain for each bag
     single = len(options.bags) == 1 and find_bags(options.bags[0]) == options.bags
-    if single and not (options.scheduler or options.resume):
-        job = _job(options, options.bags[0], options.output)
+    alone = single and not (options.scheduler or options.resume)
+    jobs = [_job(options, options.bags[0], options.output)] if alone else _jobs(options, single)
+    refused = _refused_goldens(options, jobs, single) if options.compare else {}
+    if alone:
+        (job,) = jobs
         with _bars() as bars:
             task = bars.add_task(printable(job.bag.name), total=1.0)
             began = time.perf_counter()
             report = replay_bag(job, lambda share: bars.update(task, completed=share))
         outcomes = [Outcome(job, report, wall=time.perf_counter() - began)]
     else:
-        jobs = _jobs(options, single)
         with _bars() as bars:
-            task = bars.add_task(f"{len(jobs)} bags", total=float(len(jobs)))
-            outcomes = replay_bags(
-                jobs,
+            accepted = [job for job in jobs if job not in refused]
+            task = bars.add_task(f"{len(accepted)} bags", total=float(len(accepted)))
+            made = replay_bags(
+                accepted,
                 processes=options.jobs,
                 scheduler=options.scheduler,
                 resume=options.resume,
                 progress=lambda shares, done: bars.update(task, completed=len(done) + sum(shares)),
             )
+        replayed = iter(made)
+        outcomes = [Outcome(job, error=refused[job]) if job in refused else next(replayed) for job in jobs]
     failed = sum(outcome.report is None for outcome in outcomes)
     differences = _compared(options, outcomes, single)
     if options.json:
@@ -208,6 +213,45 @@ def _output_name(bag: Path, kind: str) -> str:
     return f"{name}.parquet" if kind == "parquet" else name
 
 
+def _golden(options: argparse.Namespace, job: Job, single: bool) -> Path:
+    """The bag that the output of a job is compared with."""
+    golden: Path = options.compare
+    return golden if single else golden / job.output.relative_to(options.output.absolute())
+
+
+def _refused_goldens(options: argparse.Namespace, jobs: Sequence[Job], single: bool) -> dict[Job, str]:
+    """Why golden bags cannot be compared with, by job, before anything is computed or written.
+
+    A bag to replay that cannot be read is left to the replay, which says so without stopping the others.
+
+    Raises:
+        BagError: none can be compared with.
+        OSError: a file cannot be read.
+    """
+    from ..bags import Bag, BagError
+    from ..replay import check_golden
+    from ..replay.messages import output_topics
+    from ..replay.sources import choose_topic
+
+    refused: dict[Job, str] = {}
+    usable = False
+    for job in jobs:
+        try:
+            with Bag(job.bag) as bag:
+                namespace = choose_topic(bag, job.topic).name.rpartition("/")[0]
+        except (BagError, OSError):
+            continue
+        try:
+            check_golden(_golden(options, job, single), [topic.name for topic in output_topics(namespace)])
+        except BagError as error:
+            refused[job] = str(error)
+        else:
+            usable = True
+    if refused and not usable:
+        raise BagError(next(iter(refused.values())))
+    return refused
+
+
 def _compared(options: argparse.Namespace, outcomes: Sequence[Outcome], single: bool) -> dict[Path, list[Difference]]:
     """Differences from the golden bags, by bag."""
     if not options.compare:
@@ -219,9 +263,7 @@ def _compared(options: argparse.Namespace, outcomes: Sequence[Outcome], single: 
     results = {}
     for outcome in outcomes:
         if outcome.report is not None:
-            golden = options.compare
-            if not single:
-                golden = golden / outcome.job.output.relative_to(options.output.absolute())
+            golden = _golden(options, outcome.job, single)
             results[outcome.job.bag] = compare_bags(outcome.job.output, golden, tolerances, match)
     return results
 

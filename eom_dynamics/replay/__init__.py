@@ -4,7 +4,7 @@
 :func:`replay_bag` takes one bag; :mod:`.many` takes many, over the cores of a machine or over a Dask cluster.
 """
 
-from .compare import FIELDS, Difference, Match, Tolerances, compare_bags
+from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .evaluation import Options
 from .job import AGAINST, Format, Job, Report
 from .many import Outcome, find_bags, replay_bags
@@ -23,6 +23,7 @@ __all__ = [
     "Outcome",
     "Report",
     "Tolerances",
+    "check_golden",
     "compare_bags",
     "find_bags",
     "replay_bag",

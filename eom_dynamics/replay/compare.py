@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -101,6 +101,32 @@ class _Part:
         )
 
 
+def check_golden(golden: Path, topics: Collection[str]) -> None:
+    """Refuse what nothing can be compared with, before there is anything to compare.
+
+    Args:
+        golden: the bag.
+        topics: names of those that will be compared.
+
+    Raises:
+        BagError: the bag cannot be read, is not whole as far as that is seen at once, or has none of the topics.
+        OSError: a file cannot be read.
+    """
+    with Bag(golden) as bag:
+        _refuse_damage(bag)
+        _refuse_others(bag, topics)
+
+
+def _refuse_damage(golden: Bag) -> None:
+    if golden.damage:
+        raise BagError(f"{golden.damage[0]}; a golden bag must be whole")
+
+
+def _refuse_others(golden: Bag, topics: Collection[str]) -> None:
+    if not any(topic.name in topics for topic in golden.topics):
+        raise BagError(f"{golden.path}: has none of the topics {', '.join(topics)}")
+
+
 def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
     """Compare the topics of a bag with those of the same names in a golden one.
 
@@ -121,16 +147,14 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
     with Bag(path) as bag, Bag(golden) as other:
         theirs = {topic.name: topic for topic in other.topics}
         pairs = [(topic, theirs.get(topic.name)) for topic in bag.topics if topic.type in TYPES]
-        if not any(pair[1] for pair in pairs):
-            raise BagError(f"{golden}: has none of the topics {', '.join(topic.name for topic, _ in pairs)}")
+        _refuse_others(other, [topic.name for topic, _ in pairs])
         results: list[Difference] = []
         for topic, known in pairs:
             if known is None or known.type != topic.type:
                 results.append(Difference(topic.name, "messages", beyond=1))
             else:
                 results += _compare_topic(bag, topic, other, known, tolerances, match)
-        if other.damage:
-            raise BagError(f"{other.damage[0]}; a golden bag must be whole")
+        _refuse_damage(other)
     return results
 
 

@@ -50,7 +50,7 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFix
     output = capsys.readouterr()
     header, row = (line.split() for line in output.out.splitlines())
     assert header[:4] == ["bag", "topic", "commands", "refused"]
-    assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and 0 < float(row[5]) < 60
+    assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and re.fullmatch(r"\d+\.\d\d", row[5])
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
 
 
@@ -70,6 +70,45 @@ def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixt
     (result,) = json.loads(capsys.readouterr().out)
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
     assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_golden_bag_that_is_none_is_refused_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], many: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bag(Path("in/a"))
+    bag(Path("other/a"), **{"/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))})
+    Path("text/a").mkdir(parents=True)
+    Path("text/a/a.mcap").write_text("text")
+    assert replay(*(["other", "-o", "of_arm"] if many else ["other/a", "-o", "of_arm/a"])) == 0
+    capsys.readouterr()
+    for golden, reason in (
+        ("nowhere", r"nowhere.*: there is no such bag"),
+        ("text", r"a.mcap: "),
+        ("of_arm", r"of_arm/a: has none of the topics /feedforward, /motor_setpoint, /effort_command"),
+    ):
+        source, golden = ("in", golden) if many else ("in/a", f"{golden}/a")
+        assert replay(source, "-o", "out", "--compare", golden) == 2
+        error = capsys.readouterr().err
+        assert re.search(reason, error) and error.count("\n") == 1, error
+        assert not Path("out").exists()
+
+
+def test_one_of_many_golden_bags_that_lacks_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag(tmp_path / "in/a")
+    bag(tmp_path / "in/b")
+    command = [tmp_path / "in", "--jobs", "1", "-o"]
+    assert replay(*command, tmp_path / "golden") == 0
+    shutil.rmtree(tmp_path / "golden/a")
+    capsys.readouterr()
+    assert replay(*command, tmp_path / "out", "--compare", tmp_path / "golden") == 1
+    output = capsys.readouterr()
+    assert output.err == f"eom_dynamics replay: {tmp_path / 'golden/a'}: there is no such bag\n"
+    assert re.search(r"\na .* failed\n", output.out) and "/feedforward" in output.out
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b"]
 
 
 def test_what_is_refused_and_damaged_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +257,7 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     error = capsys.readouterr().err
     assert error.startswith("eom_dynamics replay: ") and error.count("\n") == 1, error
     assert re.search(reason, error), error
-    assert arguments == ["--compare", "nowhere"] or not Path("out").exists()
+    assert not Path("out").exists()
     assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
 
 
