@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trajectory",
         metavar="TRAJECTORY",
-        help=f"{_PAPER}: the motion of the paper's example; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd, or "
-        "a .csv file with columns t, q.JOINT … qdddd.JOINT",
+        help=f"{_PAPER}: the motion of the paper's example; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd "
+        "and maybe joint_names; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
     )
     parser.add_argument("-o", "--output", metavar="DIR", type=folder, required=True, help="folder for page and data")
     parser.add_argument(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
@@ -86,14 +87,15 @@ def _taylor(states: Array, order: int, step: Array) -> Array:
 def read_motion(path: Path, robot: Robot) -> SampledMotion:
     """The motion in a .npz file with arrays t (T,) and q, qd, qdd, qddd, qdddd (T, n), or a .csv file with columns.
 
+    Where a .npz file has joint_names (n,), columns are in their order; else in the robot's.
     The first line of a .csv file names its columns: t, then q.NAME … qdddd.NAME for each joint's name, in any order.
 
     Raises:
-        StateError: the file lacks an entry, or what it holds is no motion.
+        StateError: the file lacks an entry, is of other joints, or what it holds is no motion.
         OSError: it cannot be read.
     """
     try:
-        t, states = _from_npz(path) if path.suffix == ".npz" else _from_csv(path, robot)
+        t, states = _from_npz(path, robot) if path.suffix == ".npz" else _from_csv(path, robot)
     except (ValueError, KeyError, EOFError, BadZipFile) as error:
         raise StateError(f"{path}: {str(error.args[0]).splitlines()[0]}") from None
     if states.ndim != 3 or states.shape[2] != robot.n:
@@ -104,12 +106,34 @@ def read_motion(path: Path, robot: Robot) -> SampledMotion:
         raise StateError(f"{path}: {error}") from None
 
 
-def _from_npz(path: Path) -> tuple[Array, Array]:
+def _from_npz(path: Path, robot: Robot) -> tuple[Array, Array]:
     with path.open("rb") as file:
         if not is_zipfile(file):
             raise ValueError("is not an archive of arrays")
     with np.load(path, allow_pickle=False) as data:
-        return data["t"], np.stack([data[name] for name in STATE_NAMES])
+        wanted = ("t", *STATE_NAMES)
+        missing = [name for name in wanted if name not in data.files]
+        if missing:
+            raise ValueError(
+                f"has no {', '.join(missing)}; it has {', '.join(data.files) or 'nothing'}, and must have the arrays "
+                f"{', '.join(wanted)}, see docs/elastic_joints.md"
+            )
+        states = np.stack([data[name] for name in STATE_NAMES])
+        if "joint_names" in data.files:
+            order = _order(data["joint_names"], robot)
+            # Other shapes are refused by who takes them.
+            states = states[:, :, order] if states.shape[2:] == (robot.n,) else states
+        return data["t"], states
+
+
+def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:
+    """Places of the robot's joints among those of a file; ValueError where these are others."""
+    names = [str(name) for name in joint_names.ravel()]
+    if sorted(names) != sorted(robot.joint_names):
+        raise ValueError(
+            f"is of the joints {', '.join(names)}; robot {robot.name} has {', '.join(robot.joint_names)}"[:1000]
+        )
+    return [names.index(name) for name in robot.joint_names]
 
 
 def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:

@@ -81,6 +81,13 @@ def test_a_trajectory_of_ones_own(tmp_path: Path, name: str, capsys: pytest.Capt
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
 
 
+def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
+    turned = {name: values[:, ::-1] for name, values in STATES.items()}
+    np.savez(tmp_path / "turned.npz", t=T, joint_names=ROBOT.joint_names[::-1], **turned)
+    motion = read_motion(tmp_path / "turned.npz", ROBOT)
+    np.testing.assert_array_equal(motion.derivatives(T), list(STATES.values()))
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -88,8 +95,11 @@ def test_a_trajectory_of_ones_own(tmp_path: Path, name: str, capsys: pytest.Capt
         (["planar_2r", "nowhere.csv"], "No such file"),
         (["no_robot", "cosine"], "no_robot"),
         (["planar_2r", "broken.npz"], "broken.npz"),
-        (["planar_2r", "short.npz"], "qdddd"),
+        (["planar_2r", "short.npz"], "short.npz: has no qdddd; it has t, q, .* must .* see docs/elastic_joints.md"),
+        (["planar_2r", "untimed.npz"], "untimed.npz: has no t; it has q, qd, "),
+        (["planar_2r", "other.npz"], "other.npz: is of the joints arm_1, arm_2; robot planar_2r has joint_1, joint_2"),
         (["planar_2r", "swapped.npz"], "qd is not the time derivative of q"),
+        (["iiwa", "other.npz"], "other.npz: is of the joints arm_1, arm_2; robot iiwa has "),
         (["planar_2r", "backwards.npz"], "t must rise"),
         (["planar_2r", "words.csv"], "words.csv"),
         (["planar_2r", "text.npz"], "text.npz: is not an archive of arrays"),
@@ -109,6 +119,8 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     monkeypatch.chdir(tmp_path)
     Path("broken.npz").write_bytes(b"PK\x03\x04 this is none")
     np.savez("short.npz", t=T, **{name: STATES[name] for name in STATE_NAMES[:4]})
+    np.savez("untimed.npz", **STATES)
+    np.savez("other.npz", t=T, joint_names=["arm_1", "arm_2"], **STATES)
     np.savez("swapped.npz", t=T, **{**STATES, "qd": STATES["qdd"], "qdd": STATES["qd"]})
     np.savez("backwards.npz", t=T[::-1], **STATES)
     np.savez("two.npz", t=T, **STATES)
