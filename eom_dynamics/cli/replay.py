@@ -308,6 +308,8 @@ def _show(outcomes: Sequence[Outcome], differences: dict[Path, list[Difference]]
 
 
 def _lines(report: Report) -> Iterator[str]:
+    from ..replay.repeats import CONSEQUENCE
+
     for lines in (report.damage, report.exceeded):
         yield from lines[:_TOLD_LINES]
         if len(lines) > _TOLD_LINES:
@@ -317,6 +319,11 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{count:,} of topic {report.topic} refused, the first at {first}: {reason}"
     if report.held:
         yield f"{report.held:,} of them answered with the last good command"
+    if report.first_repeated is not None:
+        yield (
+            f"{report.repeated:,} messages of topic {report.topic} have the positions of the one before, "
+            f"amid a motion, the first at {_seconds(report.first_repeated)}: {CONSEQUENCE}"
+        )
 
 
 def _effort_lines(report: Report) -> list[str]:

@@ -88,6 +88,8 @@ class Report:
         damage: what of the bag could not be read, one line each.
         deviation, largest_deviation, seam: of measured positions from their fit, rad or m: root mean square, largest,
             and the largest step where two windows of the fit meet; empty where nothing was fitted.
+        repeated: number of measured samples with the positions of the one before, amid a motion; the first of them was
+            recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
     """
 
@@ -103,6 +105,8 @@ class Report:
     deviation: list[float] = field(default_factory=list)
     largest_deviation: list[float] = field(default_factory=list)
     seam: list[float] = field(default_factory=list)
+    repeated: int = 0
+    first_repeated: int | None = None
     rms: list[float] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:

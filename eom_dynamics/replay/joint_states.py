@@ -21,6 +21,7 @@ from ..exceptions import TrajectoryError
 from ..stream.conversions import STATE_FIELDS
 from ..trajectory import fit
 from .batch import Batch, Refusals, Stamps
+from .repeats import Repeats
 
 Array = NDArray[np.float64]
 
@@ -53,12 +54,14 @@ class FitFigures:
         squares: (n,) sums of squared deviations, rad² or m².
         largest: (n,) largest deviations, rad or m.
         seam: (n,) largest step in position where two windows meet, rad or m.
+        repeats: samples with the positions of the one before, amid a motion.
     """
 
     count: int = 0
     squares: Array = field(default_factory=lambda: np.zeros(0))
     largest: Array = field(default_factory=lambda: np.zeros(0))
     seam: Array = field(default_factory=lambda: np.zeros(0))
+    repeats: Repeats = field(default_factory=Repeats)
 
     def add(self, deviation: Array) -> None:
         """Take deviations (N, n)."""
@@ -110,7 +113,8 @@ def joint_state_batches(
         figures: takes how far the fit is off.
         progress: is told the share of the bag that is behind.
     """
-    for motion in _motions(_samples(bag, topic, joint_names, refusals, progress)):
+    samples = _samples(bag, topic, joint_names, refusals, progress)
+    for motion in _motions(_watched(samples, figures.repeats)):
         yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
 
 
@@ -169,6 +173,12 @@ def _samples(
                 yield _Samples(
                     stamps[rows_kept], time[rows_kept], samples.position[rows_kept], samples.effort[rows_kept]
                 )
+
+
+def _watched(blocks: Iterator[_Samples], repeats: Repeats) -> Iterator[_Samples]:
+    for block in blocks:
+        repeats.add(block.position, block.stamps.recorded)
+        yield block
 
 
 def _misnamed(names: list[str], joint_names: tuple[str, ...], entries: int) -> str:

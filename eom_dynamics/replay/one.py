@@ -64,6 +64,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if figures.count:
                 report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
                 report.seam = figures.seam.tolist()
+                report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
                 report.rms = errors.rms.tolist()
             sink.close(remark(job, report))

@@ -15,9 +15,6 @@ from .record import Array, Nanoseconds, Record, Stream
 # A measured sample further from all setpoints than this many of their usual intervals has none to be held against.
 _REACH = 5.0
 
-# Steps of a joint, rad or m, above what a sensor at rest may jump to and fro.
-_MOVING = 1e-4
-
 
 @dataclass(frozen=True)
 class Deviation:
@@ -116,18 +113,6 @@ def intervals(record: Record, stream: Stream) -> tuple[Array, Array]:
     """Times (N - 1,) and how long after the one before each message was stamped, s."""
     apart: Array = np.diff(stream.stamp) * 1e-9
     return record.t(stream)[1:], apart
-
-
-def repeated(stream: Stream) -> NDArray[np.intp]:
-    """Places of messages with the positions of the one before, to the last bit, between two that have moved on.
-
-    Measurements and stamps are then not in step: a sensor that is read faster than it measures.
-    """
-    if "position" not in stream.values or len(stream) < 4:
-        return np.zeros(0, dtype=np.intp)
-    step = np.abs(np.diff(stream.values["position"], axis=0)).max(axis=1)
-    again = (step[1:-1] == 0) & (step[:-2] > _MOVING) & (step[2:] > _MOVING)
-    return np.flatnonzero(again) + 2
 
 
 def matched(first: Nanoseconds, second: Nanoseconds) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -18,11 +18,11 @@ from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
+from ..replay.repeats import CONSEQUENCE, repeated
 from ..replay.sources import is_of_motors
 from ..robot import Robot
 from .compute import DEFAULT, Settings, with_commands
 from .fields import EFFORTS, MEASURED, MOTION, MOTOR_SETPOINT, MOTORS
-from .findings import repeated
 from .parts import Part, joined
 from .record import Nanoseconds, Record, Stream
 
@@ -88,12 +88,14 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
 def _with_repeats(record: Record) -> Record:
     """The record with a word on measurements that are not in step with their stamps."""
     measured = record.measured
-    if measured is None or not len(places := repeated(measured)):
+    if measured is None or "position" not in measured.values:
+        return record
+    places = repeated(measured.values["position"])
+    if not len(places):
         return record
     note = (
         f"{measured.topic}: {len(places):,} messages have the positions of the one before, amid a motion (the first at "
-        f"{record.t(measured)[places[0]]:.3f} s): measurements and stamps are not in step, and time derivatives of "
-        "what is fitted to them have bursts there, which a lower --cutoff makes smaller"
+        f"{record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
     )
     return replace(record, notes=(*record.notes, note))
 

@@ -283,9 +283,16 @@ def test_wrong_options_are_refused(option: list[str], capsys: pytest.CaptureFixt
 def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By another route: a zero-phase filter and cubic spline instead of the fit, and the NumPy backend."""
     command = ["replay", str(PANDA), "-o", str(tmp_path / "out"), "--robot", "panda", "--cutoff", "2.5"]
-    assert main([*command, "--against", "effort", "--json"]) == 0
+    assert main(command) == 0
+    assert re.search(
+        r"  14 messages of topic /joint_states have the positions of the one before, .*, the first at \d+\.\d{9}: "
+        r"measurements and stamps are not in step, .* a lower --cutoff makes smaller\n",
+        capsys.readouterr().out,
+    )
+    assert main([*command, "--against", "effort", "--json", "--force"]) == 0
     (result,) = json.loads(capsys.readouterr().out)
     report = result["report"]
+    assert report["repeated"] == 14
     assert report["commands"] == 727 and report["joint_names"][0] == "fer_joint1" and not report["damage"]
 
     recorded = [message for _, message in read_bag(PANDA)["/joint_states"]]

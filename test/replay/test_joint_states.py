@@ -71,6 +71,14 @@ def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch: pytes
     assert np.all((figures.seam > 0) & (figures.seam < 1e-7)) and np.all(alone.seam == 0)
 
 
+def test_positions_that_are_said_again_are_counted(tmp_path: Path) -> None:
+    messages = measured(np.arange(400) / RATE)
+    for k in (100, 200):
+        messages[k][1].position[:] = messages[k - 1][1].position
+    *_, figures = fitted(bag_of(tmp_path / "in", messages))
+    assert (figures.repeats.count, figures.repeats.first) == (2, messages[100][0])
+
+
 def test_efforts_are_of_the_same_joints_as_positions(tmp_path: Path) -> None:
     (batch,), _, _ = fitted(bag_of(tmp_path / "in", measured(np.arange(400) / RATE)))
     np.testing.assert_allclose(batch.measured, 10 * batch.fields["position"], atol=1e-3)

@@ -10,7 +10,7 @@ import pytest
 from recorded_bags import LATENCY, NOISE, OFFSET, START, record
 
 import eom_dynamics as eom
-from eom_dynamics.report.findings import deviation, intervals, latency, repeated, spring_deflection
+from eom_dynamics.report.findings import deviation, intervals, latency, spring_deflection
 from eom_dynamics.report.limits import uses
 from eom_dynamics.report.record import Record, Stream
 from eom_dynamics.robot import Limits
@@ -31,14 +31,6 @@ def test_deviations_of_a_record_are_those_that_were_put_in() -> None:
     np.testing.assert_allclose(effort.mean, -OFFSET, rtol=1e-9)
     assert found.measured is not None
     np.testing.assert_allclose(effort.spread, np.std(found.measured.values["effort"], axis=0), rtol=1e-12)
-
-
-def test_measurements_that_are_said_again_amid_a_motion() -> None:
-    position = [[0.0, 1.0]] * 5 + [[x, 1.0] for x in (0.1, 0.2, 0.2, 0.3, 0.4, 0.4, 0.5)] + [[0.5, 1.0]] * 5
-    found = stream(np.arange(len(position)).tolist(), ("a", "b"), position=position)
-    assert repeated(found).tolist() == [7, 10]
-    still = stream(np.arange(9).tolist(), position=[[1e-5 * (k // 2)] for k in range(9)])
-    assert len(repeated(still)) == 0 and len(repeated(stream([0, 1], position=[[0], [1]]))) == 0
 
 
 def test_between_samples_lies_a_line_and_in_pauses_nothing() -> None:
