@@ -117,7 +117,7 @@ def _path(text: str) -> Path:
 def _page(text: str) -> Path:
     """The path of a page; with any other ending it may be that of a bag, which must not be written over."""
     path = Path(text)
-    if path.suffix.lower() not in (".html", ".htm"):
+    if path.suffix.lower() != ".html":
         raise argparse.ArgumentTypeError(f"must end in .html, is {text!r}")
     return path
 

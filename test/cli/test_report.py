@@ -93,7 +93,15 @@ def test_what_cannot_be_shown_is_refused_on_one_line(
 
 
 @pytest.mark.parametrize(
-    "wrong", [["-o", "page.db3"], ["-o", ""], ["-o", "p.html", "--cutoff", "0"], ["-o", "p.html", "--rate", "x"], []]
+    "wrong",
+    [
+        ["-o", "page.db3"],
+        ["-o", "page.htm"],
+        ["-o", ""],
+        ["-o", "p.html", "--cutoff", "0"],
+        ["-o", "p.html", "--rate", "x"],
+        [],
+    ],
 )
 def test_wrong_options_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
