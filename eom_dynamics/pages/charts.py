@@ -120,8 +120,8 @@ def add_joints(
 def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
     """Draw the limits of joints as bands.
 
-    The page goes on to show all of the curves that are there, and the limits on demand. It fills the band of a joint
-    that is seen alone: those of many on each other would be a grey ground.
+    The page shows them on demand. It fills the band of a joint that is seen alone: those of many on each other would be
+    a grey ground.
 
     Args:
         figure: over time, with curves.
@@ -129,6 +129,8 @@ def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], col
         colors: by joint.
     """
     start, end = figure.layout.xaxis.range
+    # The sides of a band are no limits, and stay out of sight.
+    start, end = start - (end - start), end + (end - start)
     within = [bound for band in limits.values() for bound in band if np.isfinite(bound)]
     if not within:
         return
@@ -149,6 +151,7 @@ def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], col
             fillcolor=f"rgba{(*bytes.fromhex(colors[joint][1:]), 0.1)}",
             line={"color": colors[joint], "width": 1, "dash": "dash"},
             opacity=0.6,
+            visible=False,
             hoverinfo="skip",
             legendgroup=LIMITS,
             showlegend=False,
@@ -169,7 +172,7 @@ def short(values: Array) -> NDArray[np.float32]:
 
 def place(name: str, figure: go.Figure, *, tall: bool = False) -> str:
     """The HTML element in which the page's script draws a figure, with its title and its buttons."""
-    limits = '<button data-do="limits" title="show the limits of all joints">limits</button>'
+    limits = '<button data-do="limits" aria-pressed="false" title="show or hide limits">limits</button>'
     return (
         f'<figure class="chart{" tall" if tall else ""}" data-chart="{escape(name)}"><figcaption>'
         f"<h3>{escape(figure.layout.meta['title'])}</h3>"

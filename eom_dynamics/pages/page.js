@@ -6,6 +6,7 @@ const plots = new Map([...places].map(([name, place]) => [name, place.querySelec
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const drawn = new Set();
 const hiddenJoints = new Set();
+const withLimits = new Set(); // charts that show them
 const shownOfGroup = new Map(); // the range of x that the charts of a group show, where one was zoomed
 const homes = new Map(); // what a chart shows at first
 
@@ -35,7 +36,7 @@ function colors() {
   };
 }
 
-const isShown = (trace) => !hiddenJoints.has(trace.meta);
+const isShown = (name, trace) => !hiddenJoints.has(trace.meta) && (trace.legendgroup !== "limits" || withLimits.has(name));
 
 // Bands of many joints on each other would be a grey ground.
 function fills(data) {
@@ -43,17 +44,19 @@ function fills(data) {
   return data.map((trace) => (trace.legendgroup === "limits" && joints.size === 1 ? "toself" : "none"));
 }
 
-// The range of y in which all curves are that are shown; Plotly's own would take in the limits.
+// The range of y in which all is that is shown; Plotly's own would take in bounds that a limit has on one side only.
 function fitted(name) {
-  const curves = figures[name].data.filter((trace) => trace.legendgroup !== "limits" && trace.visible);
+  const { data, layout } = figures[name];
+  const [least, most] = layout.meta.limits;
   let [low, high] = [Infinity, -Infinity];
-  for (const { y } of curves) {
-    for (const value of y) {
+  for (const { y, legendgroup } of data.filter((trace) => trace.visible)) {
+    for (const number of y) {
+      const value = legendgroup === "limits" ? Math.min(Math.max(number, least), most) : number;
       if (value < low) low = value;
       if (value > high) high = value;
     }
   }
-  if (low > high) return figures[name].layout.meta.limits.slice();
+  if (low > high) return [least, most];
   const margin = 0.06 * (high - low) || 1;
   return [low - margin, high + margin];
 }
@@ -66,7 +69,7 @@ function draw(name) {
   homes.set(name, { xaxis: layout.xaxis.range?.slice(), yaxis: layout.yaxis.range?.slice() });
   const range = shownOfGroup.get(layout.meta.group);
   if (range) layout.xaxis.range = range.slice();
-  for (const trace of data) trace.visible = isShown(trace);
+  for (const trace of data) trace.visible = isShown(name, trace);
   fills(data).forEach((fill, i) => { data[i].fill = fill; });
   if (layout.meta.limits) layout.yaxis.range = fitted(name);
   for (const [path, value] of Object.entries(colors())) {
@@ -122,12 +125,14 @@ const jointButtons = [...document.querySelectorAll("[data-joint]")];
 function showJoints() {
   for (const button of jointButtons) button.setAttribute("aria-pressed", String(!hiddenJoints.has(button.dataset.joint)));
   for (const name of drawn) {
-    const { data, layout } = figures[name];
-    if (data.some((trace) => trace.meta !== undefined)) {
-      Plotly.restyle(plots.get(name), { visible: data.map(isShown), fill: fills(data) });
-      if (layout.meta.limits) Plotly.relayout(plots.get(name), { "yaxis.range": fitted(name) });
-    }
+    if (figures[name].data.some((trace) => trace.meta !== undefined)) show(name);
   }
+}
+
+function show(name) {
+  const { data, layout } = figures[name];
+  Plotly.restyle(plots.get(name), { visible: data.map((trace) => isShown(name, trace)), fill: fills(data) });
+  if (layout.meta.limits) Plotly.relayout(plots.get(name), { "yaxis.range": fitted(name) });
 }
 
 for (const button of jointButtons) {
@@ -202,11 +207,15 @@ function csv(name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-const limits = (name) => Plotly.relayout(plots.get(name), { "yaxis.range": figures[name].layout.meta.limits.slice() });
+function limits(name, button) {
+  if (!withLimits.delete(name)) withLimits.add(name);
+  button.setAttribute("aria-pressed", String(withLimits.has(name)));
+  show(name);
+}
 
 const ACTIONS = { png, csv, reset, limits };
 for (const [name, place] of places) {
   for (const button of place.querySelectorAll("[data-do]")) {
-    button.addEventListener("click", () => ACTIONS[button.dataset.do](name));
+    button.addEventListener("click", () => ACTIONS[button.dataset.do](name, button));
   }
 }

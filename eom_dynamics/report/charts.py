@@ -26,7 +26,7 @@ SECTIONS = {
     "effort": (
         "Joint efforts",
         "τ, what the rigid bodies need at the joints' link side, and its first two time derivatives. Dotted: measured "
-        "efforts.",
+        "efforts. Dashed, at “limits”: those of the robot.",
     ),
     "motors": (
         "Motors",

@@ -208,22 +208,37 @@ def test_one_recording_is_shown_at_a_time(report_tab: browser.Tab) -> None:
 
 
 def test_limits_are_shown_on_demand_and_filled_for_one_joint(report_tab: browser.Tab) -> None:
-    def filled() -> int:
-        return report_tab.of_plot("0_effort", "plot.data.filter(t => t.fill === 'toself' && t.visible).length")
+    def seen(filled: bool = False) -> int:
+        wanted = "t.fill === 'toself'" if filled else "t.legendgroup === 'limits'"
+        return report_tab.of_plot("0_effort", f"plot.data.filter(t => t.visible && {wanted}).length")
 
-    before = report_tab.of_plot("0_effort", "plot.layout.yaxis.range")
-    assert max(map(abs, before)) < 87 and filled() == 0
-    report_tab.chart("0_effort").locator("[data-do=limits]").click()
-    low, high = report_tab.of_plot("0_effort", "plot.layout.yaxis.range")
+    def shown() -> list[float]:
+        return report_tab.of_plot("0_effort", "plot.layout.yaxis.range")
+
+    button = report_tab.chart("0_effort").locator("[data-do=limits]")
+    before = shown()
+    assert max(map(abs, before)) < 87 and seen() == 0
+    button.click()
+    low, high = shown()
     assert low < -87 and high > 87, "of a Panda's first joint, N m"
-    report_tab.page.locator('[data-part="0"] [data-joint="fer_joint1"]').dblclick()
-    assert filled() == 1
-    low, high = report_tab.of_plot("0_effort", "plot.layout.yaxis.range")
-    assert before[0] < low < high < before[1], "of the curves of this joint"
+    assert seen() == 7 and seen(filled=True) == 0 and button.get_attribute("aria-pressed") == "true"
+    report_tab.page.locator('[data-part="0"] [data-joint="fer_joint5"]').dblclick()
+    assert seen() == seen(filled=True) == 1
+    low, high = shown()
+    assert -15 < low < -12 and 12 < high < 15, "of this joint, N m"
+    button.click()
+    low, high = shown()
+    assert seen() == 0 and before[0] < low < high < before[1], "of the curves of this joint"
     report_tab.page.locator('[data-part="0"] [data-joints=all]').click()
+    assert shown() == before
+    assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_limits_are_lines_across_a_chart_without_sides(report_tab: browser.Tab) -> None:
     report_tab.chart("0_effort").locator("[data-do=limits]").click()
-    report_tab.chart("0_effort").locator("[data-do=reset]").click()
-    assert report_tab.of_plot("0_effort", "plot.layout.yaxis.range") == before
+    start, end = report_tab.range("0_effort")
+    bands = report_tab.of_plot("0_effort", "plot.data.filter(t => t.legendgroup === 'limits').map(t => [...t.x])")
+    assert bands and all(not start <= x <= end for band in bands for x in band)
 
 
 def test_csv_of_a_thinned_curve_holds_its_points(report_tab: browser.Tab) -> None:
