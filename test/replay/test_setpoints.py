@@ -295,13 +295,13 @@ def test_force_writes_over_nothing_but_what_replay_made(tmp_path: Path, kind: Fo
     table.write_text("something else", encoding="utf-8")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     foreign = {Format.MCAP: other, Format.PARQUET: table}[kind]
-    for source, output, reason in (
-        (bag, bag, "is the bag that is read"),
-        (own, own, "is the bag that is read"),
-        (bag, foreign, "was not made by eom_dynamics replay"),
+    for source, topic, output, reason in (
+        (bag, None, bag, "is the bag that is read"),
+        (own, "/motor_setpoint", own, "is the bag that is read"),
+        (bag, None, foreign, "was not made by eom_dynamics replay"),
     ):
         with pytest.raises(FolderError, match=reason):
-            replay_bag(Job(source, output, "planar_2r", format=kind, force=True))
+            replay_bag(Job(source, output, "planar_2r", topic, format=kind, force=True))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
