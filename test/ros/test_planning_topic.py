@@ -67,8 +67,10 @@ def ended(node):
 def played(node, count=1):
     """The answers of the node, once the last trajectory has ended, with their times."""
     node.wait(lambda: len(node.feedforward) >= count, "commands")
-    while not ended(node):
-        pass
+    before = -1
+    # Topics do not wait for each other: commands may come after the news of the end.
+    while not ended(node) or before != len(node.feedforward):
+        before = len(node.feedforward)
     answers = list(node.feedforward)
     return np.array([stamp_of(answer) for answer in answers], dtype=np.int64), answers
 
