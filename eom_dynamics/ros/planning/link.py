@@ -9,12 +9,16 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+import numpy as np
+
 from ...actuators import ElasticArm
-from ...exceptions import StateError
+from ...exceptions import EomDynamicsError, StateError
 from ...robot import Robot
+from ...states import STATE_NAMES
 from ...trajectory import Spline
 
 READY = "ready"
@@ -160,6 +164,10 @@ def _arm(robot: Robot | None) -> tuple[ElasticArm | None, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the node has said them
-            return ElasticArm(robot), ""
+            arm = ElasticArm(robot)
+            # What is made at first use is made now: a trajectory may begin soon after it is sent.
+            with suppress(EomDynamicsError), np.errstate(all="ignore"):
+                arm.feedforward(*np.zeros((len(STATE_NAMES), 2, robot.n)))
+            return arm, ""
     except Exception:
         return None, traceback.format_exc().splitlines()[-1]
