@@ -295,10 +295,7 @@ class DynamicsNode(LifecycleNode):
         self._begin_stream()
         self._tell_planning("active" if self._active else "inactive")
         self._refused_robot = ""
-        for doubt in loaded.doubts:
-            self.get_logger().warning(printable(doubt))
-        if unused := self._supply.without_effect(loaded.given):
-            self.get_logger().warning(f"the robot is from {self._supply.source}: no effect of {', '.join(unused)}")
+        self._supply.warn(loaded)
         robot = solver.arm.robot
         self.get_logger().info(
             f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "

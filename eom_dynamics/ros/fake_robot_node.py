@@ -196,10 +196,7 @@ class FakeRobotNode(Node):
         self._supply.rest()
         self._order = MotorOrder(arm.motor_names)
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
-        for doubt in loaded.doubts:
-            self.get_logger().warning(printable(doubt))
-        if unused := self._supply.without_effect(loaded.given):
-            self.get_logger().warning(f"the robot is from {self._supply.source}: no effect of {', '.join(unused)}")
+        self._supply.warn(loaded)
         if any(arm.variable & ~arm.paired):
             self.get_logger().warning("joints of type variable keep their nominal stiffness: no command brings another")
         # The first step brings kernels from the cache, or compiles them.

@@ -11,6 +11,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
+from ..terminal import printable
 from .background import Background
 from .robot_loading import Given, Loaded, load
 from .robot_sources import RobotSources
@@ -74,9 +75,13 @@ class RobotSupply:
         self._last = given
         return ready if ready is not None and ready.given == given else load(given)
 
-    def without_effect(self, given: Given) -> list[str]:
-        """Parameters that are set but not used, where this robot was taken."""
-        return self._sources.without_effect(given)
+    def warn(self, loaded: Loaded) -> None:
+        """Log what is doubtful in a robot that was taken, and which parameters are set but not used for it."""
+        logger = self._node.get_logger()
+        for doubt in loaded.doubts:
+            logger.warning(printable(doubt))
+        if unused := self._sources.without_effect(loaded.given):
+            logger.warning(f"the robot is from {self.source}: no effect of {', '.join(unused)}")
 
     def look_out(self) -> None:
         """Look for a robot again, after :meth:`rest`."""
