@@ -56,10 +56,8 @@ def answer_trajectory(
     )
     fill_in(request.trajectory, "effort", found.efforts, order)
     # What the motion was not asked to meet is not what it has there.
-    states = motion.derivatives(times, 2)
-    for field, values in zip(_POINT_FIELDS[1:], states[1:], strict=True):
-        if field not in followed(request):
-            fill_in(request.trajectory, field, values, order, where_given=True)
+    for k in range(len(followed(request)), len(_POINT_FIELDS)):
+        fill_in(request.trajectory, _POINT_FIELDS[k], motion.derivatives(times, k)[k], order, where_given=True)
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [_limit_excess(peak) for peak in found.verdict.exceeded]
