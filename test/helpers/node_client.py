@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from array import array
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,16 @@ class Client:
     def close(self):
         self._executor.shutdown()
         self.node.destroy_node()
+
+
+@contextmanager
+def active_node(rclpy, folder, *ros_arguments):
+    """A node with these arguments, and its client, for as long as the context."""
+    client = Client(rclpy, NodeProcess(folder, *ros_arguments))
+    client.wait_for_node()
+    yield client
+    client.close()
+    client.process.kill()
 
 
 def status_of(message):

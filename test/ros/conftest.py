@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from node_client import CONFIG, Client, NodeProcess
+from node_client import CONFIG, Client, NodeProcess, active_node
 
 # Domains whose ports lie below those that Linux hands out by itself. One for each run of pytest, so that runs
 # side by side do not hear each other.
@@ -50,14 +50,9 @@ def start(ros, tmp_path):
 @pytest.fixture(scope="module")
 def iiwa(ros, tmp_path_factory):
     """One active node with the iiwa, for all tests of a module."""
-    process = NodeProcess(
-        tmp_path_factory.mktemp("iiwa"), "--params-file", CONFIG / "iiwa.yaml", "-p", "diagnostic_period:=0.1"
-    )
-    client = Client(ros, process)
-    client.wait_for_node()
-    yield client
-    client.close()
-    process.kill()
+    arguments = ("--params-file", CONFIG / "iiwa.yaml", "-p", "diagnostic_period:=0.1")
+    with active_node(ros, tmp_path_factory.mktemp("iiwa"), *arguments) as client:
+        yield client
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from node_client import CONFIG
+from node_client import CONFIG, active_node
 
 import eom_dynamics as eom
 from eom_dynamics.stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS
@@ -186,14 +186,8 @@ BAD_STIFFNESS = {
 @pytest.fixture(scope="module")
 def stream(ros, tmp_path_factory):
     """One active node with the VSA arm for the table of bad setpoints."""
-    from node_client import Client, NodeProcess
-
-    process = NodeProcess(tmp_path_factory.mktemp("vsa"), *VSA)
-    client = Client(ros, process)
-    client.wait_for_node()
-    yield client
-    client.close()
-    process.kill()
+    with active_node(ros, tmp_path_factory.mktemp("vsa"), *VSA) as client:
+        yield client
 
 
 @pytest.mark.parametrize(("fields", "reason"), BAD_STIFFNESS.values(), ids=BAD_STIFFNESS)

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import CONFIG, Client, NodeProcess, message_fields
+from node_client import CONFIG, active_node, message_fields
 
 import eom_dynamics as eom
 from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
@@ -24,14 +24,9 @@ SERVICES = {
 
 @pytest.fixture(scope="module")
 def node(ros, tmp_path_factory):
-    process = NodeProcess(
-        tmp_path_factory.mktemp("planning"), "--params-file", CONFIG / "iiwa.yaml", "-p", "planning_services:=true"
-    )
-    client = Client(ros, process)
-    client.wait_for_node()
-    yield client
-    client.close()
-    process.kill()
+    arguments = ("--params-file", CONFIG / "iiwa.yaml", "-p", "planning_services:=true")
+    with active_node(ros, tmp_path_factory.mktemp("planning"), *arguments) as client:
+        yield client
 
 
 def ask(client, kind, **fields):

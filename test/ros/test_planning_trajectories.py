@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from node_client import CONFIG, PATIENCE, Client, NodeProcess
+from node_client import CONFIG, PATIENCE, active_node
 
 import eom_dynamics as eom
 from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS
@@ -28,12 +28,8 @@ def node(ros, tmp_path_factory):
     # The first joint alone has limits.
     head, mark, rest = text.partition("iiwa_joint_1:\n")
     file.write_text(f"{head}{mark}          limits: {{velocity: 2.0, effort: 40.0}}\n{rest}")
-    process = NodeProcess(file.parent, "--params-file", file, "-p", "planning_services:=true")
-    client = Client(ros, process)
-    client.wait_for_node()
-    yield client
-    client.close()
-    process.kill()
+    with active_node(ros, file.parent, "--params-file", file, "-p", "planning_services:=true") as client:
+        yield client
 
 
 def message(
