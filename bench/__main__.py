@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time eom_dynamics beside its peers, in one run, and write the figures to the documentation.
+"""Time eom_dynamics and its peers in one run, and write the figures to the documentation.
 
-What is compared takes turns, so that a ratio holds even on a machine that is not quiet; every result is compared
-with the closed form first.
+Runs that are compared are interleaved, so that ratios hold on a busy machine, too. All results are first compared with
+the closed form.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compiled import scratch
 from report import CONSOLE, Section, bars_markdown, write_between_marks
 from settings import FULL, QUICK
 
-from eom_dynamics.benchmark.machine import machine
+from eom_dynamics.tools.benchmark.machine import machine
 
 SECTIONS = (
     "one_state",
@@ -35,8 +35,8 @@ SECTIONS = (
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-# Which document holds a section's figures.
-PAGES = {
+# Document of a section's figures.
+DOCUMENTS = {
     "frames": DOCS / "recursion.md",
     "open_loop": DOCS / "elastic_joints.md",
     "rotors": DOCS / "elastic_joints.md",
@@ -48,19 +48,19 @@ PACKAGES = ("numpy", "pin", "casadi", "jax")
 
 
 def main() -> int:
-    """Run; returns the exit code, 1 if a promise is not kept."""
+    """Run the benchmarks; returns exit code 1 if a promise is not kept."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer samples and shorter chains; writes no documents")
+    parser.add_argument("--quick", action="store_true", help="fewer samples, shorter chains; does not write documents")
     parser.add_argument(
         "--only",
         nargs="+",
         choices=SECTIONS,
         default=SECTIONS,
         metavar="SECTION",
-        help=f"some of {', '.join(SECTIONS)}; writes no documents",
+        help=f"run only some of {', '.join(SECTIONS)}; does not write documents",
     )
     options = parser.parse_args()
-    # A cache of its own: first uses are first uses, and the user's cache stays as it is.
+    # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
     for key, value in facts.items():
@@ -84,7 +84,7 @@ def main() -> int:
         facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
         _write(sections, facts)
         CONSOLE.print(
-            f"figures written to {PERFORMANCE} and {', '.join(sorted(set(map(str, PAGES.values()))))}", markup=False
+            f"figures written to {PERFORMANCE} and {', '.join(sorted(set(map(str, DOCUMENTS.values()))))}", markup=False
         )
     return int(not all(bar.kept for bar in bars))
 
@@ -95,7 +95,7 @@ def _write(sections: list[Section], facts: dict[str, str]) -> None:
     bars = [bar for section in sections for bar in section.bars]
     write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
     for section in sections:
-        write_between_marks(PAGES.get(section.name, PERFORMANCE), section.name, section.markdown())
+        write_between_marks(DOCUMENTS.get(section.name, PERFORMANCE), section.name, section.markdown())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many states of the iiwa at once: the whole call, the arithmetic alone, and others."""
+"""Batches of states of the iiwa: complete calls, the arithmetic alone, and peers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from report import Bar, Section, Table, seconds
 from settings import BATCH, Settings
 
 from eom_dynamics import Dynamics, Robot, load_robot
-from eom_dynamics.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.kernel.program import Program, trace
+from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
 
 OURS = "`Dynamics.inverse_dynamics`, new arrays"
 OURS_OUT = "`Dynamics.inverse_dynamics`, `out=`"
@@ -29,7 +29,7 @@ RNEA = "Pinocchio: `rnea` in a loop, tau only"
 
 _CORES = 2
 
-# States for what would take seconds for a whole batch, and for the closed form, which checks all of them.
+# Numbers of states for slow peers, and of different states, for which the closed form is computed.
 _FEW = 2_000
 _DIFFERENT = 500
 
@@ -37,7 +37,7 @@ _ROUNDING = 1e-11
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then time."""
+    """Compare results with the closed form, then measure times."""
     section = Section("batch", f"A batch of {BATCH:,} states")
     robot = load_robot("iiwa")
     some = RandomStates(robot, _DIFFERENT)
@@ -110,10 +110,10 @@ def run(settings: Settings) -> Section:
         )
     section.tables = [table]
     section.text = [
-        "All give tau, taud and taudd, except where it says so. The arithmetic alone is the same C on one or two "
-        "threads, with sines and cosines given, without a wrench, and with everything laid out in memory in the "
-        "order and in the vectors in which it is read; the calls read and write plain arrays (N, n), check their "
-        f"numbers, and compute the sines and cosines. CasADi's machine and the `rnea` loop run on {_FEW:,} states.",
+        "All compute tau, taud and taudd unless stated otherwise. The arithmetic alone is the same C code on one or "
+        "two threads, with given sines and cosines, without a wrench, and with all data in memory in the order and the "
+        "vectors in which it is read; the calls read and write plain arrays (N, n), check for finite numbers, and "
+        f"compute sines and cosines. CasADi's machine and the `rnea` loop run on {_FEW:,} states.",
     ]
     faster = times.ratio(f"{RNEA} / {one}", f"{OURS} / {both}")
     plain, given = (times.ratio(f"{way} / {both}", f"{ALONE} / {both}") for way in (OURS, OURS_OUT))
@@ -152,7 +152,7 @@ def _on_one_core(task: Task) -> Task:
 
 
 def _split(alone: StraightLine) -> Task:
-    """The arithmetic on two threads, a half of the blocks each."""
+    """The arithmetic on two threads, each with half of the blocks."""
     pool = ThreadPoolExecutor(_CORES)
     bounds = [alone.blocks * k // _CORES for k in range(_CORES + 1)]
     parts: list[Callable[[], object]] = [alone.task(bounds[k], bounds[k + 1]).run for k in range(_CORES)]

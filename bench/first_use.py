@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a fresh process to the first result of the iiwa, with an empty cache and with a full one."""
+"""Time from the start of a process to the first result, with an empty cache and from the cache."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from report import Bar, Section, Table, seconds
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.kernel.emit_c import c_source
-from eom_dynamics.kernel.programs import PROGRAMS
+from eom_dynamics.codegen.emit_c import c_source
+from eom_dynamics.codegen.programs import PROGRAMS
 
 _STEPS = {
     "imports": "importing NumPy and `eom_dynamics`",
@@ -29,7 +29,7 @@ _STEPS = {
 
 
 def run(settings: Settings) -> Section:
-    """Start processes, in turn with an empty cache and with one that another process has filled."""
+    """Start processes alternately with an empty cache and with one that another process has filled."""
     section = Section("first_use", "First use")
     empty, full = [], []
     with tempfile.TemporaryDirectory(prefix="eom_dynamics_bench_") as folder:

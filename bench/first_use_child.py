@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fresh process does until it has its first result; prints seconds for each step."""
+"""Steps of a process up to its first result; prints the seconds of each."""
 
 import json
 import time
@@ -14,7 +14,7 @@ steps = {"imports": time.perf_counter() - start}
 
 
 def step(name: str, since: float) -> float:
-    """Note the time since the last step."""
+    """Record the time since the last step."""
     now = time.perf_counter()
     steps[name] = now - since
     return now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler's flags do to the kernel."""
+"""Effect of compiler flags on the kernel."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from report import Section, Table, seconds
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.benchmark.states import RandomStates
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.kernel.compiler import FLAGS
-from eom_dynamics.kernel.programs import PROGRAMS
+from eom_dynamics.codegen.compiler import FLAGS
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.tools.benchmark.states import RandomStates
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
 
 _STATES = 64
 _BATCH = 4_096
@@ -31,7 +31,7 @@ _CHANGES = {
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then time all in turn."""
+    """Compare results with the closed form, then measure interleaved times."""
     section = Section("flags", "Compiler flags")
     robot = load_robot("iiwa")
     program = PROGRAMS["inverse_dynamics"](robot)

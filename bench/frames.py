@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Body-fixed or spatial: operations, times and errors of the same recursion in both, and what each choice saves."""
+"""Recursions in body-fixed and spatial frames: operations, times and errors, and the savings by each choice."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from twists import Recursion, body_fixed, spatial, spatial_by_bodies
 from variants import given_frames
 
 from eom_dynamics import Robot, load_robot
-from eom_dynamics.benchmark.states import RandomStates
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.kernel.program import Program, trace
+from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.recursion import LinkTree, inverse_dynamics, link_tree
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.tools.benchmark.states import RandomStates
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
 
 _STATES = 64
 _BATCH = 4_096
 _ROUNDING = 1e-11
 
-# What errors are measured with: states, decimal digits of the reference, distances of the base frame in m.
+# For the errors: number of states, decimal digits of the reference, distances of the base frame in m.
 _EXACT_STATES = 8
 _DIGITS = 50
 _DISTANCES = (0.0, 1.0, 1000.0)
@@ -41,21 +41,21 @@ _RECURSIONS: dict[str, Recursion] = {
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then count, time, and look at the errors far from the base."""
+    """Compare results with the closed form; count operations, measure times and the errors far from the base."""
     section = Section("frames", "Body-fixed or spatial twists")
     section.tables = [_comparison(settings), _errors(), _savings()]
     section.text = [
-        "All recursions start from the same links (frames and regrouped inertias), take gravity as an acceleration "
-        "of the base, and go through the same tracing and compiler. Without a tool wrench.",
-        "Errors: the largest of all joints and states, each relative to the largest effort of its own joint, "
-        f"against the same formulas in {_DIGITS} digits. The arm is the iiwa, moved away from the origin of its base "
-        "frame: efforts do not depend on where that is.",
+        "All recursions use the same links (frames and regrouped inertias), gravity as an acceleration of the base, "
+        "and the same tracing and compiler. Without a tool wrench.",
+        "Errors: the largest of all joints and states, relative to the largest effort of the joint, against the same "
+        f"formulas in {_DIGITS} digits. The arm is the iiwa, moved away from the origin of its base frame; efforts do "
+        "not depend on its position.",
     ]
     return section
 
 
 def traced(tree: LinkTree, recursion: Recursion, orders: int) -> Program:
-    """A recursion's program for tau and its first derivatives, ``orders`` of them in all."""
+    """Program of a recursion for the first ``orders`` of tau, taud, taudd."""
     names = STATE_NAMES[: orders + 2]
     return trace(
         "recursion",
@@ -112,7 +112,7 @@ def _errors() -> Table:
         exact = _efforts(tree, inverse_dynamics, states, lambda x: sympy.Float(x, _DIGITS))
         for name, recursion in _RECURSIONS.items():
             off = np.abs(_efforts(tree, recursion, states, float) - exact).max(axis=0)
-            # Joint by joint: the small efforts of the last joints are those that suffer.
+            # For each joint: the small efforts of the last joints have the largest errors.
             errors = (off / np.abs(exact).max(axis=0)).max(axis=1)
             cells[name].append(", ".join(map(error, errors)))
     for name, columns in cells.items():
@@ -126,7 +126,7 @@ def _efforts(tree: LinkTree, recursion: Recursion, states: np.ndarray, number: C
 
 
 def _savings() -> Table:
-    """What each choice saves: the frames, the inertias, the formulas, and how the trace treats constants."""
+    """Savings by frames, inertias, formulas, and the treatment of constants in the trace."""
     table = Table(
         "operations for tau, taud, taudd (for tau) by step, each with those above it",
         (

@@ -19,8 +19,8 @@ class JaxPeer:
     """A compiled function.
 
     Attributes:
-        function: takes a state (5, n), a JAX array, and gives tau, taud, taudd once they are there.
-        compile_seconds: what tracing and compiling took.
+        function: returns tau, taud, taudd for a state (5, n), a JAX array, when they are computed.
+        compile_seconds: time for tracing and compiling.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -50,7 +50,7 @@ def on_device(state: Any) -> Any:
 
 
 class _Scalar:
-    """A traced scalar with a sine and cosine of its own; zeros and ones leave no trace, as elsewhere."""
+    """Traced scalar with sine and cosine; zeros and ones cause no operations, as in the library."""
 
     __slots__ = ("value",)
 

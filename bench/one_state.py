@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One state of the iiwa, called from Python: tau, taud and taudd beside every other way to them."""
+"""One state of the iiwa, called from Python: tau, taud and taudd, by the library and its peers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from report import Bar, Section, Table, error, seconds
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.benchmark.states import RandomStates
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
-from eom_dynamics.kernel.programs import PROGRAMS
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.tools.benchmark.states import RandomStates
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
 
 OURS = "`Dynamics.inverse_dynamics`"
 RNEA = "Pinocchio: `rnea`"
 DIFFERENCES = "Pinocchio: `computeRNEADerivatives`, taudd by differences over 2 points"
 
-# Larger errors are mistakes: of exact ways, and of differences.
+# Allowed errors, of exact methods and of differences.
 _ROUNDING, _TRUNCATION = 1e-11, 1e-2
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then time."""
+    """Compare results with the closed form, then measure times."""
     section = Section("one_state", "One state, called from Python")
     robot = load_robot("iiwa")
     states = RandomStates(robot, 64)
@@ -104,13 +104,13 @@ def run(settings: Settings) -> Section:
         )
     section.tables = [table, kernels]
     section.text += [
-        "Errors are relative to the largest effort of all states, against the closed form. Pinocchio's differences "
-        "are central, along the state's own motion, with the step that has the least error of "
+        "Errors are against the closed form, relative to the largest effort of all states. Pinocchio's differences "
+        "are central, along the motion of the state, with the step that minimises the error of "
         f"taudd: {seconds(pinocchio.steps[2])} for 2 points, {seconds(pinocchio.steps[4])} for 4; "
         f"with a step of 1 ms, the period of many controllers, the errors are {error(pinocchio.error(1e-3, 2))} and "
         f"{error(pinocchio.error(1e-3, 4))}. "
-        "Operations are additions and multiplications; sines and cosines come on top, and our kernel also takes a "
-        "tool wrench with two derivatives."
+        "Operations are additions and multiplications, without sines and cosines; the kernel includes a tool wrench "
+        "with two derivatives."
     ]
     ratio, faster = times.ratio(OURS, RNEA), times.ratio(DIFFERENCES, OURS)
     section.bars = [
@@ -131,7 +131,7 @@ def _kernel_loop(compiled: CompiledProgram, states: RandomStates) -> Task:
 
 
 def _plain(function: Any) -> Callable[..., Any]:
-    """A CasADi function as its users call it, with arrays as results."""
+    """CasADi function called directly, with arrays as results."""
 
     def efforts(*state: np.ndarray) -> list[np.ndarray]:
         return [np.asarray(effort).ravel() for effort in function(*state)]

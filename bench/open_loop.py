@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the iiwa's links leave the paper's motion without feedback, with springs of every kind.
+"""Link errors of the iiwa on the paper's motion without feedback, with springs of every kind.
 
-``python bench/open_loop.py`` runs the simulation of test/helpers/open_loop.py, which shares no code with the
+``python bench/open_loop.py`` runs the simulation of test/helpers/open_loop_cases.py, which is independent of the
 feedforward, for 5 s and writes the table to docs/elastic_joints.md; ``--quick`` runs 0.05 s and writes nothing.
 """
 
@@ -16,21 +16,21 @@ from pathlib import Path
 from report import Bar, Section, Table, write_between_marks
 from settings import FULL, QUICK, Settings
 
-from eom_dynamics.benchmark.machine import machine
+from eom_dynamics.tools.benchmark.machine import machine
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "elastic_joints.md"
 
-# By when no link may be farther off than this, s and rad; and how far rigid feedforward is off by then at least.
+# Largest error of any link up to a time, s and rad, and least error with rigid feedforward.
 BARS = ((1.0, 1e-10), (5.0, 1e-6))
 RIGID = (1.0, 1e-3)
 
-# A link that is farther off than this has left, rad.
+# Error at which a simulation with rigid feedforward ends, rad.
 GONE = 0.1
 
 
 def main() -> int:
-    """Simulate and write; returns the exit code, 1 if a promise is not kept."""
+    """Simulate and write; return the exit code, 1 if a promise is missed."""
     parser = argparse.ArgumentParser(prog="open_loop", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="0.05 s of motion; writes no document")
     quick = parser.parse_args().quick
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def run(settings: Settings) -> Section:
-    """The table of all kinds of springs, and whether it keeps what is promised."""
+    """Simulate every kind of spring."""
     sys.path.append(str(ROOT / "test" / "helpers"))
     from open_loop_cases import CASES, Feedforward, link_errors
 
@@ -73,7 +73,7 @@ def run(settings: Settings) -> Section:
 
 
 def facts(motion: str, start: float) -> str:
-    """The machine, the motion, and how long it took since a time, as a table."""
+    """Machine, motion and duration since a start time, as a table."""
     rows = machine(["numpy", "scipy"]) | {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "motion": motion,

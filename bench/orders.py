@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cost against the number of time derivatives."""
+"""Cost for different numbers of time derivatives."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from report import Section, Table, seconds
 from settings import Settings
 
 from eom_dynamics import equations_of_motion, load_robot
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.kernel.program import Program, trace
+from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.recursion import LinkTree, inverse_dynamics, link_tree
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
 
 _ORDERS = range(7)
 _STATES = 64
@@ -20,7 +20,7 @@ _ROUNDING = 1e-11
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then time all orders in turn."""
+    """Compare results with the closed form, then measure interleaved times of all orders."""
     section = Section("orders", "Cost against the order")
     robot = load_robot("iiwa")
     tree = link_tree(robot)
@@ -53,7 +53,7 @@ def run(settings: Settings) -> Section:
             f"{times.ratio(f'one {order}', 'one 0'):.1f}",
         )
     section.tables = [table]
-    section.text = ["Without a tool wrench. One state: a loop in C. A batch: one call, on one core."]
+    section.text = ["Without a tool wrench. One state: a loop in C. Batch: one call, on one core."]
     return section
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pinocchio: tau, its rate by the partial derivatives of tau, and the rate of that by differences."""
+"""Pinocchio: tau, taud by the partial derivatives of tau, and taudd by differences of taud."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from math import factorial
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from eom_dynamics import Robot
-from eom_dynamics.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.benchmark.states import RandomStates
+from eom_dynamics.arrays import Array
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.tools.benchmark.states import RandomStates
 
-Array = NDArray[np.float64]
-
-# Steps to choose the best one from, s.
+# Candidates for the step of differences, s.
 STEPS = np.logspace(-7, -1, 37)
 
 
 class PinocchioPeer:
-    """A robot's model, and the steps with which differences come closest to the closed form.
+    """Model of a robot, and the steps of differences with the smallest error.
 
     Attributes:
-        steps: s, by the number of points of the central difference, 2 or 4.
+        steps: by number of points of the central differences, 2 or 4; s.
     """
 
     def __init__(self, robot: Robot, states: RandomStates) -> None:
@@ -37,18 +35,18 @@ class PinocchioPeer:
         }
 
     def error(self, step: float, points: int) -> float:
-        """Error of taudd by differences with a step, relative to the largest entry."""
+        """Error of taudd by differences, relative to the largest entry."""
         motions = _motions(step, points)
         results = [self._taudd(motions, np.array(x), step, points) for x in self._states.each]
         return self._states.errors([*self._states.efforts[:2], results])[2]
 
     def tau_taud(self, q: Array, qd: Array, qdd: Array, qddd: Array) -> tuple[Array, Array]:
-        """tau and taud, both exact, from one call."""
+        """Exact tau and taud, by one call."""
         dq, dqd, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
         return self.data.tau.copy(), dq @ qd + dqd @ qdd + M @ qddd
 
     def with_differences(self, points: int) -> Callable[[Array], tuple[Array, Array, Array]]:
-        """A function of one state (5, n) that gives tau, taud and, by central differences, taudd."""
+        """Function of a state (5, n) that returns tau, taud and, by central differences, taudd."""
         step = self.steps[points]
         motions = _motions(step, points)
 
@@ -68,7 +66,7 @@ class PinocchioPeer:
         return sum(weight * rate for weight, rate in zip(weights, rates, strict=True)) / step
 
 
-# Points in steps, and the weights of the values there.
+# Points, in steps, and their weights.
 _DIFFERENCES = {
     2: ((-1, 1), (-1 / 2, 1 / 2)),
     4: ((-2, -1, 1, 2), (1 / 12, -8 / 12, 8 / 12, -1 / 12)),
@@ -76,7 +74,7 @@ _DIFFERENCES = {
 
 
 def _motions(step: float, points: int) -> list[Array]:
-    """For each point the matrix (4, 5) that takes a state along its own motion, by Taylor's series."""
+    """For each point, the matrix (4, 5) that extrapolates q … qddd of a state by its Taylor expansion."""
     times = [point * step for point in _DIFFERENCES[points][0]]
     return [
         np.array([[t ** (k - j) / factorial(k - j) if k >= j else 0.0 for k in range(5)] for j in range(4)])

@@ -17,16 +17,15 @@ from rosbags.rosbag2 import Reader
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import Layout, OutputTopic, Storage, open_writer, typestore
-from eom_dynamics.replay.joint_states import TYPE as JOINT_STATE
-from eom_dynamics.replay.setpoints import TYPE as SETPOINT
+from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.tools.bags import Layout, OutputTopic, Storage, open_writer, typestore
+from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
+from eom_dynamics.tools.replay.setpoints import TYPE as SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000
 _ROBOT = "iiwa"
 _MB = 1e6
-
-_STATE = ("position", "velocity", "acceleration", "jerk", "snap")
 
 # Joint encoders of an arm resolve some 1e-5 rad.
 _NOISE = 1e-5
@@ -34,19 +33,19 @@ _NOISE = 1e-5
 _CHILD = """
 import json, re, sys, time
 from pathlib import Path
-from eom_dynamics.replay import Format, Job, replay_bag
+from eom_dynamics.tools.replay import Format, Job, replay_bag
 job = Job(Path(sys.argv[1]), Path(sys.argv[2]), robot=sys.argv[3], format=Format(sys.argv[4]))
 wall, cpu = time.perf_counter(), time.process_time()
 report = replay_bag(job)
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-# Not ru_maxrss, which goes on from that of the process that started this one.
+# Not ru_maxrss, which starts from that of the parent process.
 peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak, "recorded": report.seconds, "commands": report.commands}))
 """
 
 
 def run(settings: Settings) -> Section:
-    """Write recordings, then replay each in fresh processes."""
+    """Write recordings, and replay each in fresh processes."""
     section = Section("replay", "Offline replay")
     long, short = (600, 60) if settings.fresh_processes > 3 else (120, 20)
     cases = {
@@ -95,7 +94,7 @@ def run(settings: Settings) -> Section:
 
 
 def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
-    """A bag with the paper's motion; made once."""
+    """Write a bag with the motion of the paper, once."""
     if path.exists():
         return path
     path.mkdir()
@@ -105,8 +104,12 @@ def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
     stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
     header = types["std_msgs/msg/Header"](stamp=stamp, frame_id="base")
     names = "joint_names" if kind == SETPOINT else "name"
-    numbers = _STATE if kind == SETPOINT else ("position", "velocity", "effort")
-    others = {field: np.zeros(0) for field, _ in store.fielddefs[kind][1] if field not in ("header", names, *numbers)}
+    numbers = STATE_FIELDS if kind == SETPOINT else ("position", "velocity", "effort")
+    others = {
+        field: [] if field in WRENCH_FIELDS else np.zeros(0)
+        for field, _ in store.fielddefs[kind][1]
+        if field not in ("header", names, *numbers)
+    }
     message = types[kind](
         header=header, **{names: list(robot.joint_names)}, **dict.fromkeys(numbers, np.zeros(7)), **others
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables on the screen and in the documentation, from the same figures."""
+"""Tables of results, for the terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ CONSOLE = Console(width=140)
 
 @dataclass
 class Table:
-    """Text in rows; the first column names them."""
+    """Rows of text; the first column has their names."""
 
     title: str
     columns: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
 
     def add(self, *cells: str) -> None:
-        """One row."""
+        """Add a row."""
         self.rows.append(cells)
 
 
 @dataclass
 class Bar:
-    """A promise and what was measured."""
+    """A promise and its measured value."""
 
     promise: str
     measured: str
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass
 class Section:
-    """What a program of this folder found: sentences, tables and promises."""
+    """Results of a benchmark: text, tables and promises."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class Section:
     bars: list[Bar] = field(default_factory=list)
 
     def show(self) -> None:
-        """Print it."""
+        """Print the section."""
         CONSOLE.rule(self.title)
         for table in self.tables:
             view = RichTable(title=table.title, title_justify="left", title_style="bold")
@@ -61,7 +61,7 @@ class Section:
             CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
 
     def markdown(self) -> str:
-        """The same for the documentation, without its title."""
+        """The section in Markdown, without its title."""
         parts = []
         for table in self.tables:
             head = f"| {' | '.join(table.columns)} |"
@@ -75,16 +75,16 @@ class Section:
 
 
 def bars_markdown(bars: Sequence[Bar]) -> str:
-    """Promises as a table."""
+    """Promises as a Markdown table."""
     rows = [f"| {bar.promise} | {bar.measured} | {'met' if bar.kept else '**missed**'} |" for bar in bars]
     return "\n".join(["| promised | measured | |", "|---|---|---|", *rows])
 
 
 def write_between_marks(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks of a name in a document.
+    """Replace the text between the marks of a section in a document.
 
     Raises:
-        ValueError: the document has no such marks.
+        ValueError: the document does not have these marks.
     """
     begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
     document = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
 
 
 def seconds(value: float) -> str:
-    """A time with three digits and a fitting unit."""
+    """Time with three digits and a suitable unit."""
     for unit, scale in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3)):
         if value < 999.5 * scale:
             return f"{value / scale:.3g} {unit}"
@@ -104,5 +104,5 @@ def seconds(value: float) -> str:
 
 
 def error(value: float) -> str:
-    """An error with one digit."""
+    """Error with one digit."""
     return f"{value:.0e}" if value else "0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random chains, always the same, and arms far from their base."""
+"""Reproducible random chains, and an arm far from the origin of its base frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eom_dynamics.robot.inertia import steiner
 
 
 def chain(n: int) -> Robot:
-    """``n`` revolute joints about axes in all directions, with bodies of an arm's size."""
+    """``n`` revolute joints about axes in all directions, with bodies of the size of an arm's."""
     rng = np.random.default_rng(20210721)
     return Robot(f"chain of {n}", tuple(_joint(rng, i) for i in range(n)))
 

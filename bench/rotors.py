@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the coupling of rotors with the links that carry them amounts to, on the packaged arms.
+"""Errors of the reduced rotor model and of the streamed feedforward on the packaged arms with carried rotors.
 
-``python bench/rotors.py`` simulates every packaged arm with its rotors on its links, without feedback, under
-three feedforwards, and writes the tables to docs/elastic_joints.md; ``--quick`` takes a tenth of a second of motion and
-writes nothing.
+``python bench/rotors.py`` simulates every packaged arm in the complete rotor model with three feedforwards and writes
+the tables to docs/elastic_joints.md; ``--quick`` takes a tenth of a second of motion and writes nothing.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from report import Section, Table, write_between_marks
 from settings import FULL, QUICK, Settings
 
 from eom_dynamics import ElasticArm, Robot, load_robot, packaged_robots
-from eom_dynamics.actuators import derivatives_needed, motor_series
-from eom_dynamics.simulate import ElasticPlant, simulate
+from eom_dynamics.elastic import derivatives_needed, motor_jet
+from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import paper_motion
 
 Array = NDArray[np.float64]
 
 ASSUMED_RATIO = 100.0
-"""Of joints whose file says no gear ratio."""
+"""Gear ratio of joints without one in the robot file."""
 
 RATIOS = (10.0, 30.0, 50.0, 100.0, 160.0)
-"""On which the second table compares the iiwa."""
+"""Gear ratios of the iiwa in the second table."""
 
 STIFF = 70.0
-"""Natural frequency of the motors' PD in the last columns, rad/s."""
+"""Natural frequency of the motor PD in the last columns, rad/s."""
 
-# Nodes of the polynomial of a piece of the effort over time: far more than the motion needs for 1e-13 of it.
+# Pieces of the effort over time, s, and Chebyshev nodes of each, more than enough for a relative error of 1e-13.
 PIECE, NODES = 0.1, 24
 
 
@@ -50,7 +49,7 @@ def main() -> None:
 
 
 def run(settings: Settings) -> Section:
-    """The tables of packaged arms and of gear ratios."""
+    """Simulate the packaged arms, and the iiwa with other gear ratios."""
     start, duration = time.perf_counter(), 0.1 if settings is QUICK else 1.0
     columns = ["q to", "motor effort", "reduced: effort off by", "q⁗: effort off by"]
     columns += [f"{name}: link off by" for name in ("reduced", "q⁗", "exact")]
@@ -71,7 +70,7 @@ def run(settings: Settings) -> Section:
 
 
 def _geared(robot: Robot, ratio: float | None) -> tuple[Robot, str]:
-    """The robot with this gear ratio everywhere, or with the assumed one where its file says none; and in words."""
+    """The robot with a gear ratio, or with the assumed one if its file has none; and that ratio as text."""
     own = {joint.gear_ratio for joint in robot.independent_joints}
     if ratio is None and own != {1.0}:
         return robot, ", ".join(f"{x:g}" for x in sorted(own))
@@ -80,7 +79,7 @@ def _geared(robot: Robot, ratio: float | None) -> tuple[Robot, str]:
 
 
 def _row(robot: Robot, duration: float) -> list[str]:
-    """Efforts and errors of one arm, of the motor or link where each is largest."""
+    """Row of one arm: largest efforts of any motor and errors of any link."""
     motion, complete = paper_motion(robot.n), ElasticArm(robot, rotor_model="complete")
     reduced = ElasticArm(robot, rotor_model="reduced")
     needed = derivatives_needed(complete)
@@ -89,9 +88,9 @@ def _row(robot: Robot, duration: float) -> list[str]:
     t = (0.5 * (edges[:-1] + edges[1:])[:, np.newaxis] + 0.5 * np.diff(edges)[:, np.newaxis] * nodes).ravel()
     commands = [arm.feedforward(*motion.derivatives(t)) for arm in (reduced, complete)]
     motors = [[x.motor_effort, x.motor_position, x.motor_velocity] for x in commands]
-    exact = motor_series(complete, motion.derivatives(t, order=needed))
+    exact = motor_jet(complete, motion.derivatives(t, order=needed))
     motors.append([exact.motor_effort[0], *exact.motor_position[:2]])
-    # (pieces, nodes, all else) to polynomials over time, piece by piece.
+    # Chebyshev polynomials of all quantities over time, piece by piece.
     pieces = np.moveaxis(np.array(motors), 2, 0).reshape(len(edges) - 1, NODES, -1)
     curves = [np.polynomial.chebyshev.chebfit(nodes, piece, NODES - 1) for piece in pieces]
     plant = ElasticPlant(complete)
@@ -100,9 +99,9 @@ def _row(robot: Robot, duration: float) -> list[str]:
     shape = (len(motors), 3, len(complete.motor_joint))
 
     def off(natural_frequency: float) -> Array:
-        """Largest error of any link under each feedforward and a PD on the motors around its own motion.
+        """Largest error of any link for each feedforward with a PD around its own motor motion.
 
-        NaN of one under which the arm is not followed to the end: a spring that only pulls goes slack.
+        NaN if the simulation ends early because a tension-only spring goes slack.
         """
         kp, kd = (complete.motor_inertia * gain for gain in (natural_frequency**2, 2 * natural_frequency))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cost against the number of joints: random revolute chains, the closed form beside the recursion."""
+"""Cost for different numbers of joints: the recursion and the closed form, for random revolute chains."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from robots import chain
 from settings import Settings
 
 from eom_dynamics import Robot
-from eom_dynamics.benchmark.states import RandomStates
-from eom_dynamics.benchmark.timing import Task, interleaved
-from eom_dynamics.benchmark.ways import closed_form, pinocchio_rnea
-from eom_dynamics.kernel.emit_c import c_source
-from eom_dynamics.kernel.program import Program
-from eom_dynamics.kernel.programs import PROGRAMS
+from eom_dynamics.codegen.emit_c import c_source
+from eom_dynamics.codegen.program import Program
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.tools.benchmark.states import RandomStates
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.ways import closed_form, pinocchio_rnea
 
 _STATES = 8
 _BATCH = 2_048
 
-# A chain of 128 bodies has efforts of very different size.
+# The efforts of a chain of 128 bodies differ by orders of magnitude.
 _ROUNDING = 1e-10
 
 
@@ -41,7 +41,7 @@ class _Chain:
 
 
 def run(settings: Settings) -> Section:
-    """Compare with the closed form, then time all chains in turn."""
+    """Compare results with the closed form, then measure interleaved times of all chains."""
     section = Section("scaling", "Cost against the number of joints")
     counts = [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= settings.most_joints]
     chains = {n: _prepare(n) for n in counts}
@@ -78,10 +78,10 @@ def run(settings: Settings) -> Section:
     compile_ratio = chains[large].compiled.compile_seconds / chains[small].compiled.compile_seconds
     closed_ratio = slow.ratio(f"closed {large}", f"closed {small}")
     section.text = [
-        f"From {small} to {large} joints the recursion takes {ratios['one']:.2f} × as long for one state, "
+        f"From {small} to {large} joints, the recursion takes {ratios['one']:.2f} × the time for one state, "
         f"{ratios['batch']:.2f} × in a batch, the compiler {compile_ratio:.1f} ×, and the closed form "
         f"{closed_ratio:.1f} ×.",
-        f"One state: a loop in C over {_STATES} states. A batch: {_BATCH:,} states in one call, on one core.",
+        f"One state: a loop in C over {_STATES} states. Batch: {_BATCH:,} states in one call, on one core.",
     ]
     if large == 128:
         section.bars = [

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from report import CONSOLE, Bar, Section, Table, seconds, write_between_marks
 
-from eom_dynamics.benchmark.machine import machine
 from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.tools.benchmark.machine import machine
 from eom_dynamics.trajectory import paper_motion
 
 HERE = Path(__file__).parent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a run is."""
+"""Number of samples and sizes of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """Numbers of samples and sizes.
+    """Settings of a run.
 
     Attributes:
-        rounds: samples of what takes microseconds.
-        slow_rounds: samples of what takes longer.
-        most_joints: of the longest chain.
-        fresh_processes: how often the first use is timed.
+        rounds: number of samples of fast tasks.
+        slow_rounds: number of samples of slow tasks.
+        most_joints: number of joints of the longest chain.
+        fresh_processes: number of samples of the first use.
     """
 
     rounds: int
@@ -27,4 +27,4 @@ FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
 QUICK = Settings(rounds=7, slow_rounds=3, most_joints=32, fresh_processes=3)
 
 BATCH = 100_000
-"""States of a batch."""
+"""Number of states in a batch."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well the packaged arms follow the paper's motion by each feedforward, with errors in what is known of them.
+"""Tracking errors of the packaged arms on the paper's motion by feedforward, gain and model error.
 
-``python bench/tracking.py`` simulates every packaged arm for every gain and every sign of the errors, and writes the
+``python bench/tracking.py`` simulates every packaged arm with all gains and signs of the model errors and writes the
 tables to docs/elastic_joints.md; ``--quick`` takes a tenth of a second of motion and writes nothing.
 """
 
@@ -16,10 +16,10 @@ import numpy as np
 from report import Table, write_between_marks
 
 from eom_dynamics import load_robot, packaged_robots
-from eom_dynamics.benchmark.machine import machine
-from eom_dynamics.pages.numbers import NOTHING
-from eom_dynamics.pages.units import milli, position_units, together
-from eom_dynamics.simulate import Comparison, compare_feedforward
+from eom_dynamics.simulation import Comparison, compare_feedforward
+from eom_dynamics.tools.benchmark.machine import machine
+from eom_dynamics.tools.pages.numbers import NOTHING
+from eom_dynamics.tools.pages.units import milli, position_units, together
 from eom_dynamics.trajectory import paper_motion
 
 PAGE = Path(__file__).parents[1] / "docs" / "elastic_joints.md"
@@ -28,7 +28,7 @@ GAINS = (10.0, 20.0, 32.0, 50.0, 70.0, 100.0)
 STIFFNESS_ERROR, MASS_ERROR = 0.10, 0.05
 SIGNS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
 
-# Far below the smallest error of a table.
+# Much smaller than the smallest error in the tables.
 TOLERANCE = 1e-8
 
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _table(name: str, duration: float) -> Table:
-    """A row for each gain, a column for each sign of the errors."""
+    """Table of one arm, a row for each gain, a column for each pair of signs."""
     robot = load_robot(name)
     columns = [f"springs {s * STIFFNESS_ERROR:+.0%}, masses {m * MASS_ERROR:+.0%}" for s, m in SIGNS]
     table = Table(f"{robot.name}, {together(milli(position_units(robot)))}", ["PD [rad/s]", *columns])
@@ -74,9 +74,9 @@ def _table(name: str, duration: float) -> Table:
 
 
 def _cell(comparison: Comparison, gain: int) -> str:
-    """RMS errors of no, rigid and flatness feedforward, and how many times better the last is than the second.
+    """RMS errors without feedforward, with rigid and with flatness feedforward, and the ratio of the last two.
 
-    A dash is an arm that is not followed to the end: a spring that only pulls goes slack.
+    A dash stands for a simulation that ends early because a tension-only spring goes slack.
     """
     none, rigid, flatness = comparison.rms[gain]
     shown = " / ".join(NOTHING if np.isnan(value) else f"{1e3 * value:.3g}" for value in (none, rigid, flatness))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recursion over twists, as screw theory writes it: in the frames of the bodies, and in the frame of the base.
+"""Recursions over twists, in body-fixed frames and in the base frame.
 
-Both take what :func:`eom_dynamics.recursion.inverse_dynamics` takes, and give the same efforts. Gravity is a base
-that accelerates by -g: its twist is zero, and the derivative of its twist is not.
+They have the arguments of :func:`eom_dynamics.recursion.inverse_dynamics` and compute the same efforts. Gravity is an
+acceleration -g of the base: its twist is zero, but the derivative of its twist is not.
 
-In the frame of the base ("spatial" twists) no motion or force has to be taken from one body to the next: the twist
-of a body is V = V_parent + Y dq/dt with the joint's screw Y, dY/dt = ad_V Y, and tau = Y' F. What it takes instead is
-each body's inertia. :func:`spatial` carries it along in the frame of the base; :func:`spatial_by_bodies` goes to the
-body and back.
+In the base frame ("spatial" twists), motions and forces are not transformed between bodies: the twist of a body is
+V = V_parent + Y dq/dt with the screw Y of the joint, dY/dt = ad_V Y, and tau = Y' F. However, inertias vary in time:
+:func:`spatial` transforms them to the base frame, :func:`spatial_by_bodies` transforms twists to the bodies and forces
+back.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def body_fixed(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[
 
 
 def spatial(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
-    """Everything in the frame of the base, the inertias too: dc/dt = w x c + m v, dZ/dt = W Z + Z W' + v c' + c v'."""
+    """All quantities in the base frame, with inertias by dc/dt = w x c + m v, dZ/dt = W Z + Z W' + v c' + c v'."""
 
     def force(link: Link, R: list[list[Scalar]], p: list[Scalar], w: Vector, v: Vector) -> tuple[Vector, Vector]:
         c, Z = _moments_in_base(link, R, p)
@@ -94,10 +94,10 @@ def spatial(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Sca
 
 
 def spatial_by_bodies(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
-    """Twists in the frame of the base, momenta in the frames of the bodies.
+    """Twists in the base frame, momenta in body-fixed frames.
 
-    With D = d/dt - ad_V the derivatives of the body-fixed twist are Ad^-1 D^k V, and with E = d/dt - ad' those of
-    the force in the frame of the base are Ad^-T E^(k + 1) h.
+    The derivatives of the body-fixed twist are Ad^-1 D^k V with D = d/dt - ad_V, and those of the force in the base
+    frame Ad^-T E^(k + 1) h with E = d/dt - ad'.
     """
 
     def force(link: Link, R: list[list[Scalar]], p: list[Scalar], w: Vector, v: Vector) -> tuple[Vector, Vector]:
@@ -171,7 +171,7 @@ def _spatial(
 
 
 def _screw(link: Link, z: list[Scalar], p: list[Scalar], w: Vector, v: Vector, orders: int) -> tuple[Vector, Vector]:
-    """Y and its derivatives, by dY/dt = ad_V Y with the parent's twist: the joint's own adds nothing."""
+    """Jet of Y by dY/dt = ad_V Y, with the parent's twist, since that of the joint adds nothing."""
     angular = [[x] for x in z] if link.turns else [[0.0], [0.0], [0.0]]
     start = _sum(_crossed(p, z), _times(link.pitch, z)) if link.turns else z
     linear = [[x] for x in start]
@@ -187,7 +187,7 @@ def _screw(link: Link, z: list[Scalar], p: list[Scalar], w: Vector, v: Vector, o
 def _moments_in_base(
     link: Link, R: list[list[Scalar]], p: list[Scalar]
 ) -> tuple[list[list[Scalar]], dict[tuple[int, int], list[Scalar]]]:
-    """First and second moment of a body about the origin of the base frame, along its axes."""
+    """First and second moment of a body in the base frame, about its origin."""
     turned = _rotated(R, link.first_moment.tolist())
     RZ = [_rotated(link.second_moment.tolist(), row) for row in R]
     second = {}
@@ -200,7 +200,7 @@ def _moments_in_base(
 
 
 def _entry(w: Vector, v: Vector, Z: dict[tuple[int, int], list[Scalar]], c: Vector, a: int, b: int, k: int) -> Scalar:
-    """Entry (a, b) of the k-th derivative of W Z + v c', half of the derivative of the second moment."""
+    """Entry (a, b) of the k-th derivative of W Z + v c', half of the rate of the second moment."""
     x, y = (a + 1) % 3, (a + 2) % 3
     row = [Jet(Z[min(i, b), max(i, b)]) for i in (y, x)]
     return (w[x] * row[0] - w[y] * row[1] + v[a] * c[b])[k]
@@ -215,7 +215,7 @@ def _momentum(link: Link, w: Vector, v: Vector) -> tuple[Vector, Vector]:
 
 
 def _momentum_rate(twist: tuple[Vector, Vector], momentum: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
-    """dh/dt - ad' h: moment and force, or their derivatives, in a frame that moves with the body."""
+    """dh/dt - ad' h: moment and force, or their derivatives, in a body-fixed frame."""
     (w, v), (angular, linear) = twist, momentum
     return (
         _sum([x.rate for x in angular], _sum(_crossed(w, angular), _crossed(v, linear))),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots as links without the choices that make the recursion cheap, to see what each of them saves."""
+"""Links without the optimisations of the library, to measure the savings by each."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from eom_dynamics.recursion.links import _along_axis, tree_in_frames
 
 
 def given_frames(robot: Robot, *, regrouped: bool) -> LinkTree:
-    """Links in the frames that the robot comes with, as far as their z lies along the joint's axis."""
+    """Links in frames parallel to those of the robot's bodies, as far as their z is along the joint axis."""
     return tree_in_frames(robot, [_along_axis(joint) for joint in robot.joints], regrouped=regrouped)

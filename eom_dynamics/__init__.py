@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics with time derivatives, and flatness-based feedforward for elastic-joint arms."""
 
-from .actuators import (
+from pkgutil import extend_path
+
+# The generated msg, srv and action are installed; this folder may be the source.
+__path__ = extend_path(__path__, __name__)
+
+from .dynamics import Dynamics
+from .elastic import (
     ElasticArm,
     Feedforward,
     FlatState,
-    MotorSeries,
+    MotorJet,
     chain_gains,
     derivatives_needed,
     flat_state,
     linearizing_effort,
     linearizing_snap,
+    motor_jet,
     motor_pd_effort,
-    motor_series,
 )
-from .dynamics import Dynamics
 from .equations import EquationsOfMotion, equations_of_motion
 from .exceptions import (
     EomDynamicsError,
+    KernelError,
+    KernelWarning,
     RobotDescriptionError,
     RobotDescriptionWarning,
     StateError,
@@ -36,7 +43,9 @@ __all__ = [
     "Feedforward",
     "FlatState",
     "Joint",
-    "MotorSeries",
+    "KernelError",
+    "KernelWarning",
+    "MotorJet",
     "Robot",
     "RobotDescriptionError",
     "RobotDescriptionWarning",
@@ -50,8 +59,8 @@ __all__ = [
     "linearizing_effort",
     "linearizing_snap",
     "load_robot",
+    "motor_jet",
     "motor_pd_effort",
-    "motor_series",
     "packaged_robots",
     "robot_from_parameters",
 ]

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions and warnings of eom_dynamics. Every message names what is wrong, where, and what to do."""
+"""Exceptions and warnings of eom_dynamics. Each message says what is wrong, where, and what to do."""
 
 
 class EomDynamicsError(Exception):
-    """Base class of all errors that eom_dynamics raises on purpose."""
+    """Base class of all exceptions of eom_dynamics."""
 
 
 class RobotDescriptionError(EomDynamicsError, ValueError):
-    """A robot description cannot be used as it stands."""
+    """Invalid robot description."""
 
 
 class StateError(EomDynamicsError, ValueError):
-    """A joint state, setpoint or wrench has the wrong shape or is not finite."""
+    """Joint state, setpoint or wrench of the wrong shape, or not finite."""
 
 
 class StiffnessError(StateError):
-    """A commanded stiffness cannot be used; out of the range of its actuator, say."""
+    """Commanded stiffness that the actuator cannot realise, for example out of its range."""
 
 
 class TrajectoryError(EomDynamicsError, ValueError):
-    """Waypoints, samples or parameters of which no trajectory can be made."""
+    """Waypoints, samples or parameters that define no trajectory."""
 
 
 class KernelError(EomDynamicsError, RuntimeError):
-    """A kernel cannot be compiled, loaded or run."""
+    """A kernel cannot be compiled or loaded, or its backend is not installed."""
 
 
 class KernelWarning(UserWarning):
-    """A slower backend runs in place of the fastest one."""
+    """Fallback to a slower backend."""
 
 
 class RobotDescriptionWarning(UserWarning):
-    """A robot description is usable but says something that no real robot would."""
+    """Usable robot description with values that are physically implausible."""

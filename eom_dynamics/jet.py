@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities with their time derivatives, multiplied by Leibniz' rule."""
+"""Jets: quantities with their time derivatives."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 class Jet(Sequence[Any]):
     """A scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th.
 
-    Sums and products of jets reach as far as the shorter of the two. What is not a jet counts as a constant,
-    of every order. The entries may be anything that adds and multiplies: numbers, arrays, symbols.
+    Products follow Leibniz' rule. Sums and products are known to the lower order of the two jets; a factor that is not
+    a jet is constant. Entries may be numbers, arrays or symbols, anything with + and *.
     """
 
     __slots__ = ("_derivatives",)
 
-    # Keeps NumPy from taking `array @ jet` apart element by element.
+    # Makes NumPy leave `array @ jet` to __rmatmul__ instead of looping over the jet.
     __array_ufunc__ = None
 
     def __init__(self, derivatives: Sequence[Any]) -> None:
@@ -26,7 +26,7 @@ class Jet(Sequence[Any]):
 
     @classmethod
     def constant(cls, value: Any, length: int) -> Jet:
-        """A number that does not change, with ``length - 1`` derivatives."""
+        """Jet of a constant, with ``length - 1`` zero derivatives."""
         return cls([value] + [0.0] * (length - 1))
 
     def __getitem__(self, k: Any) -> Any:
@@ -40,12 +40,12 @@ class Jet(Sequence[Any]):
 
     @property
     def T(self) -> Jet:
-        """The transpose of every derivative."""
+        """Transpose of each derivative."""
         return Jet([x.T for x in self])
 
     @property
     def rate(self) -> Jet:
-        """The time derivative, known to one order less."""
+        """Time derivative, known to one order less."""
         return Jet(self._derivatives[1:])
 
     def __neg__(self) -> Jet:
@@ -78,7 +78,7 @@ class Jet(Sequence[Any]):
 def leibniz(
     left: Sequence[Any], right: Sequence[Any], k: int, multiply: Callable[[Any, Any], Any] = operator.matmul
 ) -> Any:
-    """The k-th derivative of a product: sum over j of binomial(k, j) left[j] right[k - j]."""
+    """k-th derivative of a product: sum over j of binomial(k, j) left[j] right[k - j]."""
     total = multiply(left[0], right[k])
     for j in range(1, k + 1):
         term = multiply(left[j], right[k - j])

@@ -1,52 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint states and wrenches as arrays: one place where their shapes and values are checked."""
+"""Validation of joint states and wrenches: shapes, types and finite values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .arrays import AnyArray, Array
 from .exceptions import StateError
 
-Array = NDArray[Any]
-
 STATE_NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
-"""Names of the joint variables and their time derivatives."""
+"""Joint variables and their time derivatives."""
 
 WRENCH_NAMES = ("W", "Wd", "Wdd")
-"""Names of the tool wrench and its time derivatives."""
+"""Tool wrench and its time derivatives."""
 
 EFFORT_NAMES = ("tau", "taud", "taudd")
-"""Names of the joint efforts and their time derivatives."""
+"""Joint efforts and their time derivatives."""
 
 
-def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0) -> list[Array]:
-    """The vectors as arrays (n,) of finite numbers; symbols pass as they are.
+def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0) -> list[AnyArray]:
+    """One state as arrays (n,) of finite numbers; symbols are returned unchanged.
 
     Args:
         n: number of joints.
-        vectors: q and its time derivatives, from the one of order ``first`` on.
-        first: order of the first of them.
+        vectors: q and its time derivatives, starting with the derivative of order ``first``.
+        first: order of the first vector.
 
     Raises:
-        StateError: one has another shape, or is not finite.
+        StateError: a vector has the wrong shape or is not finite.
     """
     return [_checked(vector, _name(STATE_NAMES, k), (n,)) for k, vector in enumerate(vectors, start=first)]
 
 
-def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[NDArray[np.float64]]:
-    """q and its time derivatives as arrays of finite numbers, all (n,) or all (N, n).
+def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[Array]:
+    """One state or a batch as arrays of finite numbers, all (n,) or all (N, n).
 
     Args:
         n: number of joints.
         vectors: q and its time derivatives.
-        finite: whether to look; not where a kernel looks later.
+        finite: whether to check that all numbers are finite; False if a kernel does so.
 
     Raises:
-        StateError: one has another shape, or is not finite.
+        StateError: a vector has the wrong shape or is not finite.
     """
     names = [_name(STATE_NAMES, k) for k in range(len(vectors))]
     shape = np.shape(_array(vectors[0], names[0]))
@@ -64,35 +62,35 @@ def wrenches(
     samples: tuple[int, ...] = (),
     *,
     finite: bool = True,
-) -> list[Array]:
-    """A wrench and its time derivatives as ``count`` arrays; what is not given is zero.
+) -> list[AnyArray]:
+    """A wrench and its time derivatives as ``count`` arrays (*samples, *shape); omitted ones are zero.
 
     Args:
-        wrench: those that are given, each of the given shape, or of the shape and one more axis of samples.
-        count: how many there are to be.
-        shape: (6,), or (number of tools, 6).
-        samples: () or (N,), the leading axis of the result.
-        finite: whether to look if they are; not where a kernel looks later.
+        wrench: W, Wd, …, each of shape ``shape`` or (*samples, *shape).
+        count: number of arrays to return.
+        shape: (6,) or (number of tools, 6).
+        samples: () or (N,).
+        finite: whether to check that all numbers are finite; False if a kernel does so.
 
     Raises:
-        StateError: one has another shape, or is not finite.
+        StateError: an array has the wrong shape or is not finite.
     """
     given = []
     for k, W in enumerate(wrench):
         name = f"wrench {_name(WRENCH_NAMES, k)}"
-        for_each = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(np.broadcast_to(_checked(W, name, for_each + shape, finite=finite), samples + shape))
+        leading = samples if _array(W, name).ndim > len(shape) else ()
+        given.append(np.broadcast_to(_checked(W, name, leading + shape, finite=finite), samples + shape))
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
-def all_finite(arrays: Sequence[Array]) -> bool:
-    """Whether every number of every array is finite."""
+def all_finite(arrays: Sequence[AnyArray]) -> bool:
+    """Whether all numbers of all arrays are finite."""
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
 
 
 def _checked(
     value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True, finite: bool = True
-) -> Array:
+) -> AnyArray:
     array = _array(value, name)
     if array.shape != shape:
         raise StateError(f"{name} must have shape {shape}, has {array.shape}")
@@ -107,7 +105,7 @@ def _checked(
     return array
 
 
-def _array(value: ArrayLike, name: str) -> Array:
+def _array(value: ArrayLike, name: str) -> AnyArray:
     try:
         return np.asarray(value)
     except ValueError:  # rows of different lengths

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for terminals and logs, and the streams on which it goes there."""
+"""Safe output to terminals and logs: escaped text, usable standard streams."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import sys
 
 
 def printable(text: str) -> str:
-    r"""Text on one line, in which whatever a terminal would act on is written out: a line feed as ``\n``."""
+    r"""Text on one line with control characters escaped, for example a line feed as ``\n``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def prepare_streams() -> None:
-    """Make the standard streams ones that can be written to, however the process was started.
+    """Replace closed standard streams by the null device, and escape characters that they cannot encode.
 
-    Where one is closed, the next file to be opened would take its number, and what is printed would go there.
+    If one stayed closed, the next file that is opened would get its descriptor, and with it the printed text.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free descriptor
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the process
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - stays open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # τ and µ, where the encoding lacks them
+            stream.reconfigure(errors="backslashreplace")  # for τ and µ

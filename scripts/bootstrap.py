@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set up .venv: ROS 2 Jazzy, the Python packages and this project, built and installed.
+"""Set up .venv: ROS 2 Jazzy, what the demo needs, and this project, imported from its source folder.
 
-Needs nothing but Python and a C/C++ compiler. `make` calls it before everything else: when nothing has
-changed since the last time, it is done in a moment. Sources are linked, not copied, so an edit of
-eom_dynamics/*.py, config/ or launch/ is live at once.
+    bootstrap.py [EXTRA ...]    also install these extras of setup.cfg, in the versions of requirements/lock.txt
+
+`make` runs it first. It needs Python and a C and a C++ compiler, and runs only the steps whose inputs have changed.
 """
 
 import sys
 
 if not (3, 10) <= sys.version_info < (3, 15):
     sys.exit(
-        "eom_dynamics needs Python 3.10 to 3.14, and {} is {}.{}. Name another one: make PYTHON=python3.12".format(
+        "eom_dynamics needs Python 3.10 to 3.14, and {} is {}.{}. Choose another one: make PYTHON=python3.12".format(
             sys.executable, *sys.version_info
         )
     )
 
-import argparse
+import configparser
 import contextlib
 import fcntl
 import os
 import shutil
 from pathlib import Path
 
-from health import damaged_package_file, dangling_link
+from health import missing_file
 from machine import check_machine
 from steps import Setup, Step, StepError
 
@@ -30,101 +30,97 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 LOCK = REQUIREMENTS / "lock.txt"
 VENV = ROOT / ".venv"
-# Another patch release of Python may come and go without .venv being made anew.
-SERIES = f"python{sys.version_info.major}.{sys.version_info.minor}"
 BUILD = VENV / "build"
 PYTHON = VENV / "bin/python"
-SITE_PACKAGES = VENV / "lib" / SERIES / "site-packages"
-PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation")
+# Without the patch release: another one does not invalidate .venv.
+PYTHON_LIBRARY = f"python{sys.version_info.major}.{sys.version_info.minor}"
+SITE_PACKAGES = VENV / "lib" / PYTHON_LIBRARY / "site-packages"
+INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv, action
+PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation", "-c", LOCK)
 
-# Called with .venv active, this is the Python that .venv was made from.
+# With .venv active, the Python that .venv was made from.
 BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
 def main():
-    """Bring .venv up to date; make it anew where it was left half made or is damaged."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bench", action="store_true", help="also install what the benchmarks compare with")
-    peers = [install_step("bench", "the peers of the benchmarks")] if parser.parse_args().bench else []
+    """Bring .venv up to date; create it again if it is damaged or was made by another Python."""
     check_machine()
-    packages, project = package_steps(), project_steps()
-    setup = Setup([*packages, *project, *peers], VENV / "setup")
-    with only_one_at_a_time():
-        reason = reason_to_start_anew(setup, packages)
+    setup = Setup(steps(sys.argv[1:]), VENV / "setup")
+    with one_at_a_time():
+        reason = reason_to_start_again(setup)
         if reason:
-            print(f"Removing .venv, since {reason}", flush=True)
-            # The stamps first: what is left of an interrupted removal must not count as whole.
+            print(f"Removing .venv: {reason}", flush=True)
+            # The stamps first, so that an interrupted removal does not leave a .venv that seems complete.
             shutil.rmtree(setup.folder, ignore_errors=True)
             shutil.rmtree(VENV)
-        elif setup.is_fresh(project[-1]) and dangling_link(BUILD / "symlink_install_manifest.txt"):
-            setup.forget(project[0])
-        if not setup.run(environment()):
+        if not setup.run(command_environment()):
             print(".venv is up to date")
 
 
-def reason_to_start_anew(setup, packages):
-    """Return why the .venv that is there cannot be brought up to date, or None."""
+def reason_to_start_again(setup):
+    """Return why the existing .venv cannot be brought up to date, or None."""
     if not VENV.exists():
         return None
-    if not setup.is_fresh(packages[0]) or not all(map(setup.was_done, packages)):
-        return f"it is not finished, or not made here by {SERIES}"
-    damage = damaged_package_file(VENV, SITE_PACKAGES)
+    if not setup.is_fresh(setup.steps[0]):
+        return f"it is incomplete, or was not made here by {PYTHON_LIBRARY}"
+    damage = missing_file(VENV, SITE_PACKAGES, BUILD / "install_manifest.txt")
     return f"{damage} is missing or was changed" if damage else None
 
 
-def package_steps():
-    """Return the steps for everything in .venv that the project needs and is not of it."""
+def steps(extras):
+    """Return all steps, the first of which creates .venv."""
+    options = configparser.ConfigParser()
+    options.read(ROOT / "setup.cfg")
+
+    def packages(*names):
+        lists = [options["options"]["install_requires"]]
+        lists += [options["options.extras_require"][name] for name in names]
+        return sorted({line for text in lists for line in text.splitlines() if line})
+
+    # .venv serves as an ament prefix too, and imports the sources from here, the interfaces from where CMake puts them.
+    paths = ["import os, sys; os.environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)", str(ROOT), str(INTERFACES)]
+    write_paths = "import sys; open(sys.argv[1], 'w').write('\\n'.join(sys.argv[2:]))"
     create = [
         (BASE_PYTHON, "-m", "venv", VENV),
-        ("cp", ROOT / "scripts/ament_prefix.pth", SITE_PACKAGES),
-        (*PIP_INSTALL, "-c", LOCK, "pip", "setuptools"),
+        (PYTHON, "-c", write_paths, SITE_PACKAGES / "eom_dynamics.pth", *paths),
+        (*PIP_INSTALL, "pip", "setuptools"),
     ]
-    return [
-        Step("environment", f"Creating .venv with Python {sys.version.split()[0]}", create, [str(VENV), SERIES]),
-        install_step("ros", "ROS 2 Jazzy"),
-        install_step("build", "the build tools"),
-        install_step("runtime", "the numerical and plotting libraries"),
-        install_step("test", "the test tools"),
-    ]
-
-
-def install_step(name, what):
-    """Return the step that installs what a file of requirements names."""
-    file = REQUIREMENTS / f"{name}.txt"
-    return Step(name, f"Installing {what}", [(*PIP_INSTALL, "-r", file)], [LOCK, file])
-
-
-def project_steps():
-    """Return the steps that build this project and install it into .venv."""
+    ros, build = REQUIREMENTS / "ros.txt", REQUIREMENTS / "build.txt"
+    demo = packages("demo")
     cmake = VENV / "bin/cmake"
     configure = (
         *(cmake, "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"),
-        *(f"-DCMAKE_INSTALL_PREFIX={VENV}", "-DAMENT_CMAKE_SYMLINK_INSTALL=ON", f"-DPython3_EXECUTABLE={PYTHON}"),
+        *(f"-DCMAKE_INSTALL_PREFIX={VENV}", f"-DPYTHON_INSTALL_DIR={INTERFACES.relative_to(VENV)}"),
+        *(f"-DPython3_EXECUTABLE={PYTHON}", "-DEOM_DYNAMICS_IN_PLACE=ON"),
     )
     built = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/entry_point.in")]
     built += [path for kind in ("msg", "srv", "action") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
-
-    # A file that is gone from the sources must not live on as a link to nowhere.
-    clean = (cmake, "-E", "rm", "-rf", SITE_PACKAGES / "eom_dynamics", VENV / "share/eom_dynamics")
-    linked_names = sorted(
-        str(path)
-        for folder in ("eom_dynamics", "config", "launch")
-        for path in ROOT.glob(f"{folder}/**/*")
-        if path.is_file() and path.suffix != ".pyc"
-    )
-    return [
-        Step("interfaces", "Building the interfaces", [configure, (cmake, "--build", BUILD)], [str(configure), *built]),
-        Step(
-            "project",
-            "Installing eom_dynamics",
-            [clean, (cmake, "--build", BUILD, "--target", "install")],
-            linked_names,
-        ),
+    install = [
+        (cmake, "-E", "rm", "-rf", INTERFACES, VENV / "lib/eom_dynamics", VENV / "share/eom_dynamics"),
+        configure,
+        (cmake, "--build", BUILD, "--target", "install"),
     ]
 
+    version = sys.version.split()[0]
+    result = [
+        Step("environment", f"Creating .venv with Python {version}", create, [str(ROOT), PYTHON_LIBRARY, *paths]),
+        Step(
+            "packages",
+            "Installing ROS 2 Jazzy and the libraries of the demo",
+            [(*PIP_INSTALL, "-r", ros, "-r", build, *demo)],
+            [LOCK, ros, build, *demo],
+        ),
+        Step("interfaces", "Building the interfaces", install, [str(configure), *built]),
+    ]
+    if extras:
+        wanted = packages(*extras)
+        title = f"Installing the extras {', '.join(extras)}"
+        result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted)], wanted))
+    return result
 
-def environment():
-    """Return the environment of all commands: that of the caller, with .venv first."""
+
+def command_environment():
+    """Return the environment of all commands: the caller's, with .venv first."""
     return {
         **os.environ,
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -135,8 +131,8 @@ def environment():
 
 
 @contextlib.contextmanager
-def only_one_at_a_time():
-    """Wait for another set-up of this folder to end. The lock is the folder itself, which no step deletes."""
+def one_at_a_time():
+    """Wait until no other process sets up this folder. The folder itself is the lock file: no step deletes it."""
     folder = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,4 +151,4 @@ if __name__ == "__main__":
     except StepError as failure:
         sys.exit(str(failure))
     except KeyboardInterrupt:
-        sys.exit("\ninterrupted: the next call starts where this one stopped")
+        sys.exit("\ninterrupted: the next call continues from here")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine must have before anything is set up, each with what to do when it is missing."""
+"""Requirements on the machine, and how to meet each of them."""
 
 import importlib.util
 import os
@@ -9,54 +9,54 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OLDEST_GLIBC = (2, 28)  # of the ROS 2 wheels (manylinux_2_28)
+OLDEST_GLIBC = (2, 28)  # the ROS 2 wheels are manylinux_2_28
 
 
 def check_machine():
-    """Exit with one message if this machine cannot build or run the project."""
+    """Exit with a one-line message if this machine cannot build or run the project."""
     problem = platform_problem() or python_problem() or compiler_problem()
     if problem:
         sys.exit(f"eom_dynamics cannot be set up here: {problem}")
 
 
 def platform_problem():
-    """Return why the ROS 2 wheels do not fit this platform, or None."""
+    """Return why the ROS 2 wheels do not run on this platform, or None."""
     here = f"{platform.system()} {platform.machine()}"
     if here != "Linux x86_64":
         return (
-            f"this is {here}, and ROS 2 Jazzy comes as Python packages for Linux x86_64 only. "
-            "Use such a machine or container, or `colcon build` in a ROS 2 Jazzy installation."
+            f"this is {here}, but the Python packages of ROS 2 Jazzy are for Linux x86_64 only. "
+            "Use such a machine or container, or run colcon build in a ROS 2 Jazzy installation."
         )
     libc, version = platform.libc_ver()
     if libc != "glibc" or tuple(int(part) for part in version.split(".")[:2]) < OLDEST_GLIBC:
         return (
-            f"its C library is {libc or 'not glibc'} {version}, and the ROS 2 packages need glibc "
+            f"its C library is {libc or 'not glibc'} {version}, but the ROS 2 packages need glibc "
             f"{OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]} or newer. Use a newer system, such as Debian 12 or Ubuntu 22.04."
         )
     return None
 
 
 def python_problem():
-    """Return what this Python lacks, or None."""
+    """Return why this Python cannot create .venv or build extensions, or None."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if platform.python_implementation() != "CPython":
-        return f"{sys.executable} is {platform.python_implementation()}. Name a CPython: make PYTHON=python3.12"
+        return f"{sys.executable} is {platform.python_implementation()}. Choose a CPython: make PYTHON=python3.12"
     if not all(map(importlib.util.find_spec, ("venv", "ensurepip"))):
         return (
-            f"{sys.executable} cannot make virtual environments. "
-            f"On Debian and Ubuntu: sudo apt install {name}-venv. Else name another one: make PYTHON=python3.12"
+            f"{sys.executable} cannot create virtual environments. "
+            f"On Debian and Ubuntu: sudo apt install {name}-venv. Or choose another one: make PYTHON=python3.12"
         )
     header = Path(sysconfig.get_path("include", vars=_base_prefix())) / "Python.h"
     if not header.is_file():
         return (
             f"the C headers of {sys.executable} are missing ({header}). "
-            f"On Debian and Ubuntu: sudo apt install {name}-dev. Else name another one: make PYTHON=python3.12"
+            f"On Debian and Ubuntu: sudo apt install {name}-dev. Or choose another one: make PYTHON=python3.12"
         )
     return None
 
 
 def compiler_problem():
-    """Return which compiler is missing, or None."""
+    """Return which compiler is missing and how to get it, or None."""
     for language, variable, commands in (
         ("C", "CC", ("cc", "gcc", "clang")),
         ("C++", "CXX", ("c++", "g++", "clang++")),
@@ -65,11 +65,11 @@ def compiler_problem():
         if not any(map(shutil.which, chosen or commands)):
             return (
                 f"no {language} compiler found (looked for {' '.join(chosen) or ', '.join(commands)}). "
-                f"On Debian and Ubuntu: sudo apt install g++. Else set {variable} to your compiler."
+                f"On Debian and Ubuntu: sudo apt install g++. Or set {variable} to your compiler."
             )
     return None
 
 
 def _base_prefix():
-    # Within an active virtual environment the headers are still those of the Python it was made from.
+    # A virtual environment has no headers: take those of the Python that it was made from.
     return {"installed_base": sys.base_prefix, "base": sys.base_prefix}

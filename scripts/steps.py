@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a set-up that run only when what they depend on has changed."""
+"""Steps of a set-up, each of which runs only after a change of its inputs."""
 
 import hashlib
 import itertools
@@ -11,14 +11,14 @@ LOG_TAIL_LINES = 30
 
 
 class StepError(Exception):
-    """A command of a step failed; the message says which one and where its output is."""
+    """A failed command; the message names it and the file with its output."""
 
 
 class Step:
-    """One step: commands, and the inputs that make it stale."""
+    """Commands, and the inputs whose change makes them run again."""
 
     def __init__(self, name, title, commands, inputs):
-        """Name the step's log and stamp `name`. Of an input that is a Path the content counts too."""
+        """Name log and stamp `name`, and show `title` as progress. Of an input that is a Path, the content counts."""
         self.name = name
         self.title = title
         self.commands = commands
@@ -29,7 +29,7 @@ class Setup:
     """Steps in order, with their logs and stamps in one folder."""
 
     def __init__(self, steps, folder):
-        """Stamps hold a digest of the inputs of the step and of the steps before it."""
+        """Compute a digest for each step from its inputs and those of all earlier steps; stamps hold it."""
         self.steps = steps
         self.folder = folder
         self._digests = {}
@@ -40,20 +40,13 @@ class Setup:
                 digest.update(b"\0" + str(part).encode() + b"\0" + content)
             self._digests[step.name] = digest.hexdigest()
 
-    def was_done(self, step):
-        """Tell whether the step once came to its end, be it with other inputs."""
-        return self._stamp(step).is_file()
-
     def is_fresh(self, step):
-        """Tell whether the step came to its end with the inputs of now."""
-        return self.was_done(step) and self._stamp(step).read_text() == self._digests[step.name]
-
-    def forget(self, step):
-        """Make the step run next time, even if its inputs are the same."""
-        self._stamp(step).unlink(missing_ok=True)
+        """Return whether the step has completed with its present inputs."""
+        stamp = self._stamp(step)
+        return stamp.is_file() and stamp.read_text() == self._digests[step.name]
 
     def run(self, environment):
-        """Run the steps from the first that is not fresh, with a progress line each; return how many ran."""
+        """Run the steps from the first that is not fresh, each with a line of progress; return how many ran."""
         fresh = list(itertools.takewhile(self.is_fresh, self.steps))
         stale = self.steps[len(fresh) :]
         for number, step in enumerate(stale, start=len(fresh) + 1):
@@ -65,7 +58,7 @@ class Setup:
 
     def _run(self, step, environment):
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.forget(step)  # an interrupted step counts as not done
+        self._stamp(step).unlink(missing_ok=True)  # so that an interrupted step runs again
         log_path = self.folder / f"{step.name}.log"
         with log_path.open("w") as log:
             for command in step.commands:
@@ -80,4 +73,4 @@ class Setup:
 def _failure(command, log_path):
     tail = log_path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
     shown = " ".join(map(str, command))
-    return "\n".join(["failed", *tail, "", f"This command failed: {shown}", f"All of its output: {log_path}"])
+    return "\n".join(["failed", *tail, "", f"This command failed: {shown}", f"Its whole output: {log_path}"])

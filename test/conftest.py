@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: the helper modules, reproducible runs of Hypothesis, and the published values."""
+"""Settings of every test run: signals, threads, caches, markers, and the list of what was skipped."""
+
+from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-# Before NumPy is loaded: with threads, a busy machine spends most of its time on waiting within 4 x 4 matrices.
+# Before NumPy is loaded: its threads slow down small matrices, and the processes of a test run compete for the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Compiled kernels of tests, and of the processes they start, stay out of the user's cache.
+# Compiled code of the tests and of the processes that they start stays out of the user's cache.
 os.environ.setdefault("EOM_DYNAMICS_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
 
 import pytest
@@ -18,14 +25,74 @@ sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 from published import FILE, PublishedTrajectory
 
-# The same examples at each run, and no deadline: a shared machine may stall in any of them.
+# The same examples in each run, and no deadline: any of them may take long on a busy machine.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("eom_dynamics")
+
+TESTS = Path(__file__).parent
+STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
+
+# Patterns of skip reasons; what is not tested for lack of it; and how to get it.
+MISSING = (
+    (r"playwright|browser", "pages in a browser", "apt install chromium"),
+    (r"[Oo]ctave", "exported MATLAB code", "apt install octave"),
+    (r"launch_ros|ros2bag", "launch files", "run colcon test in a ROS 2 installation"),
+    (r"CUDA device|nvcc", "exported CUDA code", "an NVIDIA GPU and the CUDA toolkit"),
+    (r"there is a device", "exported CUDA code without a GPU", "a machine without one"),
+    (r"rclpy|interfaces are not built|eom_dynamics\.msg", "nodes", "make test, or colcon test in a ROS 2 workspace"),
+    (r"real-time|setpriv", "real-time scheduling", "the limit rtprio (docs/node.md), and apt install util-linux"),
+    (r"[Rr]oot may", "files without permission", "run as another user than root"),
+    (r"published values", "the published MATLAB values", f"{FILE.name} in shared/reference next to this folder"),
+    (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),
+    (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),
+    (r"could not import|not installed|is missing|missing:|needs|reads", "", "pip install 'eom_dynamics[dev]'"),
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Undo what a background job inherits: ignored signals, which the processes of tests would inherit in turn."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    # A handler is not inherited, and a run under nohup, with all its workers, survives the end of the session.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or hasattr(config, "workerinput"):
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker for each core that this process may use, at least two since tests of nodes mostly wait."""
+    return max(2, len(os.sched_getaffinity(0)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start ROS processes, and run them first: they are the longest."""
+    for item in items:
+        if item.path.relative_to(TESTS).as_posix().startswith(STARTS_ROS_PROCESSES):
+            item.add_marker("ros")
+    items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List what was not tested, and how to get what it needs."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+        for pattern, subject, remedy in MISSING:
+            if re.search(pattern, reason):
+                reason = f"{subject or reason}: {remedy}"
+                break
+        counts[reason] += 1
+    if counts:
+        terminalreporter.section("not tested here: number of skips, subject, and what it needs")
+    for reason, count in sorted(counts.items()):
+        terminalreporter.line(f"{count:5}  {reason}")
 
 
 @pytest.fixture(scope="session")
 def published() -> PublishedTrajectory:
-    """Efforts of the iiwa from the published code, or a skip where the data is not there."""
+    """Efforts of the iiwa from the published code; skips where the data is missing."""
     if not FILE.is_file():
         pytest.skip(f"the published values ({FILE.name}) are not beside this checkout")
     return PublishedTrajectory()

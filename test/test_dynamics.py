@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics: published values, differences in time, batches and arguments."""
+"""Inverse dynamics: published values, derivatives, batches and arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import copy
 import inspect
 import os
 import pickle
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ import numpy as np
 import pytest
 from chains import FIXED, fixed_case
 from differences import derivative, deviation, polynomial_motion
-from published import PublishedTrajectory, iiwa_motion, iiwa_wrench
+from paths import CONFIG
+from published import PublishedTrajectory
 
 from eom_dynamics import (
     Dynamics,
@@ -27,16 +27,16 @@ from eom_dynamics import (
     equations_of_motion,
     load_robot,
 )
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
-NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
 METHODS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
-CONFIG = Path(__file__).parents[1] / "config"
 
 
 @pytest.fixture(scope="module", params=FIXED)
 def case(request: pytest.FixtureRequest):
-    """A robot in a generic state, with the fixed kernel of the robot."""
+    """A robot in a random state."""
     return fixed_case(request.param, 4)
 
 
@@ -59,29 +59,30 @@ def iiwa_about_link_by_file(folder: Path) -> Robot:
 
 @pytest.mark.parametrize("load", [iiwa_about_link_by_argument, iiwa_about_link_by_file])
 def test_published_efforts_of_the_iiwa(published: PublishedTrajectory, tmp_path: Path, load) -> None:
-    """All 201 rows; 1e-13 of a row's largest effort is some five times the rounding of both programs."""
+    """All 201 rows; 1e-13 of a row's largest effort is about five times the rounding error of both programs."""
     with pytest.warns(RobotDescriptionWarning, match="no body can have"):
         robot = load(tmp_path)
-    efforts = Dynamics(robot).inverse_dynamics(*iiwa_motion(published.t), wrench=iiwa_wrench(published.t))
+    motion, wrench = paper_motion().derivatives(published.t), paper_wrench().derivatives(published.t, order=2)
+    efforts = Dynamics(robot).inverse_dynamics(*motion, wrench=wrench)
     assert len(published.t) == 201
     for effort, expected in zip(efforts, (published.tau, published.taud, published.taudd), strict=True):
         for row, expected_row in zip(effort, expected, strict=True):
             assert deviation(row, expected_row) < 1e-13
 
 
-def test_published_trajectory_is_the_one_of_these_tests(published: PublishedTrajectory) -> None:
-    assert deviation(iiwa_motion(published.t)[0], published.q) < 1e-14
+def test_published_motion(published: PublishedTrajectory) -> None:
+    assert deviation(paper_motion().derivatives(published.t)[0], published.q) < 1e-14
 
 
-def test_inertia_about_the_centre_of_mass_is_another_robot(published: PublishedTrajectory) -> None:
-    """The published code reads the table as about the link frame; its text, and so the packaged file, do not."""
-    motion, wrench = iiwa_motion(published.t), iiwa_wrench(published.t)
+def test_inertia_about_the_centre_of_mass(published: PublishedTrajectory) -> None:
+    """As in the paper and the packaged file, but not in the published code, which takes it about the link frame."""
+    motion, wrench = paper_motion().derivatives(published.t), paper_wrench().derivatives(published.t, order=2)
     tau, _, _ = Dynamics(load_robot("iiwa")).inverse_dynamics(*motion, wrench=wrench)
     assert deviation(tau, published.tau) > 1e-3
 
 
-def test_rates_are_the_derivatives_of_the_efforts(case) -> None:
-    """Differences leave some 1e-13; each rate is compared with differences of the effort below it."""
+def test_rates_agree_with_differences_of_efforts(case) -> None:
+    """Differences have an error of about 1e-13."""
     dynamics = Dynamics(case.robot)
     motion, wrench = polynomial_motion(case.motion), polynomial_motion(WRENCH)
     efforts = dynamics.inverse_dynamics(*case.motion, wrench=WRENCH)
@@ -90,14 +91,14 @@ def test_rates_are_the_derivatives_of_the_efforts(case) -> None:
     assert deviation(efforts[2], rates[1]) < 1e-12
 
 
-def test_efforts_are_those_of_the_closed_form(case) -> None:
+def test_efforts_agree_with_the_closed_form(case) -> None:
     efforts = Dynamics(case.robot).inverse_dynamics(*case.motion, wrench=WRENCH)
     expected = equations_of_motion(case.robot, *case.motion[:4], wrench=WRENCH).efforts(case.motion[4])
     for effort, desired in zip(efforts, expected, strict=True):
         assert deviation(effort, desired) < 1e-13
 
 
-def test_a_robot_at_rest_holds_its_weight_for_ever(iiwa: Dynamics) -> None:
+def test_robot_at_rest(iiwa: Dynamics) -> None:
     q, zero = fixed_case("iiwa", 0).motion[0], np.zeros(7)
     tau, taud, taudd = iiwa.inverse_dynamics(q, zero, zero, zero, zero)
     expected = equations_of_motion(iiwa.robot, q, zero).gravity[0]
@@ -106,7 +107,7 @@ def test_a_robot_at_rest_holds_its_weight_for_ever(iiwa: Dynamics) -> None:
 
 
 @pytest.mark.parametrize("samples", [0, 1, 2, 17])
-def test_a_batch_is_its_samples_one_by_one(iiwa: Dynamics, samples: int) -> None:
+def test_batches(iiwa: Dynamics, samples: int) -> None:
     rng = np.random.default_rng(samples)
     states, wrench = rng.uniform(-2, 2, (5, samples, 7)), rng.uniform(-5, 5, (3, samples, 6))
     efforts = iiwa.inverse_dynamics(*states, wrench=wrench)
@@ -117,14 +118,14 @@ def test_a_batch_is_its_samples_one_by_one(iiwa: Dynamics, samples: int) -> None
             assert deviation(effort[i], expected) < 1e-13
 
 
-def test_one_wrench_serves_a_whole_batch(iiwa: Dynamics) -> None:
+def test_one_wrench_for_a_batch(iiwa: Dynamics) -> None:
     states = np.random.default_rng(0).uniform(-2, 2, (5, 4, 7))
     once = iiwa.inverse_dynamics(*states, wrench=WRENCH)
     repeated = iiwa.inverse_dynamics(*states, wrench=np.repeat(WRENCH[:, None], 4, axis=1))
     np.testing.assert_array_equal(once, repeated)
 
 
-def test_wrenches_that_are_not_given_are_zero(iiwa: Dynamics) -> None:
+def test_omitted_wrenches_are_zero(iiwa: Dynamics) -> None:
     motion, zero = fixed_case("iiwa", 4).motion, np.zeros(6)
     np.testing.assert_array_equal(
         iiwa.inverse_dynamics(*motion, wrench=WRENCH[:1]),
@@ -142,28 +143,28 @@ def test_wrenches_that_are_not_given_are_zero(iiwa: Dynamics) -> None:
         lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
         lambda x: np.flip(np.flip(x, -1).copy(), -1),
     ],
-    ids=["list", "column by column", "big-endian", "every second", "backwards"],
+    ids=["list", "column-major", "big-endian", "strided", "reversed"],
 )
 @pytest.mark.parametrize("shape", [(7,), (3, 7)], ids=["state", "batch"])
-def test_arrays_of_any_layout_are_taken(iiwa: Dynamics, convert, shape: tuple[int, ...]) -> None:
+def test_memory_layouts(iiwa: Dynamics, convert, shape: tuple[int, ...]) -> None:
     states = np.random.default_rng(1).uniform(-2, 2, (5, *shape))
     expected = iiwa.inverse_dynamics(*states)
     np.testing.assert_array_equal(iiwa.inverse_dynamics(*(convert(x) for x in states)), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
-def test_other_numbers_count_as_doubles(iiwa: Dynamics, dtype: Any) -> None:
+def test_other_types_of_numbers(iiwa: Dynamics, dtype: Any) -> None:
     states = np.random.default_rng(1).uniform(-3, 3, (5, 7)).astype(dtype)
     np.testing.assert_array_equal(iiwa.inverse_dynamics(*states), iiwa.inverse_dynamics(*states.astype(float)))
 
 
-def test_arguments_are_left_alone(iiwa: Dynamics) -> None:
+def test_arguments_are_not_modified(iiwa: Dynamics) -> None:
     states, wrench = np.random.default_rng(1).uniform(-2, 2, (5, 3, 7)), np.ones((3, 3, 6))
     states.flags.writeable = wrench.flags.writeable = False
     iiwa.inverse_dynamics(*states, wrench=wrench)
 
 
-def test_results_belong_to_the_caller(iiwa: Dynamics) -> None:
+def test_results_are_new_arrays(iiwa: Dynamics) -> None:
     motion = fixed_case("iiwa", 4).motion
     first = iiwa.inverse_dynamics(*motion)
     kept = np.copy(first)
@@ -173,19 +174,19 @@ def test_results_belong_to_the_caller(iiwa: Dynamics) -> None:
     assert all(x.dtype == np.float64 and x.flags.writeable for x in second)
 
 
-class TestGivenResults:
-    """``out=`` of each method, for a state, a batch, and a batch of none."""
+class TestOut:
+    """Argument ``out`` of each method, for a state, a batch, and an empty batch."""
 
     @staticmethod
     def call(iiwa: Dynamics, method: str, shape: tuple[int, ...], **keywords: Any) -> tuple[np.ndarray, ...]:
         states = np.random.default_rng(1).uniform(-2, 2, (5, *shape))
-        given = {"inverse_dynamics": 5, "mass_matrix": 1}.get(method, 3)
-        results = getattr(iiwa, method)(*states[:given], **keywords)
+        count = {"inverse_dynamics": 5, "mass_matrix": 1}.get(method, 3)
+        results = getattr(iiwa, method)(*states[:count], **keywords)
         return results if isinstance(results, tuple) else (results,)
 
     @pytest.mark.parametrize("shape", [(7,), (0, 7), (1, 7), (9, 7)], ids=str)
     @pytest.mark.parametrize("method", METHODS)
-    def test_are_filled_and_returned(self, iiwa: Dynamics, method: str, shape: tuple[int, ...]) -> None:
+    def test_arrays_are_filled_and_returned(self, iiwa: Dynamics, method: str, shape: tuple[int, ...]) -> None:
         expected = self.call(iiwa, method, shape)
         out = tuple(np.full_like(x, np.nan) for x in expected)
         results = self.call(iiwa, method, shape, out=out)
@@ -205,64 +206,51 @@ class TestGivenResults:
             lambda x: x[::-1],
             lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
         ],
-        ids=["short", "one more axis", "float32", "big-endian", "int", "apart", "backwards", "read-only"],
+        ids=["short", "one more axis", "float32", "big-endian", "int", "strided", "reversed", "read-only"],
     )
     @pytest.mark.parametrize("method", METHODS)
-    def test_that_cannot_be_filled_are_refused_by_number(self, iiwa: Dynamics, method: str, spoil) -> None:
+    def test_unsuitable_array(self, iiwa: Dynamics, method: str, spoil) -> None:
         *good, last = self.call(iiwa, method, (9, 7))
         with pytest.raises(StateError, match=rf"^out\[{len(good)}\] must be a writable C-contiguous float64 array of"):
             self.call(iiwa, method, (9, 7), out=(*good, spoil(last)))
 
     @pytest.mark.parametrize("method", METHODS)
-    def test_are_as_many_as_there_are_results(self, iiwa: Dynamics, method: str) -> None:
+    def test_wrong_number_of_arrays(self, iiwa: Dynamics, method: str) -> None:
         results = self.call(iiwa, method, (7,))
         for out in ((), (*results, results[0])):
             with pytest.raises(StateError, match=rf"^out must hold {len(results)} arrays, holds {len(out)}"):
                 self.call(iiwa, method, (7,), out=out)
 
 
-def test_a_backend_that_does_not_exist_is_refused_with_those_that_do(iiwa: Dynamics) -> None:
+def test_unknown_backend(iiwa: Dynamics) -> None:
     with pytest.raises(ValueError, match=r"native, casadi, numpy.*'fortran'"):
         Dynamics(iiwa.robot, backend="fortran")
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda shape: np.where(np.arange(7) == 4, np.nan, np.zeros(shape)), "must be finite"),
+        (lambda shape: np.where(np.arange(7) == 4, -np.inf, np.zeros(shape)), "must be finite"),
+        (lambda shape: np.zeros((*shape[:-1], 6)), "must have shape"),
+        (lambda shape: np.zeros((*shape[:-1], 0)), "must have shape"),
+        (lambda shape: np.zeros((2, 3, 7)), "must have shape"),
+        (lambda shape: np.full(shape, "x").tolist(), "must be real numbers"),
+        (lambda shape: [[0.0] * 7, [0.0]], "is not an array"),
+    ],
+    ids=["nan", "inf", "short", "empty", "three axes", "text", "ragged"],
+)
 @pytest.mark.parametrize("shape", [(7,), (3, 7)], ids=["state", "batch"])
-@pytest.mark.parametrize("which", range(5), ids=NAMES)
-class TestBadArgument:
-    """Each of q … qdddd in turn, in a single state and in a batch."""
-
-    def message(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, bad: Any) -> str:
+def test_bad_argument(iiwa: Dynamics, shape: tuple[int, ...], bad: Callable[..., Any], message: str) -> None:
+    """Each of q … qdddd in turn."""
+    for which, name in enumerate(STATE_NAMES):
         arguments: list[Any] = [np.zeros(shape)] * 5
-        arguments[which] = bad
-        with pytest.raises(StateError) as error:
+        arguments[which] = bad(shape)
+        with pytest.raises(StateError, match=rf"^{name} {message}"):
             iiwa.inverse_dynamics(*arguments)
-        return str(error.value)
-
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-    def test_not_finite(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, value: float) -> None:
-        bad = np.zeros(shape)
-        bad[..., 4] = value
-        assert re.search(rf"^{NAMES[which]}\b.*finite", self.message(iiwa, shape, which, bad))
-
-    @pytest.mark.parametrize("size", [0, 1, 6, 8])
-    def test_wrong_length(self, iiwa: Dynamics, shape: tuple[int, ...], which: int, size: int) -> None:
-        bad = np.zeros((*shape[:-1], size))
-        assert re.search(rf"^{NAMES[which]}\b.*shape", self.message(iiwa, shape, which, bad))
-
-    def test_too_many_dimensions(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
-        bad = np.zeros((2, 3, 7))
-        assert re.search(rf"^{NAMES[which]}\b.*shape", self.message(iiwa, shape, which, bad))
-
-    def test_not_numbers(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
-        bad = np.full(shape, "x").tolist()
-        assert self.message(iiwa, shape, which, bad).startswith(f"{NAMES[which]} ")
-
-    def test_rows_of_different_lengths(self, iiwa: Dynamics, shape: tuple[int, ...], which: int) -> None:
-        bad = [[0.0] * 7, [0.0]]
-        assert self.message(iiwa, shape, which, bad).startswith(f"{NAMES[which]} ")
 
 
-def test_states_and_batches_cannot_be_mixed(iiwa: Dynamics) -> None:
+def test_states_and_batches_mixed(iiwa: Dynamics) -> None:
     one, many = np.zeros(7), np.zeros((3, 7))
     with pytest.raises(StateError, match=r"^qd\b.*shape"):
         iiwa.inverse_dynamics(many, one, many, many, many)
@@ -286,7 +274,7 @@ def test_states_and_batches_cannot_be_mixed(iiwa: Dynamics) -> None:
         (3, np.zeros(3)),
     ],
 )
-def test_a_bad_wrench_is_refused_by_name(iiwa: Dynamics, which: int, samples: int | None, bad: Any) -> None:
+def test_bad_wrench(iiwa: Dynamics, which: int, samples: int | None, bad: Any) -> None:
     state = np.zeros(7) if samples is None else np.zeros((samples, 7))
     wrench: list[Any] = [np.zeros(6)] * 3
     wrench[which] = bad
@@ -294,12 +282,12 @@ def test_a_bad_wrench_is_refused_by_name(iiwa: Dynamics, which: int, samples: in
         iiwa.inverse_dynamics(*[state] * 5, wrench=wrench)
 
 
-def test_what_computes_is_said(iiwa: Dynamics) -> None:
+def test_attributes(iiwa: Dynamics) -> None:
     assert iiwa.backend in ("native", "casadi", "numpy")
     assert iiwa.robot.name == "iiwa"
 
 
-def test_results_may_overlap_what_they_are_made_of(iiwa: Dynamics) -> None:
+def test_results_may_overlap_arguments(iiwa: Dynamics) -> None:
     rng = np.random.default_rng(3)
     rows, others = rng.normal(size=(41, 7)), rng.normal(size=(4, 40, 7))
     expected = iiwa.inverse_dynamics(rows[:40].copy(), *others)
@@ -308,7 +296,7 @@ def test_results_may_overlap_what_they_are_made_of(iiwa: Dynamics) -> None:
         np.testing.assert_array_equal(effort, desired)
 
 
-def test_arguments_of_the_wrong_kind_are_refused_by_name(iiwa: Dynamics) -> None:
+def test_arguments_of_the_wrong_type(iiwa: Dynamics) -> None:
     states = [np.zeros(7)] * 5
     with pytest.raises(StateError, match=r"^wrench must be \(W, Wd, Wdd\)"):
         iiwa.inverse_dynamics(*states, wrench=None)  # type: ignore[arg-type]
@@ -319,28 +307,35 @@ def test_arguments_of_the_wrong_kind_are_refused_by_name(iiwa: Dynamics) -> None
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
-def test_copies_compute_the_same(iiwa: Dynamics, copied: Callable[[Any], Any]) -> None:
+def test_copies(iiwa: Dynamics, copied: Callable[[Any], Any]) -> None:
     states = np.random.default_rng(4).normal(size=(5, 7))
     twin = copied(ElasticArm(iiwa.robot))
     assert twin.dynamics.backend == iiwa.backend
     np.testing.assert_array_equal(twin.feedforward(*states).tau, iiwa.inverse_dynamics(*states)[0])
 
 
-def test_a_forked_process_computes_large_batches(iiwa: Dynamics) -> None:
+def test_large_batch_in_a_forked_process(iiwa: Dynamics) -> None:
     states = np.random.default_rng(5).normal(size=(5, 20_000, 7))
-    expected = iiwa.inverse_dynamics(*states)[0].sum()  # its threads are there before the fork
+    expected = iiwa.inverse_dynamics(*states)[0].sum()  # starts threads before the fork
     child = os.fork()
     if child == 0:
         os._exit(0 if iiwa.inverse_dynamics(*states)[0].sum() == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_method_of_an_instance_explains_itself(iiwa: Dynamics) -> None:
+def test_documentation_of_the_compiled_method(iiwa: Dynamics) -> None:
     assert iiwa.inverse_dynamics.__doc__ == Dynamics.inverse_dynamics.__doc__
-    assert "qdddd" in inspect.signature(iiwa.inverse_dynamics).parameters
+    bound = [x for name, x in inspect.signature(Dynamics.inverse_dynamics).parameters.items() if name != "self"]
+    assert list(inspect.signature(iiwa.inverse_dynamics).parameters.values()) == bound
+
+
+def test_method_of_the_class(iiwa: Dynamics) -> None:
+    """The method itself, which an instance calls for all arguments that its compiled caller does not take."""
+    states = np.random.default_rng(6).normal(size=(5, 7))
+    np.testing.assert_array_equal(Dynamics.inverse_dynamics(iiwa, *states), iiwa.inverse_dynamics(*states))
 
 
 @pytest.mark.parametrize("use", [Dynamics, ElasticArm])
-def test_a_name_is_no_robot(use: Callable[[Any], object]) -> None:
-    with pytest.raises(TypeError, match="must be a Robot, as load_robot gives it, is 'iiwa'"):
+def test_name_in_place_of_a_robot(use: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match="must be a Robot, as returned by load_robot, is 'iiwa'"):
         use("iiwa")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled dynamics of branching robots with several tools and joints that follow others, against the closed form."""
+"""Dynamics of trees with several tools and mimic joints, against the closed form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from differences import deviation
 from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot
 
 
-def with_followers() -> Robot:
-    """The first of the random trees that has two tools, a joint that follows, and a helical or planar one."""
+def with_mimic_joints() -> Robot:
+    """The first random tree with several tools, a mimic joint, and a helical or planar joint."""
     for seed in range(100):
         described = random_tree(seed)
         kinds = {joint.type for joint in described.joints}
@@ -20,11 +20,11 @@ def with_followers() -> Robot:
             robot = load_robot(described.urdf(), tools=described.tools)
             if robot.n < len(robot.joints):
                 return robot
-    raise AssertionError("no such tree among the first 100")
+    raise AssertionError("the first 100 trees lack one of them")
 
 
 @pytest.mark.parametrize("backend", ["native", "casadi", "numpy"])
-@pytest.mark.parametrize("make", [lambda: load_robot("dual_arm"), with_followers], ids=["dual arm", "random tree"])
+@pytest.mark.parametrize("make", [lambda: load_robot("dual_arm"), with_mimic_joints], ids=["dual arm", "random tree"])
 def test_efforts_and_matrices(make, backend: str) -> None:
     robot = make()
     dynamics = Dynamics(robot, backend=backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities with their derivatives: sums, products and constants against differences of polynomials."""
+"""Jets: sums, products and constants against differences of polynomials."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from eom_dynamics.jet import Jet, leibniz
 
 
 def jet(coefficients: np.ndarray, t: float = 0.0) -> Jet:
-    """Derivatives (k, 2, 2) of a polynomial, at time t."""
+    """Jet of a polynomial with these derivatives (k, 2, 2) at time 0, at time t."""
     flat = polynomial_motion(coefficients.reshape(len(coefficients), -1))(t)
     return Jet(list(flat.reshape(coefficients.shape)))
 
@@ -21,9 +21,9 @@ OPERATIONS = {
     "sum": lambda a, b: a + b,
     "difference": lambda a, b: a - b,
     "negative": lambda a, b: -a,
-    "multiple": lambda a, b: 0.5 * a + b * 2.0,
+    "scaled": lambda a, b: 0.5 * a + b * 2.0,
     "product": lambda a, b: a @ b,
-    "product of the entries": lambda a, b: a * b,
+    "elementwise product": lambda a, b: a * b,
     "three factors": lambda a, b: a @ b @ a,
     "transposed": lambda a, b: a.T @ b,
     "constant on the left": lambda a, b: np.array([[1.0, 2.0], [3.0, 5.0]]) @ a,
@@ -33,8 +33,8 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @given(a=jets, b=jets)
-def test_each_derivative_is_that_of_the_one_below(operation, a: np.ndarray, b: np.ndarray) -> None:
-    """Differences of these polynomials, up to some thousands in size, leave 1e-13 of it."""
+def test_derivatives_agree_with_differences(operation, a: np.ndarray, b: np.ndarray) -> None:
+    """Differences of these polynomials, with values up to some thousands, have a relative error of 1e-13."""
     result = operation(jet(a), jet(b))
     assert len(result) == 4
     for k in range(3):
@@ -44,7 +44,7 @@ def test_each_derivative_is_that_of_the_one_below(operation, a: np.ndarray, b: n
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @given(a=jets, b=jets)
-def test_the_value_is_that_of_the_values(operation, a: np.ndarray, b: np.ndarray) -> None:
+def test_values(operation, a: np.ndarray, b: np.ndarray) -> None:
     np.testing.assert_array_equal(operation(jet(a), jet(b))[0], operation(a[0], b[0]))
 
 
@@ -54,10 +54,10 @@ def test_leibniz_at_order_two() -> None:
     np.testing.assert_allclose(leibniz(jet(a), jet(b), 2), expected, rtol=1e-14)
 
 
-def test_results_reach_as_far_as_the_shorter_factor() -> None:
+def test_lower_order_of_two_jets() -> None:
     long, short = Jet([np.eye(2)] * 4), Jet([np.eye(2)] * 2)
     assert [len(x) for x in (long + short, short - long, long @ short, short @ long, long.rate)] == [2, 2, 2, 2, 3]
 
 
-def test_a_constant_does_not_change() -> None:
+def test_constant() -> None:
     assert list(Jet.constant(3.0, 4)) == [3.0, 0.0, 0.0, 0.0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SE(3) against matrix exponentials, SciPy's rotations and the laws of Lie groups.
 
-Tolerances are relative to numbers of order one, as drawn here, and some ten times the rounding seen in 400 of them.
+Tolerances are for numbers of order one, about ten times the largest deviation in 400 examples.
 """
 
 import numpy as np
@@ -30,31 +30,30 @@ def close(actual, desired, tolerance: float = 1e-14) -> bool:
 @given(
     st.builds(lambda direction, size: direction * size, twists, st.sampled_from([1e-12, 1e-7, 1e-5, 1e-4, 1e-2, 0.5]))
 )
-def test_log_undoes_the_matrix_exponential(twist) -> None:
-    """Relative to the twist: small motions keep their digits."""
+def test_log_is_the_inverse_of_the_matrix_exponential(twist) -> None:
     C = expm(twist_matrix(twist))
-    # The pose holds 1e-16 of 1; measured 2e-16.
+    # The rounding error of a pose is 1e-16; measured 2e-16.
     assert np.max(np.abs(lie.log(C) - twist)) < 2e-15
 
 
 @given(joint_screws, angles)
 def test_exp_is_the_matrix_exponential(screw, q: float) -> None:
-    """SciPy's own error at an angle of 7 is some 6e-14."""
+    """SciPy's error at an angle of 7 is about 6e-14."""
     assert close(lie.exp(screw, q), expm(twist_matrix(screw) * q), 3e-13)
 
 
 @given(joint_screws, angles, angles)
-def test_exp_along_one_screw_adds_up(screw, a: float, b: float) -> None:
+def test_exp_is_a_one_parameter_subgroup(screw, a: float, b: float) -> None:
     assert close(lie.exp(screw, a) @ lie.exp(screw, b), lie.exp(screw, a + b), 1e-13)
 
 
 @given(joint_screws)
-def test_exp_of_nothing_is_nothing(screw) -> None:
+def test_exp_of_zero(screw) -> None:
     np.testing.assert_array_equal(lie.exp(screw, 0.0), np.eye(4))
 
 
 @given(joint_screws, angles)
-def test_ad_of_a_screw_generates_Ad_of_its_motion(screw, q: float) -> None:
+def test_Ad_is_the_exponential_of_ad(screw, q: float) -> None:
     assert close(lie.Ad(lie.exp(screw, q)), expm(lie.ad(screw) * q), 3e-13)
 
 
@@ -70,7 +69,7 @@ def test_inverse(C) -> None:
 
 
 @given(poses, twists)
-def test_Ad_carries_twists_as_matrices_are_conjugated(C, twist) -> None:
+def test_Ad_is_conjugation(C, twist) -> None:
     assert close(twist_matrix(lie.Ad(C) @ twist), C @ twist_matrix(twist) @ np.linalg.inv(C), 1e-13)
 
 
@@ -92,7 +91,7 @@ def test_jacobi_identity(u, v, w) -> None:
 
 
 @given(twists, twists)
-def test_momentum_cross_swaps_twist_and_momentum(momentum, twist) -> None:
+def test_momentum_cross(momentum, twist) -> None:
     H = lie.momentum_cross(momentum)
     assert close(H @ twist, -lie.ad(twist).T @ momentum)
     np.testing.assert_array_equal(H, -H.T)
@@ -115,25 +114,25 @@ def test_right_angles_are_exact(quarters: tuple[int, int, int]) -> None:
     assert np.linalg.det(R) == 1
 
 
-def test_small_angles_are_not_taken_for_zero() -> None:
+def test_small_angles_are_not_rounded() -> None:
     R = lie.rotation_from_rpy([1e-12, 0.0, 0.0])
     assert R[2, 1] == 1e-12
 
 
-def test_pose_holds_rotation_and_translation() -> None:
+def test_pose() -> None:
     R, p = Rotation.from_rotvec([0.1, 0.2, 0.3]).as_matrix(), np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(lie.pose(R, p), np.vstack([np.column_stack([R, p]), [0, 0, 0, 1]]))
 
 
 @pytest.mark.parametrize("screw", [[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, -2, 3]], ids=JOINT_TYPES)
-def test_symbols_give_the_same_as_numbers(screw: list[int]) -> None:
+def test_symbols_agree_with_numbers(screw: list[int]) -> None:
     q = sp.Symbol("q")
     symbolic = lie.Ad(lie.inverse(lie.exp(screw, q)))
     numeric = sp.lambdify(q, sp.Matrix(symbolic))(0.7)
     assert close(numeric, lie.Ad(lie.inverse(lie.exp(np.array(screw, dtype=float), 0.7))))
 
 
-def test_symbols_stay_exact() -> None:
+def test_symbols_are_exact() -> None:
     q = sp.Symbol("q")
     C = lie.exp([0, 0, 1, 0, 0, 0], q)
     assert sp.simplify(sp.Matrix(C @ lie.inverse(C))) == sp.eye(4)
@@ -146,7 +145,7 @@ def test_sincos_of_numbers_arrays_and_symbols() -> None:
     assert lie.sincos(q) == (sp.sin(q), sp.cos(q))
 
 
-def test_sincos_of_anything_that_brings_its_own() -> None:
+def test_sincos_of_objects_with_methods() -> None:
     class Angle:
         def sin(self) -> str:
             return "sine"

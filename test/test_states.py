@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States and wrenches: which are taken, and how the others are refused."""
+"""Validation of states and wrenches, and its error messages."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ ZEROS = np.zeros(2)
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_bad_joint_vectors_are_refused_by_name(vectors: tuple[Any, ...], message: str) -> None:
+def test_errors_of_joint_vectors(vectors: tuple[Any, ...], message: str) -> None:
     with pytest.raises(StateError) as error:
         joint_vectors(2, *vectors)
     assert str(error.value) == message
@@ -41,13 +41,13 @@ def test_bad_joint_vectors_are_refused_by_name(vectors: tuple[Any, ...], message
     [[1, 2], (1.0, 2.0), np.array([1, 2], dtype=np.int8), np.array([1, 2], dtype=np.float32), np.arange(1, 5)[:2]],
     ids=["list", "tuple", "int8", "float32", "view"],
 )
-def test_vectors_of_any_kind_become_doubles(vector: Any) -> None:
+def test_conversion_to_double_precision(vector: Any) -> None:
     (array,) = joint_vectors(2, vector)
     assert array.dtype == np.float64
     np.testing.assert_array_equal(array, [1, 2])
 
 
-def test_symbols_pass() -> None:
+def test_symbols_are_unchanged() -> None:
     symbols = sp.symbols("q_1 q_2")
     (array,) = joint_vectors(2, symbols)
     assert tuple(array) == symbols
@@ -68,14 +68,14 @@ def test_symbols_pass() -> None:
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_bad_joint_states_are_refused_by_name(vectors: tuple[Any, ...], message: str) -> None:
+def test_errors_of_joint_states(vectors: tuple[Any, ...], message: str) -> None:
     with pytest.raises(StateError) as error:
         joint_states(2, *vectors)
     assert str(error.value) == message
 
 
 @pytest.mark.parametrize("shape", [(2,), (0, 2), (1, 2), (5, 2)], ids=str)
-def test_one_state_or_any_number_of_them_are_taken(shape: tuple[int, ...]) -> None:
+def test_states_and_batches(shape: tuple[int, ...]) -> None:
     assert [x.shape for x in joint_states(2, np.ones(shape), np.ones(shape))] == [shape, shape]
 
 
@@ -93,18 +93,18 @@ def test_one_state_or_any_number_of_them_are_taken(shape: tuple[int, ...]) -> No
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_bad_wrenches_are_refused_by_name(wrench: Any, samples: tuple[int, ...], message: str) -> None:
+def test_errors_of_wrenches(wrench: Any, samples: tuple[int, ...], message: str) -> None:
     with pytest.raises(StateError) as error:
         wrenches(wrench, 3, samples=samples)
     assert str(error.value) == message
 
 
-def test_a_wrench_that_is_not_given_is_zero() -> None:
+def test_omitted_wrenches_are_zero() -> None:
     W, Wd, Wdd = wrenches([np.ones(6)], 3)
     np.testing.assert_array_equal([W, Wd, Wdd], [np.ones(6), np.zeros(6), np.zeros(6)])
 
 
-def test_a_wrench_may_be_given_once_for_all_samples() -> None:
+def test_wrench_for_all_samples() -> None:
     W, Wd = wrenches([np.ones(6), np.ones((4, 6))], 2, samples=(4,))
     assert W.shape == Wd.shape == (4, 6)
     assert np.all(W == 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for terminals."""
+"""Escaped text for terminals."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from eom_dynamics.terminal import printable
         ("no text: \udc80", "no text: \\udc80"),
     ],
 )
-def test_what_a_terminal_would_act_on_is_written_out(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations of motion in closed form: the readable reference, and the source of the matrices."""
+"""Equations of motion in closed form: their matrices with time derivatives, and the reference for faster code."""
 
 from .closed_form import EquationsOfMotion, equations_of_motion
 

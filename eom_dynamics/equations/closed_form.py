@@ -3,13 +3,13 @@
 
     M(q) qdd + C(q, qd) qd + Q_grav(q) + Q_ext(q, t) = tau
 
-Every term is a constant or kinematic kernel K between two matrices L, R whose rates are -S L, -S R, so that
+Every term projects a body-level matrix K onto joint space, L' K R, where L and R have the rates -S L and -S R, so that
 
     d/dt (L' K R) = L' (dK/dt - S' K - K S) R.
 
-This one step (:func:`derivative_step`), applied k times, is the k-th derivative of every term; its first two
-are equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of
-rigid body systems", Multibody System Dynamics 53 (2021), which all equation numbers refer to.
+Applied k times, this step (:func:`derivative_step`) gives the k-th derivative of each term. Its first two applications
+are equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
+body systems", Multibody System Dynamics 53 (2021); all equation numbers refer to that paper.
 """
 
 from __future__ import annotations
@@ -18,49 +18,47 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arrays import AnyArray
 from ..jet import Jet
 from ..robot import Robot
 from ..states import joint_vectors, wrenches
 from .system import System, inertia_matrix, system, tool_matrix
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True)
 class EquationsOfMotion:
-    """The terms of the equations of motion in one state; index k is the k-th time derivative.
+    """Terms of the equations of motion in one state; index k is the k-th time derivative.
 
     Attributes:
         M: mass matrix (n, n).
-        C: Coriolis matrix (n, n), by the kernel that was asked for.
+        C: Coriolis matrix (n, n), in the requested form.
         gravity: Q_grav (n,), the effort that holds the robot against gravity.
         external: Q_ext (n,), the effort that exerts the tool wrench.
-        rates: qd, qdd, …, the derivatives of the state that the equations were made for.
+        rates: qd, qdd, …, the time derivatives of q in this state.
     """
 
-    M: tuple[Array, ...]
-    C: tuple[Array, ...]
-    gravity: tuple[Array, ...]
-    external: tuple[Array, ...]
-    rates: tuple[Array, ...]
+    M: tuple[AnyArray, ...]
+    C: tuple[AnyArray, ...]
+    gravity: tuple[AnyArray, ...]
+    external: tuple[AnyArray, ...]
+    rates: tuple[AnyArray, ...]
 
     @property
     def order(self) -> int:
         """Highest time derivative of the matrices."""
         return len(self.M) - 1
 
-    def efforts(self, next_rate: ArrayLike) -> tuple[Array, ...]:
+    def efforts(self, next_rate: ArrayLike) -> tuple[AnyArray, ...]:
         """tau and its time derivatives up to ``order``, each (n,), equations (27), (35), (45).
 
         Args:
-            next_rate: the next derivative of the joint variables (n,), which the matrices do not depend
-                on: qdd for order 0, qddd for order 1, qdddd for order 2.
+            next_rate: (n,), the next time derivative of q, on which the matrices do not depend: qdd for order 0,
+                qddd for order 1, qdddd for order 2.
         """
         rates = (*self.rates, *joint_vectors(len(self.rates[0]), next_rate, first=len(self.rates) + 1))
         return tuple(
@@ -83,23 +81,22 @@ def equations_of_motion(
     Args:
         robot: the robot.
         q: joint variables (n,), rad or m.
-        rates: their time derivatives qd, qdd, …, (n,) each, at least qd. With m of them the matrices come
-            with m - 1 derivatives: (q, qd, qdd, qddd) gives M, dM/dt and d²M/dt².
-        wrench: the wrench (6,) that the robot exerts on its surroundings at its tool, moment first, in the
-            tool's frame, N m and N, and as many of its time derivatives as there are; what is not given is
-            zero. A robot with k > 1 tools has wrenches (k, 6).
-        coriolis: which of the matrices C with the same C qd: ``christoffel`` (Christoffel symbols; dM/dt - 2 C
+        rates: qd, qdd, …, (n,) each, at least qd. m rates give m - 1 time derivatives of the matrices:
+            (q, qd, qdd, qddd) gives M, dM/dt and d²M/dt².
+        wrench: (W, Wd, …), the wrench (6,) that the robot exerts on its surroundings at its tool and its time
+            derivatives; moment first, in the tool's frame, N m and N. Omitted ones are zero. With k > 1 tools (k, 6).
+        coriolis: form of the Coriolis matrix; all have the same C qd. ``christoffel`` (Christoffel symbols; dM/dt - 2 C
             is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric) or ``paper``
             (equation (29)).
 
     Raises:
         StateError: a vector has the wrong length or is not finite.
-        ValueError: there is no Coriolis kernel of that name.
+        ValueError: qd is missing, or the form of the Coriolis matrix is unknown.
     """
     if not rates:
         raise ValueError("equations_of_motion needs at least q and qd")
-    if coriolis not in CORIOLIS_KERNELS:
-        raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_KERNELS)}, is {coriolis!r}")
+    if coriolis not in CORIOLIS_FORMS:
+        raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r}")
     q, *derivatives = joint_vectors(robot.n, q, *rates)
     body = system(robot, q, derivatives)
     inertia = inertia_matrix(robot)
@@ -108,7 +105,7 @@ def equations_of_motion(
     T = tool_matrix(robot)
     return EquationsOfMotion(
         M=mass_matrix(body, M_b),
-        C=coriolis_matrix(body, M_b, CORIOLIS_KERNELS[coriolis]),
+        C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
         gravity=gravity_forces(body, M_b, robot.gravity),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in at_tools])),
         rates=tuple(derivatives),
@@ -116,12 +113,12 @@ def equations_of_motion(
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:
-    """The kernel of d/dt (L' K R): dK/dt - S' K - K S, known to one order less."""
+    """Body-level matrix of d/dt (L' K R): dK/dt - S' K - K S, known to one order less."""
     return K.rate - S.T @ K - K @ S
 
 
-def between(left: Array, K: Jet, right: Array, S: Jet) -> tuple[Array, ...]:
-    """left' K right and its time derivatives, where left and right have the rates -S left, -S right."""
+def between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, ...]:
+    """left' K right and its time derivatives, for left and right with the rates -S left and -S right."""
     terms = [left.T @ K[0] @ right]
     while len(K) > 1:
         K = derivative_step(K, S)
@@ -129,63 +126,63 @@ def between(left: Array, K: Jet, right: Array, S: Jet) -> tuple[Array, ...]:
     return tuple(terms)
 
 
-def mass_matrix(body: System, M_b: Jet) -> tuple[Array, ...]:
+def mass_matrix(body: System, M_b: Jet) -> tuple[AnyArray, ...]:
     """M = J' M_b J, equation (27), and its derivatives, (37), (47): each (n, n)."""
     return between(body.J[0], M_b, body.J[0], body.S)
 
 
-def coriolis_matrix(body: System, M_b: Jet, kernel: Callable[[System, Jet], Jet]) -> tuple[Array, ...]:
+def coriolis_matrix(body: System, M_b: Jet, form: Callable[[System, Jet], Jet]) -> tuple[AnyArray, ...]:
     """C = J' C_b J, equation (28), and its derivatives, (39), (50): each (n, n)."""
-    return between(body.J[0], kernel(body, M_b), body.J[0], body.S)
+    return between(body.J[0], form(body, M_b), body.J[0], body.S)
 
 
-def gravity_forces(body: System, M_b: Jet, gravity: Array) -> tuple[Array, ...]:
+def gravity_forces(body: System, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
     """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
     base_acceleration = np.concatenate([np.zeros(3), -gravity])
     return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
 
 
-def external_forces(body: System, W: Jet) -> tuple[Array, ...]:
+def external_forces(body: System, W: Jet) -> tuple[AnyArray, ...]:
     """Q_ext = J' W, equation (34), and its derivatives, (43), (59): each (n,).
 
     Args:
-        body: the kinematics.
-        W: the stacked wrenches on all bodies (6N,), each in its body's frame.
+        body: kinematics of the robot.
+        W: stacked wrenches of all bodies (6N,), each in its body's frame.
     """
     terms = [body.J[0].T @ W[0]]
     while len(W) > 1:
-        W = W.rate - body.S.T @ W  # the same step; W has no Jacobian on its right
+        W = W.rate - body.S.T @ W  # derivative_step without a Jacobian on the right
         terms.append(body.J[0].T @ W[0])
     return tuple(terms)
 
 
-def _paper_kernel(body: System, M_b: Jet) -> Jet:
+def _paper_form(body: System, M_b: Jet) -> Jet:
     """C_b = -M_b S - b' M_b, equation (29)."""
     return -(M_b @ body.S) - body.b.T @ M_b
 
 
-def _skew_kernel(body: System, M_b: Jet) -> Jet:
-    """The paper's kernel and M_b b, which adds nothing to C qd since b V = 0; equations (61)-(64)."""
-    return _paper_kernel(body, M_b) + M_b @ body.b
+def _skew_form(body: System, M_b: Jet) -> Jet:
+    """C_b = -M_b S - b' M_b + M_b b, equations (61)-(64); M_b b adds nothing to C qd, since b V = 0."""
+    return _paper_form(body, M_b) + M_b @ body.b
 
 
-def _christoffel_kernel(body: System, M_b: Jet) -> Jet:
-    """-M_b S + (M_b b - b' M_b + H(M_b V)) / 2: linear in qd, and so the matrix of Christoffel symbols.
+def _christoffel_form(body: System, M_b: Jet) -> Jet:
+    """C_b = -M_b S + (M_b b - b' M_b + H(M_b V)) / 2: linear in qd, hence the matrix of Christoffel symbols.
 
-    H(h) w = -ad_w' h, body by body, so that H(M_b V) V = -b' M_b V.
+    H(h) w = -ad_w' h for each body, so that H(M_b V) V = -b' M_b V.
     """
     H = Jet([_momentum_blocks(h) for h in M_b @ body.V])
     return -(M_b @ body.S) + 0.5 * (M_b @ body.b - body.b.T @ M_b + H)
 
 
-def _momentum_blocks(momenta: Array) -> Array:
+def _momentum_blocks(momenta: AnyArray) -> AnyArray:
     matrix = np.zeros((len(momenta), len(momenta)), dtype=momenta.dtype)
     for i in range(0, len(momenta), 6):
         matrix[i : i + 6, i : i + 6] = lie.momentum_cross(momenta[i : i + 6])
     return matrix
 
 
-CORIOLIS_KERNELS: Mapping[str, Callable[[System, Jet], Jet]] = MappingProxyType(
-    {"christoffel": _christoffel_kernel, "skew": _skew_kernel, "paper": _paper_kernel}
+CORIOLIS_FORMS: Mapping[str, Callable[[System, Jet], Jet]] = MappingProxyType(
+    {"christoffel": _christoffel_form, "skew": _skew_form, "paper": _paper_form}
 )
-"""The Coriolis kernels by name."""
+"""C_b of each form of the Coriolis matrix, by name."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinematics of all bodies at once: the block matrices A, S, J, U with their time derivatives.
+"""Kinematics of all bodies in stacked body-fixed twists: the block matrices A, S, J, U and their time derivatives.
 
-Body-fixed twists, stacked. Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives
-of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021). The paper writes out
-first and second derivatives; with S = A a they follow, at every order, from
+Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
+body systems", Multibody System Dynamics 53 (2021). The paper has first and second derivatives; with S = A a, those of
+any order follow from
 
     dA/dt = S - S A,    dJ/dt = -S J,    dU/dt = -S U.
 """
@@ -12,28 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import lie
+from ..arrays import AnyArray
 from ..jet import Jet, leibniz
 from ..robot import Robot
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class System:
-    """Kinematics of the whole robot in one state, as jets of order m; N bodies, n independent joint variables.
+    """Kinematics of a robot with N bodies and n independent joint variables in one state, as jets of order m.
 
     Attributes:
-        S: A a (6N, 6N), the matrix that every time derivative goes by.
-        J: system Jacobian (6N, n), equation (16); V = J qd stacks the body-fixed twists of the bodies.
-        U: (6N, 6), takes a motion of the base to the bodies, equation (33).
-        V: stacked twists (6N,), equation (15).
-        b: block-diagonal ad of the twists (6N, 6N), equation (24).
+        S: A a (6N, 6N), equations (17), (20); all time derivatives follow from it.
+        J: system Jacobian (6N, n), equation (16); V = J qd.
+        U: (6N, 6), maps a twist of the base to twists of the bodies, equation (33).
+        V: stacked body-fixed twists (6N,), equation (15).
+        b: block-diagonal matrix of ad_V (6N, 6N), equation (24).
     """
 
     S: Jet
@@ -43,8 +40,8 @@ class System:
     b: Jet
 
 
-def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
-    """Kinematics for joint variables ``q`` (n,) and their derivatives ``rates`` = qd, qdd, … (m + 1 of them)."""
+def system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
+    """Kinematics for joint variables ``q`` (n,) and the m + 1 ``rates`` qd, qdd, …, each (n,)."""
     E, e = robot.coupling
     angles, speeds = E @ q + e, [E @ rate for rate in rates]
     steps = [
@@ -55,7 +52,7 @@ def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
     a = Jet(
         [_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in speeds]
     )
-    S = _carried(A0, a)
+    S = _transport(A0, a)
     J = _rates_by(S, A0 @ screw_matrix(robot) @ E)
     U = _rates_by(S, A0 @ _base(robot, steps))
     V = J @ Jet(rates)
@@ -63,31 +60,31 @@ def system(robot: Robot, q: Array, rates: Sequence[Array]) -> System:
     return System(S=S, J=J, U=U, V=V, b=b)
 
 
-def screw_matrix(robot: Robot) -> Array:
-    """The constant block-diagonal matrix X (6 N, N) of the screws of all N joints, equation (17)."""
+def screw_matrix(robot: Robot) -> AnyArray:
+    """Constant block-diagonal matrix X (6N, N) of the joint screws, equation (17)."""
     X = np.zeros((6 * len(robot.joints), len(robot.joints)))
     for i, joint in enumerate(robot.joints):
         X[6 * i : 6 * i + 6, i] = joint.screw
     return X
 
 
-def tool_matrix(robot: Robot) -> Array:
-    """The constant matrix (6N, 6 × number of tools) that takes wrenches at the tools to the bodies' frames."""
+def tool_matrix(robot: Robot) -> AnyArray:
+    """Constant matrix (6N, 6 × number of tools) that maps wrenches at the tools to wrenches of the bodies."""
     T = np.zeros((6 * len(robot.joints), 6 * len(robot.tools)))
     for k, tool in enumerate(robot.tools):
         T[6 * tool.joint : 6 * tool.joint + 6, 6 * k : 6 * k + 6] = lie.Ad(lie.inverse(tool.pose)).T
     return T
 
 
-def inertia_matrix(robot: Robot) -> Array:
-    """The constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (27), (30)."""
+def inertia_matrix(robot: Robot) -> AnyArray:
+    """Constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (27), (30)."""
     return _blocks(robot, [joint.spatial_inertia for joint in robot.joints])
 
 
-def _ancestors(robot: Robot, steps: Sequence[Array]) -> Array:
-    """A (6N, 6N), equation (17): block (i, j) takes the twist of body j, an ancestor of body i, to body i.
+def _ancestors(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
+    """A (6N, 6N), equation (17): block (i, j) maps the twist of body j, an ancestor of body i, to body i.
 
-    A = (I - D)^-1, where D holds Ad of each step at block (i, parent of i); rows are filled from the base on.
+    A = (I - D)^-1, where D has Ad of each step at block (i, parent of i); rows are filled from the base outward.
     """
     A = _blocks(robot, [np.eye(6, dtype=int)] * len(robot.joints)).astype(steps[0].dtype)
     for i, joint in enumerate(robot.joints):
@@ -97,8 +94,8 @@ def _ancestors(robot: Robot, steps: Sequence[Array]) -> Array:
     return A
 
 
-def _base(robot: Robot, steps: Sequence[Array]) -> Array:
-    """The rows (6N, 6) by which bodies on the base take part in its motion."""
+def _base(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
+    """(6N, 6): maps a twist of the base to the bodies that are attached to it."""
     rows = np.zeros((6 * len(robot.joints), 6), dtype=steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent < 0:
@@ -106,8 +103,8 @@ def _base(robot: Robot, steps: Sequence[Array]) -> Array:
     return rows
 
 
-def _carried(A0: Array, a: Jet) -> Jet:
-    """S = A a and its derivatives, by Leibniz' rule on S = A a and dA/dt = S - S A, equations (20), (23)."""
+def _transport(A0: AnyArray, a: Jet) -> Jet:
+    """Jet of S = A a, by Leibniz' rule on S = A a and dA/dt = S - S A, equations (20), (23)."""
     A, S = [A0], [A0 @ a[0]]
     for k in range(1, len(a)):
         A.append(S[k - 1] - leibniz(S, A, k - 1))
@@ -115,15 +112,15 @@ def _carried(A0: Array, a: Jet) -> Jet:
     return Jet(S)
 
 
-def _rates_by(S: Jet, value: Array) -> Jet:
-    """A matrix whose derivative is -S times itself, such as J, equation (19), and U."""
+def _rates_by(S: Jet, value: AnyArray) -> Jet:
+    """Jet of a matrix whose rate is -S times itself: J, equation (19), and U."""
     derivatives = [value]
     for k in range(len(S) - 1):
         derivatives.append(-leibniz(S, derivatives, k))
     return Jet(derivatives)
 
 
-def _blocks(robot: Robot, blocks: Sequence[Array]) -> Array:
+def _blocks(robot: Robot, blocks: Sequence[AnyArray]) -> AnyArray:
     """Block-diagonal matrix (6N, 6N) of one (6, 6) block for each body."""
     matrix = np.zeros((6 * len(robot.joints), 6 * len(robot.joints)), dtype=np.result_type(*blocks))
     for i, block in enumerate(blocks):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the bodies are."""
+"""Forward kinematics."""
 
 from .forward import body_poses
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms with closed loops: a tree and the joints that close it."""
+"""Closed kinematic loops: a spanning tree and the cut joints that close it."""
 
 from .closed_loop import ClosedLoopArm
 from .cut_joint import CutJoint

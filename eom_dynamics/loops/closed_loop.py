@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics of mechanisms with closed loops, in independent coordinates.
 
-With all rates of the tree expressed by those of the independent joints, qd = F ud and J_c F = 0, the principle of
-virtual work gives the efforts at the independent joints from those of the tree,
+With the constraint Jacobian J_c and the joint rates of the spanning tree qd = F ud, J_c F = 0, in terms of the
+independent ones ud, the principle of virtual work gives the efforts at the independent joints from those of the tree,
 
-    tau_u = F' tau,    and derivatives by Leibniz' rule,
+    tau_u = F' tau.
 
-and the derivatives of F follow from those of J_c F = 0. Closed loops are named as future work by A. Müller and
-S. Kumar, "Closed form time derivatives of the equations of motion of rigid body systems", Multibody System Dynamics
-53 (2021).
+Time derivatives follow from Leibniz' rule; those of F from J_c F = 0. A. Müller and S. Kumar, "Closed form time
+derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), name closed loops as
+future work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 from .. import lie
+from ..arrays import AnyArray
 from ..dynamics import Dynamics
 from ..equations.system import system
 from ..exceptions import RobotDescriptionError, StateError
@@ -31,35 +31,35 @@ from ..robot import Robot
 from ..states import joint_vectors
 from .cut_joint import CutJoint
 
-Array = NDArray[Any]
-
-# A loop is closed when no pose is off by more than this (rad, m): some 1000 times what rounding leaves.
+# Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
 _CLOSED = 1e-11
 
-# Relative size of a singular value of the constraints below which the mechanism counts as singular there.
+# Relative size of the smallest singular value of the constraints below which a configuration is singular.
 _SINGULAR = 1e-8
 
 
 class ClosedLoopArm:
-    """A mechanism with closed loops, moved by its independent joints.
+    """A mechanism with closed loops, driven at its independent joints.
 
     Attributes:
-        tree: the robot with its loops cut open.
-        loops: the joints that close it.
+        tree: the spanning tree, the robot without its cut joints.
+        loops: the cut joints.
         independent: names of the independent (actuated) joints, in the order of the vectors u.
     """
 
     def __init__(self, tree: Robot, loops: Sequence[CutJoint], independent: Sequence[str]) -> None:
-        """Prepare the dynamics of the tree.
+        """Compile the dynamics of the tree.
 
         Raises:
-            RobotDescriptionError: an independent joint is not one of the tree's, or stands there twice.
+            RobotDescriptionError: an independent joint is not in the tree, or is listed twice.
         """
         for name in independent:
             if name not in tree.joint_names:
-                raise RobotDescriptionError(f"{tree.name}: no joint {name!r}; there are {', '.join(tree.joint_names)}")
+                raise RobotDescriptionError(
+                    f"{tree.name}: independent joint {name!r} is not one of {', '.join(tree.joint_names)}"
+                )
         if len(set(independent)) != len(independent):
-            raise RobotDescriptionError(f"{tree.name}: an independent joint stands there twice")
+            raise RobotDescriptionError(f"{tree.name}: an independent joint is listed twice")
         self.tree = tree
         self.loops = tuple(loops)
         self.independent = tuple(independent)
@@ -67,12 +67,12 @@ class ClosedLoopArm:
         self._free = [tree.joint_names.index(name) for name in independent]
         self._bound = [i for i in range(tree.n) if i not in self._free]
 
-    def close(self, u: ArrayLike, guess: ArrayLike) -> Array:
-        """Joint variables of the whole tree (n,) that close the loops for independent ones ``u``.
+    def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
+        """Joint variables of the tree (n,) that close the loops for given independent ones.
 
         Args:
             u: independent joint variables.
-            guess: (n,), near the solution; of several ways to assemble the mechanism it picks one.
+            guess: (n,), near the solution; selects one of several assembly modes.
 
         Raises:
             StateError: the loops cannot be closed near the guess.
@@ -80,7 +80,7 @@ class ClosedLoopArm:
         q = joint_vectors(self.tree.n, guess)[0].copy()
         q[self._free] = joint_vectors(len(self._free), u)[0]
 
-        def residual(bound: Array) -> Array:
+        def residual(bound: AnyArray) -> AnyArray:
             q[self._bound] = bound
             poses = body_poses(self.tree, q)
             return np.concatenate([loop.forbidden @ lie.log(loop.gap(poses)) for loop in self.loops])
@@ -88,46 +88,47 @@ class ClosedLoopArm:
         solution = least_squares(residual, q[self._bound], xtol=None, ftol=None, gtol=1e-15, max_nfev=200)
         error = float(np.max(np.abs(residual(solution.x))))
         if error > _CLOSED:
-            raise StateError(f"{self.tree.name}: the loops stay open by {error:.2g} near this guess")
+            raise StateError(f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m")
         return q
 
-    def motion(self, q: ArrayLike, *rates: ArrayLike) -> tuple[list[Array], Jet]:
-        """The whole tree's motion from that of the independent joints.
+    def motion(self, q: ArrayLike, *rates: ArrayLike) -> tuple[list[AnyArray], Jet]:
+        """Motion of the tree for a motion of the independent joints.
 
         Args:
-            q: joint variables of the tree (n,), loops closed; see :meth:`close`.
-            rates: ud, udd, …: time derivatives of the independent joint variables.
+            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
+            rates: ud, udd, …, time derivatives of the independent joint variables.
 
         Returns:
-            qd, qdd, …, (n,) each, as many as there are rates; and F (n, number of independent joints) with one
-            derivative less.
+            qd, qdd, …, each (n,), one for each rate; and F (n, number of independent joints) with one derivative less.
 
         Raises:
-            StateError: the constraints are singular in this state, or do not leave just the independent joints.
+            StateError: the configuration is singular, or the independent joints do not determine the others.
         """
         q = joint_vectors(self.tree.n, q)[0]
         u = joint_vectors(len(self._free), *rates, first=1)
-        moved: list[Array] = []
-        F: list[Array] = []
+        moved: list[AnyArray] = []
+        F: list[AnyArray] = []
         for k in range(len(u)):
-            # The k-th derivative of F needs the rates up to the k-th, which the previous round gave.
+            # The k-th derivative of F depends on the rates up to the k-th, which are known from the last iteration.
             F.append(self._map_rate(q, moved, F, k))
             moved.append(leibniz(F, u, k))
         return moved, Jet(F)
 
-    def inverse_dynamics(self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
+    def inverse_dynamics(
+        self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()
+    ) -> tuple[AnyArray, ...]:
         """Efforts at the independent joints and their first two time derivatives.
 
         Args:
-            q: joint variables of the tree (n,), loops closed; see :meth:`close`.
-            rates: ud, udd, uddd, udddd of the independent joint variables.
-            wrench: as for :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
+            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
+            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables.
+            wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
 
         Returns:
-            tau, taud, taudd, each of the length of ``independent``.
+            tau, taud, taudd, one entry for each independent joint.
 
         Raises:
-            StateError: as for :meth:`motion`, or a vector has the wrong shape.
+            StateError: as in :meth:`motion`, or a vector has the wrong shape.
         """
         if len(rates) != 4:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
@@ -135,18 +136,20 @@ class ClosedLoopArm:
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
         return tuple(F.T @ Jet(efforts))
 
-    def _map_rate(self, q: Array, moved: list[Array], F: list[Array], k: int) -> Array:
-        """The k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""
-        # J_c to order k depends on rates up to the k-th only, but its jets are made one rate further.
+    def _map_rate(self, q: AnyArray, moved: list[AnyArray], F: list[AnyArray], k: int) -> AnyArray:
+        """k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""
+        # J_c to order k depends on rates up to the k-th, but its jets take one more.
         rates = [*moved[:k], np.zeros(self.tree.n)]
         body, poses = system(self.tree, q, rates), body_poses(self.tree, q)
         J = [loop.jacobian(body, poses) for loop in self.loops]
         J_c = Jet([np.concatenate([jet[order] for jet in J]) for order in range(k + 1)])
-        # The independent rows of F are constant: those of the unit matrix.
+        # The rows of F for the independent joints are constant: those of the identity matrix.
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
         if len(values) < len(self._bound) or values[-1] < _SINGULAR * values[0]:
-            raise StateError(f"{self.tree.name}: singular here: the independent joints do not determine the others")
+            raise StateError(
+                f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
+            )
         result = np.zeros((self.tree.n, len(self._free)))
         result[self._bound] = bound
         if k == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics with time derivatives of any order at a cost proportional to the number of joints."""
+"""Recursive inverse dynamics with time derivatives of any order, in O(n)."""
 
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics

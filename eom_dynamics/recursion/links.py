@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot in the frames and with the inertias that make its recursion cheapest, and its efforts the same.
+"""Link frames and regrouped inertias that minimise the cost of the recursion.
 
-Three freedoms are used, none of which changes a joint effort:
+They use three freedoms, none of which changes a joint effort:
 
-- A body's frame may stand anywhere along its joint's axis and be turned about it. It is put with z along the
-  axis and, where axes are skew or cross, with x along the common normal to the next axis. A step from parent
-  to body is then a screw motion along x (``angle``, length) followed by one along z that includes the joint's
-  own: the modified Denavit-Hartenberg convention of J. J. Craig, "Introduction to Robotics".
-- What lies on the axis of a revolute joint does not feel the joint. That part of a body's inertia (mass, first
-  and second moment along z) moves to its parent: the regrouping of M. Gautier and W. Khalil, "Direct
-  calculation of minimum set of inertial parameters of serial robots", IEEE Trans. Robot. Autom. 6 (1990).
-- A prismatic joint does not turn its body, so that the body's whole second moment moves to its parent.
+- The frame of a link may lie anywhere along its joint axis and be rotated about it. Here z is along the axis, and x
+  along the common normal to the next axis unless the two are almost parallel. The step from the parent's frame is then
+  a screw motion along x followed by one along z that includes that of the joint: the modified Denavit-Hartenberg
+  convention of J. J. Craig, "Introduction to Robotics".
+- The motion of a revolute joint does not depend on the inertia on its axis. That part of a link's inertia (mass, first
+  and second moment along z) is moved to its parent: the regrouping of M. Gautier and W. Khalil, "Direct calculation of
+  minimum set of inertial parameters of serial robots", IEEE Trans. Robot. Autom. 6 (1990).
+- A prismatic joint does not rotate its link, so that the entire second moment of the link is moved to its parent.
 """
 
 from __future__ import annotations
@@ -19,43 +19,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import lie
+from ..arrays import Array
 from ..robot import Joint, Robot
 
-Array = NDArray[np.float64]
-
-# Two axes closer to parallel than this (sine of the angle between them) have no common normal but rounding. Those
-# that are exactly parallel have one at will.
+# Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
+# parallel, when any normal will do).
 _NEARLY_PARALLEL = 1e-6
 
-# No origin moves farther than this many times the size of the robot. Moments about an origin that is d sizes away
-# are d² times less exact, and the common normal of nearly parallel axes can be anywhere.
+# Largest distance by which an origin is moved, in sizes of the robot: the common normal of nearly parallel axes can be
+# anywhere, and moments about an origin that is d sizes away are d² times less accurate.
 _FAR = 10.0
 
-# Entries of products of a few rotation matrices that are meant to be -1, 0 or 1 are off by less than this.
+# Bound of the rounding error of entries -1, 0 and 1 of a product of a few rotation matrices.
 _ROUNDING = 4e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body that moves along and about the z axis of its own frame.
+    """A link that moves along or about the z axis of its frame.
 
-    The frame of the body is reached from its parent's by ``rotation`` and ``translation``, then by a turn
-    about z of ``angle + x`` (``angle`` where the joint does not turn) and a shift along z of
-    ``offset + pitch x``, where ``x`` is ``ratio`` times a joint variable of the robot.
+    The parent's frame is mapped to the link's by ``rotation`` and ``translation``, followed by a rotation about z by
+    ``angle + x`` (``angle`` for a prismatic joint) and a translation along z by ``offset + pitch x``, where ``x`` is
+    ``ratio`` times a joint variable of the robot.
 
     Attributes:
         parent: index of the parent; -1 for the base.
-        coordinate: index of the joint variable; ratio: 1 unless the joint follows another.
+        coordinate: index of the joint variable; ratio: 1 unless the joint is a mimic joint.
         rotation: (3, 3); translation: (3,), m, in the parent's frame.
-        turns: whether the joint turns its body (revolute, helical) or only shifts it (prismatic).
-        angle: rad; 0 where the joint does not turn.
+        turns: whether the joint rotates the link (revolute, helical) or only translates it (prismatic).
+        angle: rad; 0 for a prismatic joint.
         offset: m.
-        pitch: m/rad; 0 if revolute. For a prismatic joint 1.
-        mass: kg; first_moment: (3,), kg m; second_moment: integral of r r' dm, (3, 3), kg m²: about the
-            frame's origin and along its axes, regrouped.
+        pitch: m/rad; 0 for a revolute joint, 1 for a prismatic one.
+        mass: kg; first_moment: (3,), kg m; second_moment: integral of r r' dm, (3, 3), kg m²; regrouped, in the link's
+            frame and about its origin.
     """
 
     parent: int
@@ -74,12 +72,12 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class LinkTree:
-    """Links in the order of the robot's joints.
+    """Links of a robot, in the order of its joints.
 
     Attributes:
         links: the links.
         gravity: (3,), m/s², in the base frame.
-        tools: for each tool the index of its link, and its pose (4, 4) in the link's frame.
+        tools: for each tool, the index of its link and its pose (4, 4) in the link's frame.
     """
 
     links: tuple[Link, ...]
@@ -93,17 +91,17 @@ class LinkTree:
 
 
 def link_tree(robot: Robot) -> LinkTree:
-    """The robot as links along z, with sparse frames and regrouped inertias."""
+    """Links of a robot, in frames with many zeros and with regrouped inertias."""
     return tree_in_frames(robot, _frames(robot))
 
 
 def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = True) -> LinkTree:
-    """The robot as links along z.
+    """Links of a robot in given frames.
 
     Args:
         robot: the robot.
-        frames: for each body, the pose (4, 4) of the link's frame in the body's given frame; z along the joint's axis.
-        regrouped: whether to move to the parents what joints cannot feel.
+        frames: for each joint, the pose (4, 4) of the link frame in the robot's body frame; z along the joint axis.
+        regrouped: whether to regroup inertias.
     """
     links = []
     for i, joint in enumerate(robot.joints):
@@ -116,7 +114,7 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
 
 
 def _driven(link: Link, robot: Robot, i: int) -> Link:
-    """The link with the joint variable that moves it, from which it may stand off."""
+    """The link with its joint variable; a mimic joint has a ratio and an offset."""
     E, e = robot.coupling
     coordinate = int(np.flatnonzero(E[i])[0])
     shift = float(e[i])
@@ -130,11 +128,11 @@ def _driven(link: Link, robot: Robot, i: int) -> Link:
 
 
 def _frames(robot: Robot) -> list[Array]:
-    """For each body, the pose (4, 4) of the frame along its joint's axis in the body's given frame."""
+    """For each joint, the pose (4, 4) of the link frame in the robot's body frame."""
     frames = [_along_axis(joint) for joint in robot.joints]
     reach = _FAR * _size(robot, frames)
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
-    # From the tip to the base: where a frame stands depends on the next axis. Without one it stays as given.
+    # From the tips to the base, since each frame depends on that of its first child; a tip keeps its frame.
     for i in reversed(range(len(robot.joints))):
         child = first_child.get(i)
         if child is not None:
@@ -143,14 +141,14 @@ def _frames(robot: Robot) -> list[Array]:
 
 
 def _size(robot: Robot, frames: list[Array]) -> float:
-    """The largest length in the robot, wherever its base may stand."""
+    """Largest length in the robot, independent of the place of its base."""
     lengths = [joint.reference_pose[:3, 3] for joint in robot.joints if joint.parent >= 0]
     lengths += [joint.center_of_mass for joint in robot.joints] + [frame[:3, 3] for frame in frames]
     return float(np.max(np.linalg.norm(lengths, axis=1)))
 
 
 def _along_axis(joint: Joint) -> Array:
-    """A frame with z along the joint's axis, in the body's frame; the body's own where that is such a frame."""
+    """Pose (4, 4) of a frame with z along the joint axis in the body frame; parallel to that if possible."""
     e, m = joint.screw[:3], joint.screw[3:]
     axis, point = (e, np.cross(e, m)) if np.any(e) else (m, np.zeros(3))
     if np.allclose(axis, [0, 0, 1], rtol=0, atol=_ROUNDING):
@@ -163,9 +161,9 @@ def _along_axis(joint: Joint) -> Array:
 
 
 def _towards(frame: Array, child: Array, reach: float) -> Array:
-    """The frame, slid along its z and turned about it until x is the common normal to the child's z axis.
+    """The frame, moved along and about its z axis such that x is the common normal to the child's z axis.
 
-    It stays as it is where it would have to slide farther than ``reach``.
+    Returned unchanged if it would have to move farther than ``reach``.
     """
     z, origin = frame[:3, 2], frame[:3, 3]
     child_z, gap = child[:3, 2], child[:3, 3] - origin
@@ -173,7 +171,7 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
     sine = float(np.linalg.norm(normal))
     if sine > _NEARLY_PARALLEL:
         x = normal
-        # The foot of the common normal on z: where the gap, less a step along each axis, is along x only.
+        # The foot of the common normal on z.
         slide = float(np.cross(gap, child_z) @ normal) / sine**2
     elif sine < _ROUNDING:
         slide = float(gap @ z)
@@ -184,7 +182,7 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
         return frame
     if abs(slide) > reach:
         return frame
-    # A short vector across z is mostly rounding, some of it along z.
+    # If x is short, rounding has left a component along z.
     x = x / np.linalg.norm(x)
     x = x - z * (z @ x)
     x = x / np.linalg.norm(x)
@@ -192,12 +190,12 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
 
 
 def _link(joint: Joint, step: Array, frame: Array) -> Link:
-    """The link with a given step (4, 4) from its parent's frame to its own at q = 0; not yet regrouped."""
+    """The link with a given pose (4, 4) of its frame in the parent's at q = 0; not yet regrouped."""
     turns = bool(np.any(joint.screw[:3]))
     rotation, translation = _exact(step)[:3, :3], _exact(step)[:3, 3]
     angle = offset = 0.0
     if turns and abs(rotation[0, 2]) < _ROUNDING:
-        # A screw along x, then one along z. The second is merged with the joint's own.
+        # A screw motion along x, then one along z, which is merged with that of the joint.
         angle = float(np.arctan2(-rotation[0, 1], rotation[0, 0]))
         x_turn = np.arctan2(-rotation[1, 2], rotation[2, 2])
         rotation = lie.rotation_from_rpy([x_turn, 0.0, 0.0])
@@ -206,7 +204,7 @@ def _link(joint: Joint, step: Array, frame: Array) -> Link:
     c = lie.inverse(frame) @ [*joint.center_of_mass, 1.0]
     about_given = 0.5 * np.trace(joint.inertia_about_origin) * np.eye(3) - joint.inertia_about_origin
     R = frame[:3, :3]
-    # Second moments shift like products of vectors; the mass at the centre of mass carries the shift.
+    # Steiner's theorem: the second moment about the centre of mass, and that of the mass at the centre.
     about_center = about_given - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
     return Link(
@@ -226,7 +224,7 @@ def _link(joint: Joint, step: Array, frame: Array) -> Link:
 
 
 def _regrouped(links: list[Link]) -> list[Link]:
-    """Move to the parent what a joint cannot feel, from the tip to the base."""
+    """Move the inertia that does not affect its joint from each link to its parent, from the tips to the base."""
     links = list(links)
     for i in reversed(range(len(links))):
         link = links[i]
@@ -234,7 +232,7 @@ def _regrouped(links: list[Link]) -> list[Link]:
             links[i] = replace(link, second_moment=np.zeros((3, 3)))
             _add_to_parent(links, link, second_moment=link.rotation @ link.second_moment @ link.rotation.T)
         elif link.pitch == 0:
-            # A rod along z with the mass, first and second moment of the body along z.
+            # The inertia on the axis is that of a thin rod along z.
             m, mz, mzz = link.mass, link.first_moment[2], link.second_moment[2, 2]
             z = link.rotation[:, 2]
             p = link.translation + link.offset * z
@@ -265,5 +263,5 @@ def _snapped(values: Array) -> Array:
 
 
 def _exact(pose: Array) -> Array:
-    """The pose without the rounding that hides its zeros and ones."""
+    """The pose with entries within rounding of -1, 0 or 1 (translations: of 0) made exact."""
     return lie.pose(_snapped(pose[:3, :3]), np.where(np.abs(pose[:3, 3]) < _ROUNDING, 0.0, pose[:3, 3]))

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Newton-Euler equations with time derivatives of any order, in one pass out and one pass in.
+"""Recursive Newton-Euler algorithm with time derivatives of any order.
 
-Every quantity is a jet: itself and its time derivatives, all in the coordinates of the body's own frame. The
-order is the length of the jets that come in. With angular velocity w and the classical acceleration p of the
-origin of a body's frame, a point r of the body accelerates by
+Quantities are jets in the frame of their link; the order is that of the states. With the angular velocity w of a link
+and the classical acceleration p of its origin, the acceleration of a point r of the link is
 
-    p + U r,    U = dw/dt x + w x (w x,
+    p + U r,    U = [dw/dt] + [w]²,    [w] v = w x v.
 
-so that with first moment c and second moment Z of its mass m the body needs the force m p + U c and, about
-its origin, the moment c x p + the axial vector of U Z. The velocity of the origin never enters. All derivatives
-follow by Leibniz' rule, the same that gives equations (35)-(60) of A. Müller and S. Kumar, "Closed form time
-derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), at a cost
-that grows with n instead of n². Gravity is a base that accelerates by -g.
+A link of mass m with first moment c and second moment Z therefore requires the force m p + U c and, about its origin,
+the moment c x p + the axial vector of U Z. The velocity of the origin does not occur. Derivatives follow from Leibniz'
+rule, as do equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of
+rigid body systems", Multibody System Dynamics 53 (2021), but at a cost of O(n). Gravity is an acceleration -g of the
+base.
 
-The scalars may be anything with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or
-the expressions of :mod:`eom_dynamics.kernel`.
+Scalars may be of any type with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or the
+expressions of :mod:`eom_dynamics.codegen`.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ def inverse_dynamics(
     """Joint efforts and their time derivatives.
 
     Args:
-        tree: the robot.
-        states: q, qd, qdd, …: at least three, each with one scalar for each joint variable.
-        wrench: W, Wd, …: the wrenches that the robot exerts on its surroundings at its tools, six scalars for
-            each tool, moment first, in the tool's frame, with time derivatives; what is not given is zero.
+        tree: links of the robot.
+        states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
+        wrench: W, Wd, …, the wrenches that the robot exerts on its surroundings at its tools and their time
+            derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted ones are zero.
 
     Returns:
-        tau, taud, …: each with one scalar for each joint variable, as many as there are states beyond qd.
+        tau, taud, …, one for each state from qdd on; one scalar for each joint variable.
     """
     orders = len(states) - 2
     motions: list[_Motion] = []
@@ -54,7 +53,7 @@ def inverse_dynamics(
         parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
         motion = _outward(link, q, parent)
         motions.append(motion)
-        # Now rather than on the way in: of all the motion, compiled code then keeps but these six for later.
+        # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
         first_moment = link.first_moment.tolist()
         forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
@@ -76,7 +75,7 @@ def inverse_dynamics(
 
 @dataclass(frozen=True)
 class _Motion:
-    """Motion of a body: angular velocity, acceleration p of its origin, and U; and of its joint."""
+    """Motion of a link: angular velocity w, acceleration p of its origin, U; rotation and translation of its joint."""
 
     w: Vector
     p: Vector
@@ -86,9 +85,9 @@ class _Motion:
 
 
 class _AccelerationMatrix:
-    """U = skew(dw/dt) + skew(w)²: what the acceleration of a body's points is linear in.
+    """U = skew(dw/dt) + skew(w)².
 
-    Off the diagonal, U_xy = w_x w_y - dw_z/dt and U_yx = w_x w_y + dw_z/dt; on it, U_xx = -(w_y² + w_z²).
+    U_xy = w_x w_y - dw_z/dt, U_yx = w_x w_y + dw_z/dt, U_xx = -(w_y² + w_z²).
     """
 
     def __init__(self, w: Vector) -> None:
@@ -125,22 +124,22 @@ class _AccelerationMatrix:
 
 
 class _Angle:
-    """A turn about z by a jet of angles, of vectors whose every derivative turns with it.
+    """Rotation about z by the jet of an angle q.
 
-    Written as complex numbers x + i y, coordinates in the turned frame are exp(-i q) u, and their derivatives
-    exp(-i q) D^k u with D = d/dt - i dq/dt. The powers of D are expanded so that each derivative of q
-    multiplies but once.
+    With the coordinates x and y of a vector as a complex number u = x + i y, its coordinates in the rotated frame are
+    exp(-i q) u, with the time derivatives exp(-i q) D^k u, D = d/dt - i dq/dt. The powers of D are expanded such that
+    each derivative of q is a factor only once.
     """
 
     def __init__(self, sine: Scalar, cosine: Scalar, rates: Jet) -> None:
         self._sine, self._cosine, self._rates = sine, cosine, rates
 
     def back(self) -> _Angle:
-        """The opposite turn."""
+        """Inverse rotation."""
         return _Angle(-self._sine, self._cosine, -self._rates)
 
     def turned(self, vector: Vector) -> Vector:
-        """The coordinates of a vector in the turned frame."""
+        """Coordinates of a vector in the rotated frame."""
         u = list(zip(vector[0], vector[1], strict=True))
         D: list[list[tuple[Scalar, Scalar]]] = [u]  # D[a][b]: b-th derivative of D^a u
         for a in range(1, len(u)):
@@ -168,7 +167,7 @@ def _base(tree: LinkTree, orders: int) -> _Motion:
 
 
 def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
-    """Motion of a body from that of its parent."""
+    """Motion of a link from that of its parent."""
     into = link.rotation.T.tolist()
     w = _rotated(into, parent.w)
     p = _rotated(into, _sum(parent.p, parent.U.times(link.translation.tolist())))
@@ -186,7 +185,7 @@ def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
 
 
 def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
-    """Force and moment, about the body's origin, as they act on the parent about its origin."""
+    """Force and moment in the parent's frame and about its origin."""
     moment = [moment[0] - motion.shift * force[1], moment[1] + motion.shift * force[0], moment[2]]
     if motion.angle is not None:
         back = motion.angle.back()
@@ -197,7 +196,7 @@ def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple
 
 
 def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
-    """Moment and force of the wrench at a tool in its link's frame, about the link's origin."""
+    """Moment and force of the wrench at a tool, in its link's frame and about the link's origin."""
     rows = list(wrench)[:orders] + [[0.0] * 6] * (orders - len(wrench))
     components = [Jet([row[i] for row in rows]) for i in range(6)]
     R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
@@ -206,7 +205,7 @@ def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tupl
 
 
 def _shifted_sincos(q: Scalar, angle: float) -> tuple[Scalar, Scalar]:
-    """Sine and cosine of q + angle, without rounding where the angle is a multiple of a right one."""
+    """Sine and cosine of q + angle, without rounding if the angle is a multiple of pi/2."""
     quarters = angle / (pi / 2)
     if quarters != round(quarters):
         return sincos(q + angle)
@@ -215,7 +214,7 @@ def _shifted_sincos(q: Scalar, angle: float) -> tuple[Scalar, Scalar]:
 
 
 def _square(x: Jet) -> Jet:
-    """x², each product of two different derivatives taken once."""
+    """x², with each product of two different derivatives computed once."""
     derivatives: list[Scalar] = []
     for k in range(len(x)):
         total: Scalar = 0.0

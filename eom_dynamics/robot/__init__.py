@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot is, and how one is read from a file or from ROS 2 parameters."""
+"""Robot model, and its readers for files and ROS 2 parameters."""
 
-from .loading import load_robot, packaged_robots
 from .model import Frame, Joint, Limits, Mimic, Robot
-from .parameters import robot_from_parameters
-from .urdf_section import robot_from_urdf
+from .readers.loading import load_robot, packaged_robots
+from .readers.robot_section import robot_from_parameters
+from .readers.urdf_section import robot_from_urdf
 
 __all__ = [
     "Frame",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a description to a robot: links that move together become one body, each moved by one joint."""
+"""Assembly of a robot from its description: links on fixed joints are merged into the bodies that joints move."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..drivetrain.actuator import IDEAL_ACTUATOR
-from ..drivetrain.springs import AnySpring, LinearSpring, RigidSpring
+from ..actuators.actuator import IDEAL_ACTUATOR
+from ..actuators.springs import RIGID
+from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
-from .composition import elements
-from .description import Description, Group, JointDescription, Whole
-from .following import resolved
-from .graph import root_link
+from .composite_joints import components
+from .description import Description, JointDescription, JointGroup, SharedElement
 from .inertia import Inertial
-from .mobility import massless_motion
+from .mimic import resolve_mimics
 from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
-from .part import BRANCHES, pick
+from .physical_consistency import body_violation, joints_without_inertia
+from .subtree import BRANCHES, select_subtree
+from .tree import root_link
 
-Array = NDArray[np.float64]
+UNPHYSICAL = ("refuse", "warn")
+"""How to treat a description of what no real robot is: as an error, or with a warning."""
 
-# More joints, and more that move, than any robot has: what is checked at loading grows with their square, and cube.
+# More than any robot has. The time of the checks grows with the square and the cube of these numbers.
 _MOST_JOINTS, _MOST_MOVING = 5000, 500
 
 
@@ -38,95 +38,116 @@ def assemble(
     tools: str | Sequence[str] = (),
     branches: str = "lump",
     gravity: Array | None = None,
-    unphysical: str = "refuse",
+    unphysical: str | None = None,
 ) -> Robot:
-    """Put a robot together.
+    """Assemble a robot from its description.
 
-    A body's frame is that of the link that its joint moves. Links on fixed joints become part of the body that
-    they are fixed to, and stay as frames. Planar and floating joints become rows of joints, see
-    :mod:`eom_dynamics.robot.composition`. The base's own inertia moves nothing and is left out.
+    The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
+    they are fixed to, and remain as frames. Planar and floating joints become rows of joints with one variable each,
+    see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the base has no effect and is left out.
 
     Args:
         description: the links and joints.
-        root: name of the link to be the base, instead of the description's own.
-        tip: names of the links where the robot ends; by default it is all that is below the root.
-        tools: names of the links or frames at which external wrenches act; by default the tips, else those that
-            the description names, else the last body.
-        branches: ``lump`` or ``drop`` what leads to no tip: see :data:`eom_dynamics.robot.part.BRANCHES`.
-        gravity: (3,), m/s², in the frame of the base, instead of the description's.
-        unphysical: ``refuse`` inertia that no body can have, and motion without mass; or ``warn`` of it.
+        root: name of the link that becomes the base; by default the root of the description.
+        tip: names of the links where the robot ends; by default everything below the root belongs to it.
+        tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
+            the description, else the last body.
+        branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
+        gravity: (3,), m/s², in the frame of the base; by default that of the description.
+        unphysical: one of :data:`UNPHYSICAL`, for inertia that no body can have, motion without inertia, and mimic
+            joints that have no leader; by default the description's.
 
     Raises:
-        RobotDescriptionError: links and joints are no tree, a name is missing or stands there twice, nothing
-            moves, or something moves without moving mass. The message names the element and the rule.
+        RobotDescriptionError: links and joints form no tree, a name is unknown or used twice, no joint moves, or the
+            description is unphysical. The message names the element and the rule.
     """
-    if branches not in BRANCHES:
-        raise RobotDescriptionError(f"branches must be one of {', '.join(BRANCHES)}, is {branches!r}")
-    if unphysical not in ("refuse", "warn"):
-        raise RobotDescriptionError(f"unphysical must be one of refuse, warn, is {unphysical!r}")
+    _check_option("branches", branches, BRANCHES)
+    unphysical = description.unphysical if unphysical is None else unphysical
+    _check_option("unphysical", unphysical, UNPHYSICAL)
     tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     if len(description.joints) > _MOST_JOINTS:
-        description.refuse("joints", f"there are {len(description.joints)}, at most {_MOST_JOINTS} may be")
+        description.refuse("joints", f"must be at most {_MOST_JOINTS}, are {len(description.joints)}")
     _check_names(description)
     root_link(description)
-    whole = resolved(description)
-    doubts = [(link.where, link.objection) for link in whole.links.values() if link.objection]
-    part = pick(whole, root, tips, branches)
+    part = select_subtree(resolve_mimics(description), root, tips, branches)
     base = root if root is not None and root in part.links else root_link(part)
     bodies = _Bodies(part, base)
     if not bodies.joints:
-        part.refuse("joints", "none of them moves")
+        part.refuse("joints", "at least one joint must move; all are fixed")
     if len(bodies.joints) > _MOST_MOVING:
-        part.refuse("joints", f"{len(bodies.joints)} of them move; at most {_MOST_MOVING} may")
+        part.refuse("joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do")
     known = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
+    locked = [joint for joint in part.joints if joint.locked_because]
     robot = Robot(
         name=description.name,
-        joints=_with_rotors(_with_mimics(bodies.joints, part), part, known),
+        joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, known),
         gravity=part.gravity if gravity is None else gravity,
         tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools or (last,)),
         frames=tuple(known.values()),
         merged=tuple(bodies.merged),
-        assumed=part.assumed,
+        assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
         rotor_model=part.rotor_model,
     )
     robot = replace(
         robot,
-        coupled_stiffness=_grouped(part, robot, part.coupled_stiffness),
-        transmission=_grouped(part, robot, part.transmission),
+        coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
+        transmission=_numbered(part, robot, part.transmission),
     )
-    if without := massless_motion(robot):
-        where = {name: joint.where for joint in part.joints for name, _ in elements(joint)}
+    violations = [(joint.where, str(joint.locked_because)) for joint in locked]
+    violations += bodies.violations(part)
+    if massless := joints_without_inertia(robot):
+        places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
         reason = (
-            f"the motion of {', '.join(without)} moves no mass, so that the mass matrix is singular: some body that "
-            "moves needs mass off the axis, or inertia about it"
+            f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
+            "off the axis, or inertia about it"
         )
-        doubts.append((where[without[0]], reason))
-    if doubts and unphysical == "refuse":
-        part.refuse(*doubts[0])
-    if doubts:
-        shown = "; ".join(f"{where}: {reason}" for where, reason in doubts)
-        warnings.warn(f"{part.source}: {shown}", RobotDescriptionWarning, stacklevel=3)
+        violations.append((places[massless[0]], reason))
+    if violations and unphysical == "refuse":
+        part.refuse(*violations[0])
+    if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
+        reason = f"link gives inertias about the centre of mass that no body can have ({', '.join(names)}); try com"
+        violations.append((f"{part.prefix}inertia_reference", reason))
+    for where, reason in violations:
+        warnings.warn(f"{part.source}: {where}: {reason}", RobotDescriptionWarning, stacklevel=3)
     return robot
 
 
 @dataclass(frozen=True, eq=False)
-class _Placed:
-    """Where a link is: the body it is part of (-1: the base), and its pose (4, 4) in the body's frame."""
+class _LinkPlace:
+    """The body that a link is part of (-1: the base), and the pose (4, 4) of the link in the body's frame."""
 
     body: int
     pose: Array
 
 
 class _Bodies:
-    """Bodies and their joints, as links are put together one by one."""
+    """Bodies and their joints, built up link by link."""
 
     def __init__(self, part: Description, base: str) -> None:
         self.joints: list[Joint] = []
         self.merged: list[str] = []
-        self.places = {base: _Placed(-1, np.eye(4))}
+        self.places = {base: _LinkPlace(-1, np.eye(4))}
         for joint in part.joints:
             self._add(joint, part)
+
+    def violations(self, part: Description) -> list[tuple[str, str]]:
+        """Location and reason for each body with an inertia that none can have."""
+        found = []
+        for i, joint in enumerate(self.joints):
+            reason = body_violation(_inertial(joint), about_origin=part.inertia_reference == "link")
+            if reason is None:
+                continue
+            names = [name for name, place in self.places.items() if place.body == i]
+            inertials = {name: inertial for name in names if (inertial := part.links[name].inertial) is not None}
+            first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
+            merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
+            found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}"))
+        return found
+
+    def inconsistent_about_center(self) -> list[str]:
+        """Names of the bodies with an inertia about the centre of mass that none can have."""
+        return [joint.name for joint in self.joints if body_violation(_inertial(joint))]
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""
@@ -138,36 +159,38 @@ class _Bodies:
 
     def _add(self, joint: JointDescription, part: Description) -> None:
         parent = self.places[joint.parent]
-        inertial = part.links[joint.child].inertial or Inertial.nothing()
+        inertial = part.links[joint.child].inertial or Inertial.massless()
         pose = parent.pose @ joint.origin
         if joint.type != "fixed":
-            self.places[joint.child] = _Placed(self._move(joint, parent.body, pose, inertial), np.eye(4))
+            self.places[joint.child] = _LinkPlace(self._move(joint, parent.body, pose, inertial), np.eye(4))
             return
-        self.places[joint.child] = _Placed(parent.body, pose)
+        self.places[joint.child] = _LinkPlace(parent.body, pose)
         onto = "the base" if parent.body < 0 else f"the body of {self.joints[parent.body].name}"
         self.merged.append(f"link {joint.child} into {onto} ({inertial.mass:g} kg)")
         if parent.body >= 0:
             body = self.joints[parent.body]
             total = _inertial(body) + inertial.moved(pose)
+            if total.mass == 0 and np.any(total.center_of_mass):
+                part.refuse(part.links[joint.child].where, f"its mass and that of the body of {body.name} add up to 0")
             self.joints[parent.body] = _with_inertial(body, total)
 
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
-        """Append the joints that a joint consists of; returns the index of the last, which moves the link."""
-        row = elements(joint)
+        """Append the components of a joint and return the index of the last one, which moves the link."""
+        row = components(joint)
         single = len(row) == 1
-        for element in row:
-            last = element is row[-1]
+        for component in row:
+            last = component is row[-1]
             self.joints.append(
                 _with_inertial(
                     Joint(
-                        name=element.name,
-                        screw=element.screw,
+                        name=component.name,
+                        screw=component.screw,
                         reference_pose=pose,
                         parent=parent,
                         mass=0.0,
                         center_of_mass=np.zeros(3),
                         inertia_about_origin=np.zeros((3, 3)),
-                        **(_spring(joint.elasticity) if single else {}),
+                        spring=joint.spring if single else RIGID,
                         rotor_inertia=joint.rotor_inertia if single else 0.0,
                         limits=joint.limits if single else NO_LIMITS,
                         damping=joint.damping if single else 0.0,
@@ -175,27 +198,23 @@ class _Bodies:
                         gear_ratio=joint.gear_ratio if single else 1.0,
                         actuator=joint.actuator if single else IDEAL_ACTUATOR,
                     ),
-                    inertial if last else Inertial.nothing(),
+                    inertial if last else Inertial.massless(),
                 )
             )
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
 
-def _spring(spring: AnySpring) -> dict[str, Any]:
-    """Stiffness of a joint, and its elasticity where that is not all."""
-    linear = isinstance(spring, (LinearSpring, RigidSpring))
-    return {"stiffness": float(spring.rest_stiffness), "elasticity": None if linear else spring}
-
-
-def _grouped(part: Description, robot: Robot, group: Group[Whole] | None) -> tuple[tuple[int, ...], Whole] | None:
-    """The group with its joints by their number in joint vectors; none where none of its joints is in the part."""
+def _numbered(
+    part: Description, robot: Robot, group: JointGroup[SharedElement] | None
+) -> tuple[tuple[int, ...], SharedElement] | None:
+    """The group with its joints by index in joint vectors; None if no joint of it belongs to this part."""
     if group is None or not set(group.joints) & set(robot.joint_names):
         return None
     for name in group.joints:
         if name not in robot.joint_names:
             part.refuse(group.where, f"joint {name} does not move in this part of the robot, others of the group do")
-    return tuple(robot.joint_names.index(name) for name in group.joints), group.whole
+    return tuple(robot.joint_names.index(name) for name in group.joints), group.element
 
 
 def _inertial(body: Joint) -> Inertial:
@@ -211,7 +230,7 @@ def _with_inertial(body: Joint, inertial: Inertial) -> Joint:
     )
 
 
-def _with_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:
+def _add_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:
     index = {joint.name: i for i, joint in enumerate(joints)}
     mimics = {
         joint.name: Mimic(index[joint.mimic.leader], joint.mimic.ratio, joint.mimic.offset)
@@ -221,8 +240,8 @@ def _with_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...
     return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
 
 
-def _with_rotors(joints: Sequence[Joint], part: Description, known: dict[str, Frame]) -> tuple[Joint, ...]:
-    """The joints with their rotors where the description says that these spin; links by the frames of that name."""
+def _add_rotor_mounts(joints: Sequence[Joint], part: Description, known: dict[str, Frame]) -> tuple[Joint, ...]:
+    """The joints with the rotor mounts of the description; ``known`` has the frames of links by name."""
     given = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
     if not given:
         return tuple(joints)
@@ -237,7 +256,7 @@ def _with_rotors(joints: Sequence[Joint], part: Description, known: dict[str, Fr
         rotor, parent = given[joint.name]
         carrier = rotor.carrier or parent
         if carrier not in part.links:
-            part.refuse(f"{rotor.where}.carrier", f"there is no link {carrier!r} in this part of the robot")
+            part.refuse(f"{rotor.where}.carrier", f"no link {carrier!r} in this part of the robot")
         place = known[carrier]
         if rotor.axis is None:
             body = poses[place.joint] if place.joint >= 0 else np.eye(4)
@@ -249,31 +268,36 @@ def _with_rotors(joints: Sequence[Joint], part: Description, known: dict[str, Fr
 
 
 def _check_names(description: Description) -> None:
-    """Refuse names that stand there twice: of joints, parts of joints, links and frames."""
+    """Refuse duplicate names of joints, components of joints, links and frames."""
     seen: dict[str, str] = {}
     for joint in description.joints:
-        for name, _ in elements(joint):
+        for name, _ in components(joint):
             if name in seen:
-                description.refuse(joint.where, f"its name {name!r} is also that of {seen[name]}")
+                description.refuse(joint.where, f"the name {name!r} is already used by {seen[name]}")
             seen[name] = joint.where
     for frame in description.frames:
         if frame.name in description.links or [other.name for other in description.frames].count(frame.name) > 1:
-            description.refuse(frame.where, f"there is another link or frame of the name {frame.name!r}")
+            description.refuse(frame.where, f"the name {frame.name!r} is already used by another link or frame")
+
+
+def _check_option(name: str, value: str, options: Sequence[str]) -> None:
+    if value not in options:
+        raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
 
 
 def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value)
     for name in names:
         if names.count(name) > 1:
-            raise RobotDescriptionError(f"{option}: {name!r} stands there twice")
+            raise RobotDescriptionError(f"{option}: {name!r} is listed twice")
     return names
 
 
 def _tool(part: Description, known: dict[str, Frame], name: str) -> Frame:
     if name not in known:
         close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(list(known)[:20])}"
-        part.refuse("tools", f"there is no link or frame {name!r}; {hint}")
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(list(known)[:20])}"
+        part.refuse("tools", f"no link or frame {name!r}; {hint}")
     if known[name].joint < 0:
-        part.refuse("tools", f"{name!r} is fixed to the base, where a wrench does no work at any joint")
+        part.refuse("tools", f"{name!r} is fixed to the base, where a wrench has no effect on the joints")
     return known[name]

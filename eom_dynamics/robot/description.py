@@ -1,80 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot as its file describes it, whatever the format: links, joints of all types, nothing put together yet.
+"""Robot description, independent of the file format: links and joints of all types.
 
-Readers of formats make a :class:`Description`; :func:`eom_dynamics.robot.assembly.assemble` makes a robot of it.
+The readers of file formats return a :class:`Description`; :func:`eom_dynamics.robot.assembly.assemble` builds a
+:class:`eom_dynamics.Robot` from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..drivetrain.actuator import IDEAL_ACTUATOR, Actuator
-from ..drivetrain.springs import AnySpring, CoupledSpring, RigidSpring
-from ..drivetrain.transmission import Transmission
+from .. import lie
+from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.springs import RIGID, CoupledSpring, Spring
+from ..actuators.transmission import Transmission
+from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
 from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
 
-Array = NDArray[np.float64]
-
 MOVING_TYPES = ("revolute", "continuous", "prismatic", "helical", "planar", "floating")
-"""Types of joints that let their child move."""
+"""Joint types that move their child link."""
 
 JOINT_TYPES = (*MOVING_TYPES, "fixed")
-"""All types of joints."""
+"""All joint types."""
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
-"""Types of joints with one joint variable."""
+"""Joint types with one joint variable."""
 
-
-RIGID = RigidSpring()
-"""The elasticity of a joint of which nothing is said."""
-
-Whole = TypeVar("Whole", CoupledSpring, Transmission)
+SharedElement = TypeVar("SharedElement", CoupledSpring, Transmission)
 
 
 @dataclass(frozen=True, eq=False)
-class Group(Generic[Whole]):
-    """What several joints have together.
+class JointGroup(Generic[SharedElement]):
+    """Several joints and the spring or transmission that they share.
 
     Attributes:
-        joints: their names.
-        whole: a spring or a transmission.
-        where: how messages name it.
+        joints: names of the joints.
+        element: the coupled spring or the transmission.
+        where: location in the file, for messages.
     """
 
     joints: tuple[str, ...]
-    whole: Whole
+    element: SharedElement
     where: str
 
 
 @dataclass(frozen=True, eq=False)
 class LinkDescription:
-    """A link: a frame, with mass or without.
+    """A link: a frame, with or without inertia.
 
     Attributes:
         name: name of the link.
-        inertial: mass and inertia in the link's frame, or None for a mere frame.
-        where: how messages name it.
-        objection: why no body can have such inertia, or None.
+        inertial: mass and inertia in the link's frame; None for a massless frame.
+        where: location of the inertia in the file, for messages.
+        advice: end of messages about the inertia.
     """
 
     name: str
     inertial: Inertial | None
     where: str
-    objection: str | None = None
+    advice: str = ""
 
 
 @dataclass(frozen=True)
 class MimicDescription:
-    """A joint variable that is ``ratio`` times that of the joint ``leader`` plus ``offset``.
+    """Mimic relation q = ratio * q_leader + offset, by the leader's name.
 
-    The leader may follow another joint itself.
+    The leader may itself be a mimic joint.
     """
 
     leader: str
@@ -84,12 +80,12 @@ class MimicDescription:
 
 @dataclass(frozen=True, eq=False)
 class RotorDescription:
-    """Where a rotor spins.
+    """Mounting of a motor's rotor.
 
     Attributes:
-        where: how messages name it.
-        carrier: name of the link that carries it; None is the joint's parent.
-        axis: unit vector (3,) in that link's frame; None is along the joint's axis, all joints at 0.
+        where: location in the file, for messages.
+        carrier: name of the link that carries the rotor; None is the joint's parent.
+        axis: unit vector (3,) of the spin axis in that link's frame; None is the joint's axis with all joints at 0.
     """
 
     where: str
@@ -104,15 +100,16 @@ class JointDescription:
     Attributes:
         name: name of the joint.
         type: one of :data:`JOINT_TYPES`.
-        parent, child: names of its links.
-        origin: pose (4, 4) of the child link in the parent link when the joint is at 0.
-        screw: joint screw (6,) in the child link's frame, angular part first: of a planar joint the turn about
-            the normal of its plane; without meaning for fixed and floating joints.
-        where: how messages name it.
-        mimic: what it follows, or None.
-        elasticity: the spring between motor and link.
-        rotor: where the rotor spins, or None where nothing is said.
-        limits, damping, friction, rotor_inertia, gear_ratio, actuator: as of :class:`eom_dynamics.Joint`.
+        parent, child: names of the links.
+        origin: pose (4, 4) of the child link in the parent link at q = 0.
+        screw: joint screw (6,) in the child link's frame, angular part first; for a planar joint the rotation about
+            the normal of its plane; unused for fixed and floating joints.
+        where: location in the file, for messages.
+        mimic: the mimic relation, or None.
+        spring: the spring between motor and link.
+        rotor: mounting of the rotor; None is the default.
+        limits, damping, friction, rotor_inertia, gear_ratio, actuator: see :class:`eom_dynamics.Joint`.
+        locked_because: why a joint that the file lets move is fixed, or None.
     """
 
     name: str
@@ -126,16 +123,23 @@ class JointDescription:
     limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
-    elasticity: AnySpring = RIGID
+    spring: Spring = RIGID
     rotor_inertia: float = 0.0
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
     rotor: RotorDescription | None = None
+    locked_because: str | None = None
+
+    def locked(self) -> JointDescription:
+        """This joint, fixed at zero; a mimic joint where it is with its leader at zero."""
+        if self.mimic is None or self.type == "fixed":
+            return replace(self, type="fixed", mimic=None)
+        return replace(self, type="fixed", mimic=None, origin=self.origin @ lie.exp(self.screw, self.mimic.offset))
 
 
 @dataclass(frozen=True, eq=False)
 class FrameDescription:
-    """A named frame on a link, with its pose (4, 4) in it, and how messages name it."""
+    """A named frame on a link, with its pose (4, 4) in the link's frame and its location in the file."""
 
     name: str
     link: str
@@ -145,21 +149,23 @@ class FrameDescription:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A whole robot.
+    """Links and joints of a whole robot.
 
     Attributes:
         name: name of the robot.
-        source: where it comes from; the start of every message.
+        source: file or topic that it comes from; every message begins with it.
         links: by name.
         joints: parents before children; the order of the robot's joints.
         gravity: (3,), m/s², in the frame of the root link.
         frames: further frames on links.
-        tools: names of the links or frames at which external wrenches act; none: that of the last body.
-        assumed: what the file does not say, a line each.
-        prefix: of all names in messages, such as the name of a section.
-        coupled_stiffness: a spring between several joints, or None.
-        transmission: what moves several joints together, or None.
-        rotor_model: as of :class:`eom_dynamics.Robot`.
+        tools: names of the links or frames at which external wrenches act; by default the last body.
+        assumed: assumptions made where the file says nothing, one line each.
+        prefix: prefix of all names in messages, such as the name of a section.
+        inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
+        unphysical: ``refuse`` or ``warn`` about inertia that no body can have, where the user does not say which.
+        coupled_stiffness: a spring shared by several joints, or None.
+        transmission: a transmission shared by several joints, or None.
+        rotor_model: see :class:`eom_dynamics.Robot`.
     """
 
     name: str
@@ -171,10 +177,12 @@ class Description:
     tools: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     prefix: str = ""
-    coupled_stiffness: Group[CoupledSpring] | None = None
-    transmission: Group[Transmission] | None = None
+    inertia_reference: str = "com"
+    unphysical: str = "refuse"
+    coupled_stiffness: JointGroup[CoupledSpring] | None = None
+    transmission: JointGroup[Transmission] | None = None
     rotor_model: str = "reduced"
 
     def refuse(self, where: str, reason: str) -> NoReturn:
-        """Raise the error of a description that cannot be used: where, and why."""
+        """Raise RobotDescriptionError with the location and the reason."""
         raise RobotDescriptionError(f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}")

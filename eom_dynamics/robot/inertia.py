@@ -1,34 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia of a rigid body, and which inertias a real body can have."""
+"""Mass and rotational inertia of a rigid body."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import lie
-
-Array = NDArray[np.float64]
-
-# What rounding to a few digits can do to the smallest eigenvalue, relative to the largest.
-_ROUNDING = 1e-6
-
-# Less than this, in kg m², is the rounding of a point mass: a grain of sand has more.
-_NEGLIGIBLE = 1e-15
-
-# Published tables break the triangle inequality a little: body 4 of the iiwa in Müller and Kumar by 0.6 %.
-_TRIANGLE_TOLERANCE = 0.01
+from ..arrays import Array
 
 
 def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> Array:
-    """Rotational inertia (3, 3) in kg m² from its six entries in the order of URDF."""
+    """Rotational inertia (3, 3) in kg m² from its six entries, in the order of URDF."""
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def steiner(mass: float, center_of_mass: Array) -> Array:
-    """What the inertia about the body's origin exceeds that about its centre of mass by, (3, 3)."""
+    """Parallel-axis term (3, 3): inertia about the origin minus inertia about the centre of mass."""
     c = lie.skew(center_of_mass)
     return mass * (c.T @ c)
 
@@ -36,7 +25,7 @@ def steiner(mass: float, center_of_mass: Array) -> Array:
 def spatial_inertia(mass: float, center_of_mass: Array, inertia_about_origin: Array) -> Array:
     """Inertia matrix (6, 6) of a body in its own frame, for twists (angular; linear), equation (30).
 
-    Also of symbols, in object arrays.
+    Object arrays of symbols are allowed.
     """
     c = mass * lie.skew(center_of_mass)
     M = np.zeros((6, 6), dtype=np.result_type(c, inertia_about_origin, float))
@@ -47,23 +36,9 @@ def spatial_inertia(mass: float, center_of_mass: Array, inertia_about_origin: Ar
     return M
 
 
-def objection(inertia: Array) -> str | None:
-    """Why no body can have this rotational inertia (3, 3) about any point, or None if one can.
-
-    The principal moments of a body are not negative, and none exceeds the sum of the other two.
-    """
-    smallest, middle, largest = np.linalg.eigvalsh(inertia)
-    principal = f"principal moments {smallest:.6g}, {middle:.6g}, {largest:.6g} kg m²"
-    if smallest < -_ROUNDING * abs(largest) - _NEGLIGIBLE:
-        return f"no body has a negative principal moment of inertia ({principal})"
-    if largest * (1 - _TRIANGLE_TOLERANCE) > smallest + middle + _NEGLIGIBLE:
-        return f"the largest principal moment exceeds the sum of the other two ({principal})"
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Inertial:
-    """Mass and inertia of a body in a frame of its own.
+    """Mass and inertia of a body, in some frame fixed to it.
 
     Attributes:
         mass: kg.
@@ -77,21 +52,21 @@ class Inertial:
 
     @classmethod
     def about_center(cls, mass: float, center_of_mass: Array, inertia: Array) -> Inertial:
-        """From the rotational inertia (3, 3) about the centre of mass, along the axes of the body's frame."""
+        """Create from the rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
         return cls(mass, center_of_mass, inertia + steiner(mass, center_of_mass))
 
     @classmethod
-    def nothing(cls) -> Inertial:
-        """That of a frame without mass."""
+    def massless(cls) -> Inertial:
+        """No mass and no inertia."""
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @property
     def about_center_of_mass(self) -> Array:
-        """Rotational inertia (3, 3) about the centre of mass, along the axes of the frame."""
+        """Rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
         return self.about_origin - steiner(self.mass, self.center_of_mass)
 
     def moved(self, pose: Array) -> Inertial:
-        """The same body in a frame in which its own frame has this pose (4, 4)."""
+        """The same body in another frame, in which the present frame has this pose (4, 4)."""
         R = pose[:3, :3]
         center = R @ self.center_of_mass + pose[:3, 3]
         return Inertial.about_center(self.mass, center, R @ self.about_center_of_mass @ R.T)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot: bodies in a tree, each moved by one joint."""
+"""Robot model: a tree of bodies, each moved by one joint."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import lie
-from ..drivetrain.actuator import IDEAL_ACTUATOR, Actuator
-from ..drivetrain.springs import AnySpring, CoupledSpring, LinearSpring, RigidSpring
-from ..drivetrain.transmission import Transmission
+from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.springs import RIGID, CoupledSpring, Spring
+from ..actuators.transmission import Transmission
+from ..arrays import Array
 from .inertia import spatial_inertia
 
-Array = NDArray[np.float64]
-
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
-"""Gravitational acceleration in the base frame, m/s² (z up), where a robot does not say otherwise."""
+"""Default gravitational acceleration in the base frame, m/s² (z up)."""
 
-# Below this, in m/rad, a screw is read as that of a revolute joint.
+# m/rad: a joint with a smaller pitch is revolute.
 _NO_PITCH = 1e-5
 
 
 @dataclass(frozen=True)
 class Mimic:
-    """A joint variable that follows another: ``ratio`` times it plus ``offset`` (rad or m).
+    """Mimic relation q = ratio * q_leader + offset.
 
     Attributes:
-        joint: index of the joint that leads; it does not itself follow one.
-        ratio: how far this joint moves for a unit of the other.
-        offset: where it stands when the other is at 0.
+        joint: index of the leader, which is not a mimic joint.
+        ratio: rad or m of this joint per rad or m of the leader.
+        offset: rad or m.
     """
 
     joint: int
@@ -41,7 +39,7 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame on a body, such as a tool's.
+    """A named frame on a body, such as a tool frame.
 
     Attributes:
         name: name of the frame.
@@ -56,10 +54,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Limits:
-    """How far, how fast and how hard a joint may go; infinite where nothing is said.
+    """Limits of a joint; infinite where unknown.
 
     Attributes:
-        lower, upper: of the joint variable, rad or m.
+        lower, upper: limits of the joint variable, rad or m.
         velocity: rad/s or m/s.
         effort: N m or N.
         acceleration, jerk: rad or m, per s² and s³.
@@ -76,21 +74,21 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""The limits of a joint of which nothing is said."""
+"""Limits of a joint without any."""
 
 
 ROTOR_MODELS = ("reduced", "complete")
-"""What rotors do beside driving their joints: nothing else (M. W. Spong, 1987), or what bodies on their links do."""
+"""Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
 
 
 @dataclass(frozen=True, eq=False)
 class RotorMount:
-    """Where the rotor of a joint's motor spins.
+    """Mounting of the rotor of a joint's motor.
 
     Attributes:
-        carrier: index of the joint that moves the body which carries the rotor; -1 for the base.
-        axis: unit vector (3,) in that body's frame, about which the rotor turns forward for a positive joint rate
-            (backward where the gear ratio is negative).
+        carrier: index of the joint whose body carries the rotor; -1 for the base.
+        axis: unit vector (3,) of the spin axis in that body's frame. A positive joint rate spins the rotor forward
+            about it (backward if the gear ratio is negative).
     """
 
     carrier: int
@@ -103,24 +101,22 @@ class Joint:
 
     Attributes:
         name: name of the joint.
-        screw: joint screw (6,) in the body's frame, angular part first: a unit angular part, or none and
-            a unit linear part.
+        screw: joint screw (6,) in the body's frame, angular part first; the angular part is a unit vector, or zero and
+            the linear part a unit vector.
         reference_pose: pose (4, 4) of the body in its parent at q = 0.
         parent: index of the joint that moves the parent body; -1 for the base.
         mass: kg.
         center_of_mass: (3,) in m, in the body's frame.
         inertia_about_origin: (3, 3) in kg m², about the body frame's origin and along its axes.
-        stiffness: of the spring between motor and link, N m/rad (prismatic: N/m); infinite if rigid. Of a spring
-            that is not linear that without load.
-        elasticity: the spring where it is not linear, or None.
+        spring: between motor and link; a rigid one by default.
         rotor_inertia: of the motor, reflected to the link side of the gear, kg m² (prismatic: kg).
-        mimic: the joint that this one follows, or None if it moves on its own.
-        limits: how far, how fast and how hard the joint may go.
-        damping: viscous friction of the joint, N m s/rad (prismatic: N s/m).
-        friction: dry friction of the joint, N m (prismatic: N).
-        gear_ratio: turns of the motor for one turn of the joint.
-        actuator: friction, loss and motor.
-        rotor_mount: where the rotor spins; None: on the parent body, along the joint's axis.
+        mimic: mimic relation, or None for an independent joint.
+        limits: limits of position, velocity, effort and their rates.
+        damping: viscous friction, N m s/rad (prismatic: N s/m).
+        friction: dry friction, N m (prismatic: N).
+        gear_ratio: motor revolutions per joint revolution.
+        actuator: friction, gear loss and motor.
+        rotor_mount: mounting of the rotor; None is on the parent body, along the joint's axis.
     """
 
     name: str
@@ -130,39 +126,36 @@ class Joint:
     mass: float
     center_of_mass: Array
     inertia_about_origin: Array
-    stiffness: float = np.inf
+    spring: Spring = RIGID
     rotor_inertia: float = 0.0
     mimic: Mimic | None = None
     limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
     gear_ratio: float = 1.0
-    elasticity: AnySpring | None = None
     actuator: Actuator = IDEAL_ACTUATOR
     rotor_mount: RotorMount | None = None
 
     @cached_property
     def mount(self) -> RotorMount:
-        """Where the rotor spins."""
+        """Mounting of the rotor, the default included."""
         if self.rotor_mount is not None:
             return self.rotor_mount
         return RotorMount(self.parent, self.reference_pose[:3, :3] @ self.axis)
 
     @property
     def axis(self) -> Array:
-        """Unit vector (3,) along the axis of the joint, in the body's frame."""
+        """Unit vector (3,) along the joint axis, in the body's frame."""
         return self.screw[:3] if np.any(self.screw[:3]) else self.screw[3:]
 
-    @cached_property
-    def spring(self) -> AnySpring:
-        """What is between motor and link."""
-        if self.elasticity is not None:
-            return self.elasticity
-        return RigidSpring() if np.isinf(self.stiffness) else LinearSpring(self.stiffness)
+    @property
+    def stiffness(self) -> float:
+        """Stiffness of the spring without load, N m/rad (prismatic: N/m); infinite if rigid."""
+        return float(self.spring.rest_stiffness)
 
     @property
     def type(self) -> str:
-        """The type of the joint by its screw: revolute, prismatic or helical."""
+        """Type of the joint by its screw: revolute, prismatic or helical."""
         angular, linear = self.screw[:3], self.screw[3:]
         if not np.any(angular):
             return "prismatic"
@@ -175,7 +168,7 @@ class Joint:
 
     @cached_property
     def ad_screw(self) -> Array:
-        """The constant matrix ad_X (6, 6) of the joint screw, equation (21)."""
+        """Matrix ad_X (6, 6) of the joint screw, equation (21)."""
         return lie.ad(self.screw)
 
 
@@ -187,12 +180,12 @@ class Robot:
         name: name of the robot.
         joints: all joints with their bodies, parents before children.
         gravity: gravitational acceleration (3,) in the base frame, m/s².
-        tools: the frames at which external wrenches act; by default one, the frame of the last body.
-        frames: the named frames of its description, those of tools and merged bodies among them.
-        merged: what of its description was made part of something else, a line each.
-        assumed: what its description does not say, a line each.
-        coupled_stiffness: joints, by their number in joint vectors, and the spring between them; or None.
-        transmission: joints, by their number in joint vectors, and what moves them together; or None.
+        tools: frames at which external wrenches act; by default one, the frame of the last body.
+        frames: all named frames of the description, including merged links and tools.
+        merged: links merged into other bodies, one line each.
+        assumed: assumptions made where the description says nothing, one line each.
+        coupled_stiffness: joints, by index in joint vectors, and the spring that couples them; or None.
+        transmission: joints, by index in joint vectors, and the transmission that drives them together; or None.
         rotor_model: one of :data:`ROTOR_MODELS`.
     """
 
@@ -208,18 +201,18 @@ class Robot:
     rotor_model: str = "reduced"
 
     def __post_init__(self) -> None:
-        """Give the robot its default tool."""
+        """Set the default tool."""
         if not self.tools:
             object.__setattr__(self, "tools", (Frame(self.joints[-1].name, len(self.joints) - 1, np.eye(4)),))
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Indices of the joints that move on their own."""
+        """Indices of the independent joints, those that mimic no other."""
         return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None)
 
     @cached_property
     def independent_joints(self) -> tuple[Joint, ...]:
-        """The joints that move on their own, in the order of all joint vectors."""
+        """The independent joints, in the order of all joint vectors."""
         return tuple(self.joints[i] for i in self.independent)
 
     @property
@@ -234,29 +227,29 @@ class Robot:
 
     @cached_property
     def coupling(self) -> tuple[Array, Array]:
-        """E (number of joints, n) and e (number of joints,): all joints stand at E q + e."""
+        """E (number of joints, n) and e (number of joints,) of the positions E q + e of all joints."""
         E, e = np.zeros((len(self.joints), self.n)), np.zeros(len(self.joints))
         position = {joint: k for k, joint in enumerate(self.independent)}
         for i, joint in enumerate(self.joints):
-            lead = joint.mimic or Mimic(i, 1.0)
-            E[i, position[lead.joint]], e[i] = lead.ratio, lead.offset
+            mimic = joint.mimic or Mimic(i, 1.0)
+            E[i, position[mimic.joint]], e[i] = mimic.ratio, mimic.offset
         if all(joint.mimic is None for joint in self.joints):
-            return E.astype(int), e.astype(int)  # symbols stay free of floating-point ones
+            return E.astype(int), e.astype(int)  # keeps floating-point ones out of symbolic expressions
         return E, e
 
     @cached_property
     def stiffness(self) -> Array:
-        """Stiffness of each independent joint (n,), N m/rad or N/m; infinite where the joint is rigid."""
+        """Stiffness of each independent joint without load (n,), N m/rad or N/m; infinite if rigid."""
         return np.array([joint.stiffness for joint in self.independent_joints])
 
     @cached_property
     def rotor_inertia(self) -> Array:
-        """Rotor inertia of each independent joint (n,) on the link side of the gear, kg m² or kg."""
+        """Rotor inertia of each independent joint (n,), reflected to the link side, kg m² or kg."""
         return np.array([joint.rotor_inertia for joint in self.independent_joints])
 
     @property
     def wrench_shape(self) -> tuple[int, ...]:
-        """Shape of an external wrench: (6,), or (number of tools, 6) where there are several."""
+        """Shape of an external wrench: (6,), or (number of tools, 6) for several tools."""
         return (6,) if len(self.tools) == 1 else (len(self.tools), 6)
 
     def __repr__(self) -> str:

@@ -1,36 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a tool can get from the base."""
+"""Reach of a tool."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import lie
+from ..arrays import Array
 from .model import Frame, Robot
-
-Array = NDArray[np.float64]
 
 _STARTS, _SWEEPS, _STEPS = 6, 4, 17
 
 
 def reach(robot: Robot, tool: Frame) -> float:
-    """The largest distance of a tool from the origin of the base that a search finds, in m.
+    """Reach of a tool: its largest distance from the origin of the base, m, by coordinate search.
 
-    One joint after another is moved to where the tool is farthest, within its limits (without limits a turn, or
-    for a slide none at all), from several random configurations. Joints that follow others move with them.
+    From several random configurations, one joint after another is moved within its limits to where the tool is
+    farthest. Joints without limits may rotate by ±pi, and do not translate. The result is a lower bound.
     """
-    way = [tool.joint]
-    while robot.joints[way[0]].parent >= 0:
-        way.insert(0, robot.joints[way[0]].parent)
+    path = [tool.joint]
+    while robot.joints[path[0]].parent >= 0:
+        path.insert(0, robot.joints[path[0]].parent)
     E, e = robot.coupling
     ranges = [_range(robot, k) for k in range(robot.n)]
-    moving = sorted({int(k) for i in way for k in np.flatnonzero(E[i])})
+    moving = sorted({int(k) for i in path for k in np.flatnonzero(E[i])})
     generator = np.random.default_rng(0)
 
     def distance(q: Array) -> float:
         pose = np.eye(4)
-        for i in way:
+        for i in path:
             joint = robot.joints[i]
             pose = pose @ joint.reference_pose @ lie.exp(joint.screw, E[i] @ q + e[i])
         return float(np.linalg.norm((pose @ tool.pose)[:3, 3]))
@@ -40,9 +38,9 @@ def reach(robot: Robot, tool: Frame) -> float:
         q = np.array([generator.uniform(*limits) for limits in ranges])
         for _ in range(_SWEEPS):
             for k in moving:
-                others = np.repeat([q], _STEPS + 1, axis=0)
-                others[1:, k] = np.linspace(*ranges[k], _STEPS)
-                q = max(others, key=distance)
+                candidates = np.repeat([q], _STEPS + 1, axis=0)
+                candidates[1:, k] = np.linspace(*ranges[k], _STEPS)
+                q = max(candidates, key=distance)
         farthest = max(farthest, distance(q))
     return farthest
 

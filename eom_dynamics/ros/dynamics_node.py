@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node ``eom_dynamics``: setpoints in, efforts with two time derivatives and the motor side out.
+"""Node ``eom_dynamics``: setpoints in, efforts with two time derivatives and the motor side out.
 
-A lifecycle node that brings itself up (parameter ``autostart``), as soon as there is a robot: where it comes from
-is written in :mod:`.robot_sources`. Configuring loads it; a robot that cannot be used is refused with one line that
-names the parameter or element, and the node stays unconfigured, so that this can be corrected and the node
-configured again. Only an active node answers setpoints and requests. A setpoint or request that cannot be used is
-refused, and the next one is answered as if nothing had happened; where its stiffness cannot be used, the last good
-command goes out again (parameter ``hold_last_command``). A new robot from the topic takes the place of the old one
-between two setpoints, or is refused and the old one stays.
+A lifecycle node that brings itself up (parameter ``autostart``) once it has a robot (:mod:`.robot_sources`). Only an
+active node answers setpoints and requests. What cannot be used is refused, and the next one is answered as if nothing
+had happened. A robot that cannot be used leaves the node unconfigured, until it is corrected and the node configured
+again; a new robot from the topic replaces the old one between two setpoints.
 """
 
 from __future__ import annotations
@@ -16,89 +13,86 @@ import gc
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from functools import partial
-from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from ..actuators import Excess
-from ..exceptions import StateError, StiffnessError, TrajectoryError
-from ..stream.conversions import doubles
-from ..stream.solver import Solution, Solver, matrices
+from ..elastic import ElasticArm, LimitViolation
+from ..exceptions import StateError, TrajectoryError
+from ..messages.samples import doubles
+from ..messages.setpoint_to_command import HOLDS, Solution, Solver, matrices
 from ..terminal import printable
-from . import parameters
-from .command_line import read_arguments
-from .diagnostics import diagnostic_array, excess_text
+from .command_line import Program
+from .diagnostics import Level, Report
+from .dynamics.parameters import TABLE
+from .dynamics.realtime import SchedulingError, stream_in_real_time
+from .dynamics.spline_topic import SplineTopic
+from .dynamics.statistics import STATUS_NAME, StreamStatistics
+from .dynamics.trajectory_player import TrajectoryPlayer
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
-from .planning.link import Motion, Refusal, Stop
-from .planning.motion_stream import MotionStream
-from .planning.of_node import PlanningProcess
-from .realtime import SchedulingError, stream_in_real_time
-from .robot_loading import Loaded
-from .robot_supply import RobotSupply
+from .robot_node import RobotNode
+from .robot_sources import Loaded
 from .running import run
-from .statistics import Level, StreamStatistics, WarningThrottle
 from .stopping import StopSignals
 from .stream_qos import overriding_options
 
-NODE_NAME = "eom_dynamics"
+PROGRAM = Program(
+    "dynamics_node",
+    "eom_dynamics",
+    "The lifecycle node eom_dynamics: setpoints in, efforts with two time derivatives and the motor side out.",
+    """\
+examples:
+  dynamics_node --ros-args --params-file my_arm.yaml                  a robot, and parameters, from a file
+  dynamics_node --ros-args -r __ns:=/left -p effort_command:=joint    in a namespace, with a parameter
+  dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
-# Reliable, and deep enough for a second at 1 kHz: a hiccup of either side loses nothing.
+topics and services (relative to the namespace):
+  setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
+  spline_trajectory    in     eom_dynamics/msg/SplineTrajectory, to be played; planning_node publishes it
+  robot_description    in     std_msgs/msg/String, where no parameter names a robot
+  feedforward          out    eom_dynamics/msg/FeedforwardCommand
+  motor_setpoint       out    sensor_msgs/msg/JointState
+  effort_command       out    std_msgs/msg/Float64MultiArray
+  /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray
+  ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
+""",
+    TABLE,
+)
+
+# Reliable, and deep enough for a second at 1 kHz: a stall of either side loses nothing.
 _STREAM_QOS_DEPTH = 1000
 
-# By the parameter hold_last_command: the refusals that are answered with the last good command.
-_HELD_REFUSALS: dict[str, tuple[type[Exception], ...]] = {
-    "stiffness": (StiffnessError,),
-    "always": (Exception,),
-    "never": (),
-}
 
+class DynamicsNode(LifecycleNode, RobotNode):
+    """The lifecycle node; docs/node.md describes its topics, service and parameters."""
 
-class DynamicsNode(LifecycleNode):
-    """The lifecycle node; its topics, service and parameters are in the README."""
+    read_only_while = "the node is configured: clean the node up, set it, and configure again"
 
-    def __init__(self, stop: StopSignals, arguments: list[str] | None = None) -> None:
+    def __init__(self, stop: StopSignals) -> None:
         """Declare parameters and open topics and service; nothing is computed before the node is active.
 
         Args:
-            stop: the signals that end the process; one of them ends also the loading of a robot.
-            arguments: the command line; None for that of the process.
+            stop: signals that end the process.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
-        # Undeclared parameters are allowed for the robot's, whose names it decides; _on_parameters refuses others.
-        super().__init__(NODE_NAME, allow_undeclared_parameters=True)
+        # Undeclared parameters are allowed for the robot's, whose names it decides; others are refused.
+        super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refuse_impossible_transitions()
-        self._outlive_malformed_requests()
-        parameters.declare(self)
-
-        self._stop = stop
         self._solver: Solver | None = None
-        self._active = False
-        self._starting_up = False
-        self._failure = ""
-        self._refused_robot = ""
+        self._active = self._starting_up = False
         self._scheduling_problem = ""
         self._statistics = StreamStatistics()
-        period = self.get_parameter("warning_period").value
-        self._refusals, self._excesses = WarningThrottle(period), WarningThrottle(period)
-        self._commands_motors = self.get_parameter("effort_command").value == "motor"
-        self._clips = self.get_parameter("clip_to_limits").value
-        self._held_refusals = _HELD_REFUSALS[self.get_parameter("hold_last_command").value]
+        self.declare(TABLE)
+        for name in ("effort_command", "clip_to_limits", "hold_last_command"):
+            self.on_parameter(name, self.get_parameter(name).value)
 
-        # Topics live as long as the node, so that an activation meets peers that are long discovered. Publishing
-        # copies a message out: one object of each kind serves all.
+        # Topics live as long as the node, so that they are discovered long before an activation. Publishing
+        # copies a message: one object of each kind serves all.
         self._feedforward, self._motor_setpoint, self._effort_command = (
             FeedforwardCommand(),
             JointState(),
@@ -109,6 +103,8 @@ class DynamicsNode(LifecycleNode):
         self._feedforward_publisher = self._stream_publisher(FeedforwardCommand, "feedforward")
         self._motor_setpoint_publisher = self._stream_publisher(JointState, "motor_setpoint")
         self._effort_command_publisher = self._stream_publisher(Float64MultiArray, "effort_command")
+        self._player = TrajectoryPlayer(self, self._on_setpoint)
+        self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
         self.create_subscription(
             JointTrajectorySetpoint,
             "setpoint",
@@ -120,30 +116,10 @@ class DynamicsNode(LifecycleNode):
             ComputeInverseDynamics,
             "~/inverse_dynamics",
             self._on_inverse_dynamics,
-            # Requests of many callers, or of one that does not wait for answers, come at once.
+            # Requests of many clients, or of one that does not wait for answers, come at once.
             qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
         )
-
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._last_report = time.monotonic()
-        # Steady: with use_sim_time, diagnostics come also while the simulation stands.
-        self._diagnostics_timer = self.create_timer(
-            self.get_parameter("diagnostic_period").value,
-            self._publish_diagnostics,
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
-
-        self._unknown_parameters = parameters.unknown(self)
-        for name, hint in self._unknown_parameters.items():
-            self.get_logger().warning(f"parameter {printable(name)} is not one of this node and has no effect: {hint}")
-        self._supply = RobotSupply(
-            self, wanted=lambda: self._starting_up or self._solver is not None, deliver=self._on_robot
-        )
-        self.add_on_set_parameters_callback(self._on_parameters)
-        self.add_post_set_parameters_callback(self._on_parameters_set)
-        self._motion = MotionStream(self, self._on_setpoint)
-        self._refused_trajectory = ""
-        self.planning = PlanningProcess(self, arguments, self._on_trajectory)
+        self.complete(STATUS_NAME, stop)
 
     def _stream_publisher(self, message_type: type, topic: str) -> LifecyclePublisher:
         return self.create_lifecycle_publisher(
@@ -153,95 +129,136 @@ class DynamicsNode(LifecycleNode):
             qos_overriding_options=overriding_options(),
         )
 
+    # --- Robot and parameters -----------------------------------------------------------
+
     @property
     def state(self) -> str:
         """Label of the lifecycle state: unconfigured, inactive, active, finalized, or a transition between them."""
         label: str = self._state_machine.current_state[1]
         return label
 
+    @property
+    def has_robot(self) -> bool:
+        """Whether the node is configured."""
+        return self._solver is not None
+
+    @property
+    def robot_wanted(self) -> bool:
+        """Whether a robot brings the node up, or replaces the one of a configured node."""
+        return self._starting_up or self.has_robot
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the node answers setpoints."""
+        return self._active
+
     def start_up(self) -> None:
-        """Configure and activate, at once or, where the robot has yet to come, when it comes."""
-        self._starting_up = self._supply.can_come
+        """Configure and activate, at once or, where the robot has yet to arrive, when it arrives."""
+        if not self.get_parameter("autostart").value:
+            return
+        self._starting_up = self.supply.arrives
         if self._starting_up:
-            self.get_logger().info(
-                f"waiting for the robot from {self._supply.source} (or start the node with a robot's parameter file, "
-                "--params-file, or with the parameter robot_description or robot_source_node)"
-            )
+            self.log_waiting()
         else:
             self._bring_up()
+
+    def on_robot(self, loaded: Loaded) -> None:
+        """Take, or refuse, a robot that arrived by itself; called between two setpoints."""
+        if loaded.solver is None and self.has_robot:
+            self.refuse_robot(loaded)
+        elif loaded.solver is None:
+            self.fail(loaded, "the node waits for another")
+        elif self.has_robot:
+            self._take_robot(loaded, loaded.solver)
+        else:
+            self._bring_up()
+
+    def on_parameter(self, name: str, value: object) -> None:
+        """Follow a change of a parameter."""
+        super().on_parameter(name, value)
+        if name == "effort_command":
+            self._commands_motors = value == "motor"
+        elif name == "clip_to_limits":
+            self._clips = bool(value)
+        elif name == "hold_last_command":
+            self._held_refusals = HOLDS[str(value)]
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
+
+    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
+        self._solver = solver
+        self._begin_stream()
+        self.refused_robot = ""
+        self.supply.log_warnings(loaded)
+        robot = solver.arm.robot
+        self.get_logger().info(
+            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
+            f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
+        )
 
     # --- Lifecycle ----------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot."""
         try:
-            with self._stop.interrupting():
-                loaded = self._supply.load()
+            with self.stop.interrupting():
+                loaded = self.supply.load()
         except KeyboardInterrupt:  # the process is about to end
             return TransitionCallbackReturn.FAILURE
-        error = loaded.error if loaded else f"there is none from {self._supply.source}: {self._supply.missing}"
-        if loaded is None or loaded.solver is None:
-            self._failure = printable(error)
-            hint = "waits for another" if self._starting_up else "stays unconfigured: correct that, configure again"
-            detail = map(printable, loaded.detail.splitlines() if loaded else ())
-            self.get_logger().error("\n".join([f"robot not loaded: {self._failure} (the node {hint})", *detail]))
+        consequence = "the node stays unconfigured: correct that, configure again"
+        if loaded is None:
+            self.failure = f"there is none from {self.supply.source}: {self.supply.problem}"
+            self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
-        self._failure, self._starting_up = "", False
-        self._supply.rest()
+        if loaded.solver is None:
+            self.fail(loaded, consequence)
+            return TransitionCallbackReturn.FAILURE
+        self.failure, self._starting_up = "", False
+        self.supply.pause()
         self._take_robot(loaded, loaded.solver)
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Answer setpoints and requests from here on."""
-        # What stands now stays: without it the collector goes through the 40 000 objects of imported modules
-        # in the middle of the stream.
+        # Else the collector would go through the 40 000 objects of imported modules in the middle of the stream.
         gc.collect()
         gc.freeze()
         self._schedule()
         self._begin_stream()
         self._active = True
-        self._tell_planning("active")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Ignore setpoints and refuse requests from here on."""
         self._active = False
-        self._motion.stop(forget=True)
-        self._tell_planning("inactive")
+        self._trajectories.stop(forget=True)
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of the robot, so that its parameters may change."""
+        """Release the robot, so that its parameters may change."""
         self._solver = None
-        self._refused_robot = ""
-        self._supply.look_out()
-        self._tell_planning("unconfigured")
+        self.refused_robot = ""
+        self.supply.resume()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything."""
+        """Release everything."""
         self._active = self._starting_up = False
-        self._motion.stop(forget=True)
+        self._trajectories.stop(forget=True)
         self._solver = None
-        self._supply.rest()
-        self._tell_planning("finalized")
+        self.supply.pause()
         return super().on_shutdown(state)
 
     def _schedule(self) -> None:
-        """Take the priority that the parameter asks for; not before a robot is loaded, which takes all of a core."""
+        """Take the real-time priority; not before a robot is loaded, which takes all of a core."""
         try:
             stream_in_real_time(self.get_parameter("realtime_priority").value)
             self._scheduling_problem = ""
         except SchedulingError as error:
             self._scheduling_problem = str(error)
             self.get_logger().warning(self._scheduling_problem)
-
-    def _tell_planning(self, state: str) -> None:
-        self.planning.tell(state, self._solver.arm.robot if self._solver else None)
 
     def _refuse_impossible_transitions(self) -> None:
         """Answer a transition that the state does not allow, which in rclpy ends the process."""
@@ -259,102 +276,22 @@ class DynamicsNode(LifecycleNode):
 
         service.callback = guarded
 
-    def _outlive_malformed_requests(self) -> None:
-        """Answer requests that rclpy's own services cannot read, each of which it would log with a traceback."""
-
-        def guarded(answer: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
-            try:
-                return answer(request, response)
-            except Exception as error:
-                if self.context.ok():  # else nobody waits for it
-                    self.get_logger().error(
-                        f"request cannot be read: {printable(str(error))}", throttle_duration_sec=1.0
-                    )
-                return response
-
-        for service in self.services:
-            service.callback = partial(guarded, service.callback)
-
-    # --- Robot --------------------------------------------------------------------------
-
-    def _on_robot(self, loaded: Loaded) -> None:
-        """Take, or refuse, a robot that came by itself; runs between two setpoints."""
-        if self._solver is None:
-            self._bring_up()
-        elif loaded.solver is not None:
-            self._take_robot(loaded, loaded.solver)
-        else:
-            self._refused_robot = printable(loaded.error)
-            detail = map(printable, loaded.detail.splitlines())
-            self.get_logger().warning(
-                "\n".join([f"new robot refused, the old one stays: {self._refused_robot}", *detail])
-            )
-
-    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
-        self._solver = solver
-        self._begin_stream()
-        self._tell_planning("active" if self._active else "inactive")
-        self._refused_robot = ""
-        self._supply.warn(loaded)
-        robot = solver.arm.robot
-        self.get_logger().info(
-            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
-            f"from {self._supply.source}, computed by {solver.arm.dynamics.backend}"
-        )
-
-    # --- Parameters ---------------------------------------------------------------------
-
-    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        return parameters.answer(
-            parameters.objection(
-                change,
-                declared=self.has_parameter(change.name),
-                configured=self._solver is not None,
-                active=self._active,
-            )
-            for change in changes
-        )
-
-    def _on_parameters_set(self, changes: list[Parameter]) -> None:
-        for change in changes:
-            if change.name == "warning_period":
-                self._refusals.period = self._excesses.period = change.value
-            elif change.name == "effort_command":
-                self._commands_motors = change.value == "motor"
-            elif change.name == "clip_to_limits":
-                self._clips = change.value
-            elif change.name == "hold_last_command":
-                self._held_refusals = _HELD_REFUSALS[change.value]
-            elif change.name == "diagnostic_period":
-                self._diagnostics_timer.timer_period_ns = round(change.value * 1e9)
-                self._diagnostics_timer.reset()
-
     # --- Stream -------------------------------------------------------------------------
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
-        if not self._motion.playing:
-            self._motion.stop(forget=True)  # the joints are sent elsewhere now
+        if not self._player.playing:
+            self._player.stop(forget=True)  # the joints are commanded elsewhere from here on
             self._on_setpoint(setpoint)
             return
         self._statistics.received += 1
-        reason = "a trajectory is under way; an empty one on joint_trajectory ends it"
+        reason = "a trajectory is under way; an empty one ends it"
         self._refuse(setpoint, TrajectoryError(reason), reason)
 
-    def _on_trajectory(self, said: Motion | Refusal | Stop) -> None:
-        """Play, or refuse, what came of a trajectory from the topic; runs between two setpoints."""
-        try:
-            if isinstance(said, Refusal):
-                raise TrajectoryError(said.reason)
-            if isinstance(said, Stop):
-                self._motion.stop()
-            elif self._active and self._solver and not self.planning.is_of_another_robot(said):
-                names = self._solver.arm.robot.joint_names
-                self._motion.play(said.motion, said.stamp, said.frame_id, names)
-            else:
-                raise TrajectoryError("the node has changed its robot or its state meanwhile")
-        except TrajectoryError as error:
-            self._refused_trajectory = printable(str(error))
-            self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=1.0)
+    def _arm_to_play(self) -> ElasticArm:
+        """The arm of the active node."""
+        if not self._active or self._solver is None:
+            raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
+        return self._solver.arm
 
     def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Answer a setpoint; returns whether it could be used."""
@@ -379,7 +316,7 @@ class DynamicsNode(LifecycleNode):
             answered = True
             statistics.published += 1
             if solution.exceeded:
-                self._report_excess(solution.exceeded)
+                self._report_violations(solution.exceeded)
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
@@ -387,7 +324,7 @@ class DynamicsNode(LifecycleNode):
         order = solution.order
         effort, effort_rate, effort_acceleration = map(doubles, order.to_message(solution.efforts))
         position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(solution.motors))
-        # Until all are replaced, they are no command.
+        # Until all are replaced, they are not a command.
         self._holds_command = False
 
         feedforward = self._feedforward
@@ -427,31 +364,28 @@ class DynamicsNode(LifecycleNode):
         self._statistics.held += 1
 
     def _begin_stream(self) -> None:
-        """Forget the setpoints before: what follows does not go on from them."""
+        """Forget earlier setpoints: what follows does not continue them."""
         self._holds_command = False
-        self._motion.stop(forget=True)
+        self._trajectories.stop(forget=True)
         if self._solver:
             self._solver.restart()
 
-    def _report_excess(self, exceeded: tuple[Excess, ...]) -> None:
-        worst = max(exceeded, key=lambda excess: excess.value / excess.limit)
-        self._statistics.exceed(worst.value / worst.limit, excess_text(worst))
-        suppressed = self._excesses.pass_at(time.monotonic())
-        if suppressed is not None:
-            more = f" (and {suppressed} more commands since the last warning)" if suppressed else ""
-            clipped = ", effort clipped" if self._clips else ""
-            self.get_logger().warning(
-                f"command exceeds limits{clipped}: {printable('; '.join(map(excess_text, exceeded)))}{more}"
-            )
+    def _report_violations(self, exceeded: tuple[LimitViolation, ...]) -> None:
+        worst = max(exceeded, key=lambda violation: violation.value / violation.limit)
+        self._statistics.exceed(worst.value / worst.limit, str(worst))
+        clipped = ", effort clipped" if self._clips else ""
+        self.get_logger().warning(
+            f"command exceeds limits{clipped}: {printable('; '.join(map(str, exceeded)))}",
+            throttle_duration_sec=self.warning_period,
+        )
 
     def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, reason: str, detail: str = "") -> None:
         if self._holds_command and isinstance(error, self._held_refusals):
             self._hold(setpoint)
         self._statistics.refuse(reason)
-        suppressed = self._refusals.pass_at(time.monotonic())
-        if suppressed is not None:
-            more = f" (and {suppressed} more refused since the last warning)" if suppressed else ""
-            self.get_logger().warning("\n".join(filter(None, [f"setpoint refused: {reason}{more}", detail])))
+        self.get_logger().warning(
+            "\n".join(filter(None, [f"setpoint refused: {reason}", detail])), throttle_duration_sec=self.warning_period
+        )
 
     # --- Service ------------------------------------------------------------------------
 
@@ -462,7 +396,7 @@ class DynamicsNode(LifecycleNode):
             self._answer(request, response)
         except StateError as error:
             response = ComputeInverseDynamics.Response(message=str(error))
-            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=1.0)
+            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=self.warning_period)
         except Exception as error:
             response = ComputeInverseDynamics.Response(message=f"internal error: {type(error).__name__}: {error}")
             self.get_logger().error(f"request failed:\n{traceback.format_exc()}")
@@ -480,26 +414,15 @@ class DynamicsNode(LifecycleNode):
         response.joint_names = solution.order.names
         response.motor_names = solution.order.motor_names
         if solution.exceeded:
-            response.message = f"exceeds limits: {'; '.join(map(excess_text, solution.exceeded))}"
+            response.message = f"exceeds limits: {'; '.join(map(str, solution.exceeded))}"
         response.success = True
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def _publish_diagnostics(self) -> None:
-        now = time.monotonic()
-        level, message, figures = self._statistics.report(now - self._last_report)
-        self._last_report = now
-        missing = self._supply.missing if self._solver is None else ""
-        if self._failure:
-            level, message = Level.ERROR, f"robot not loaded: {self._failure}"
-        elif self._starting_up and missing:
-            level = Level.ERROR if self._supply.overdue else Level.WARN
-            message = f"waiting for the robot from {self._supply.source}: {missing}"
-        elif self._refused_robot and level == Level.OK:
-            level, message = Level.WARN, f"new robot refused, the old one stays: {self._refused_robot}"
-        elif self.planning.problem and level == Level.OK:
-            level, message = Level.WARN, self.planning.problem
-        elif self._scheduling_problem and level == Level.OK:
+    def report(self, seconds: float) -> Report:
+        """Diagnostic status of the stream."""
+        level, message, figures = self._statistics.report(seconds)
+        if self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
         elif not self._active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
@@ -507,43 +430,23 @@ class DynamicsNode(LifecycleNode):
         values = {
             "state": self.state,
             "robot": arm.robot.name if arm else "",
-            "robot source": self._supply.source,
             "joints": ", ".join(arm.robot.joint_names) if arm else "",
             "motors": ", ".join(arm.motor_names) if arm else "",
             "backend": arm.dynamics.backend if arm else "",
-            "planning services": self.planning.status,
             **figures,
         }
-        if self._motion.playing:
+        if self._player.playing:
             values["trajectory"] = "under way"
-        if self._motion.skipped:
-            values["trajectory commands left out"] = str(self._motion.skipped)
-        if self._refused_trajectory:
-            values["last refused trajectory"] = self._refused_trajectory
-        if self._refused_robot:
-            values["refused robot"] = self._refused_robot
-        if self._unknown_parameters:
-            values["parameters without effect"] = ", ".join(self._unknown_parameters)
-        self._diagnostics_publisher.publish(
-            diagnostic_array(self.get_clock().now().to_msg(), self.get_fully_qualified_name(), level, message, values)
-        )
+        if self._player.skipped:
+            values["trajectory commands left out"] = str(self._player.skipped)
+        if self._trajectories.last_refusal:
+            values["last refused trajectory"] = self._trajectories.last_refusal
+        return Report(level, message, values)
 
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
-
-    def begin(node: DynamicsNode) -> None:
-        if node.get_parameter("autostart").value:
-            node.start_up()
-
-    return run(
-        NODE_NAME,
-        partial(DynamicsNode, arguments=args),
-        begin,
-        end=lambda node: node.planning.close(),
-        read_arguments=read_arguments,
-        args=args,
-    )
+    return run(PROGRAM, DynamicsNode, DynamicsNode.start_up, args)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package's own messages, services and actions, or a word on how to get them."""
+"""Messages, services and actions of this package."""
 
 try:
     from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
-    from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, LimitExcess
+    from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, LimitViolation, SplineTrajectory
     from eom_dynamics.srv import (
         ComputeForwardDynamics,
         ComputeInverseDynamics,
@@ -13,8 +13,8 @@ try:
     )
 except ImportError as error:
     raise ImportError(
-        "the ROS 2 interfaces of eom_dynamics are not built where Python found the package: build it (make build, or "
-        "colcon build and source install/setup.bash) and do not put its source folder first on the Python path"
+        "the ROS 2 interfaces of eom_dynamics are not built, or not on the Python path: make build, or colcon build "
+        "and source install/setup.bash"
     ) from error
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "FeedforwardCommand",
     "GetEquationsOfMotion",
     "JointTrajectorySetpoint",
-    "LimitExcess",
+    "LimitViolation",
+    "SplineTrajectory",
 ]

@@ -8,8 +8,8 @@ SETPOINTS.npz holds, for N setpoints of a robot with n joints, in SI units:
 ==============================================  ======  =====================================================
 joint_names                                     (n,)    the order of the columns; left out: the robot's own
 q, qd, qdd, qddd, qdddd                         (N, n)  joint variables and their time derivatives
-wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; left out: none;
-                                                        (N, 6 k) where the robot has k tools
+wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first, sent as force and torque by
+                                                        name; left out: none; (N, 6 k) for k tools
 stiffness, stiffness_rate,                      (N, n)  of joints where it is commanded; left out: nominal
 stiffness_acceleration
 ==============================================  ======  =====================================================
@@ -57,14 +57,15 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
+from ..arrays import Array
 from ..exceptions import EomDynamicsError
-from ..stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ..messages.samples import doubles
+from ..messages.wrenches import wrench_messages
 from ..terminal import prepare_streams, printable
-from .diagnostics import STATUS_NAME
+from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
+from .dynamics.statistics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .realtime import HIGHEST, SchedulingError, stream_in_real_time
-
-Array = NDArray[np.float64]
 
 _STATE_ARRAYS = ("q", "qd", "qdd", "qddd", "qdddd")
 
@@ -247,7 +248,7 @@ class Player(Node):
         message = self._message
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
         for field, values in self._setpoints.rows.items():
-            setattr(message, field, doubles(values[index]))
+            setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
         self._publisher.publish(message)
 
     def _on_answer(self, answer: Any) -> None:

@@ -1,129 +1,257 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the node takes its robot from. The first of these that is given, the others have no effect:
+"""Sources of a node's robot, tried in this order; the first one given is used:
 
-1. its own parameters ``robot.*``,
+1. the node's parameters ``robot.*``,
 2. its parameter ``robot_description``, a URDF,
-3. the parameters of the node that its parameter ``robot_source_node`` names,
-4. the topic ``robot_description``, which is there without being asked for and therefore comes last.
-
-What is closer to the node comes first: whoever starts it can always say which robot it is. The first two are
-there at the start or not at all; the others may come at any time.
+3. the parameters of the node named by its parameter ``robot_source_node``,
+4. the topic ``robot_description``, which exists without being asked for and therefore comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from rcl_interfaces.srv import GetParameters, ListParameters
+from rclpy.client import Client
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_parameters
+from std_msgs.msg import String
 
-from . import parameters
-from .description_topic import DescriptionTopic
-from .remote_parameters import RemoteParameters
-from .robot_loading import Given, GivenSection, GivenUrdf
+from ..elastic import ElasticArm
+from ..exceptions import EomDynamicsError
+from ..messages.setpoint_to_command import Solver
+from ..robot import robot_from_parameters, robot_from_urdf
+from ..states import STATE_NAMES
+from .parameters import DESCRIPTION, ROBOT, SOURCE_NODE, URDF, nested, section
 
 
-class Source(Protocol):
-    """A place that a robot comes from.
+@dataclass(frozen=True)
+class Description:
+    """A robot as its source describes it, not validated yet.
 
     Attributes:
-        label: how messages name it.
-        problem: why there is no robot.
+        source: the start of every message about it.
+        parameters: of the section ``robot``; with a URDF, of the section ``urdf``.
+        urdf: text of a URDF, or None.
     """
 
-    label: str
-    problem: str
+    source: str
+    parameters: Mapping[str, Any]
+    urdf: str | None = None
+
+    def load(self) -> Loaded:
+        """Read, validate and compile. Never raises. Not for two threads at a time, as it records warnings."""
+        try:
+            with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
+                warnings.simplefilter("always")
+                arm = ElasticArm(self._robot())
+                solver = Solver(arm)
+                # Batches, too, are ready from the first one on.
+                arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
+        except EomDynamicsError as error:
+            return Loaded(self, error=str(error))
+        except Exception as error:
+            return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
+        return Loaded(self, solver, tuple(str(warning.message) for warning in recorded))
+
+    def _robot(self) -> Any:
+        if self.urdf is None:
+            return robot_from_parameters(nested(self.parameters, ROBOT, self.source), self.source)
+        return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A loaded robot, or why it cannot be used.
+
+    Attributes:
+        description: what it was loaded from.
+        solver: ready to compute; None where the robot cannot be used.
+        warnings: about the robot.
+        error: why it cannot be used, on one line.
+        detail: the traceback of an internal error.
+    """
+
+    description: Description
+    solver: Solver | None = None
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+    detail: str = ""
+
+
+class Source:
+    """A place that the robot comes from.
+
+    Attributes:
+        label: its name, for messages.
+        problem: why there is no robot.
+        arrives: whether a robot may come later, so that waiting for it makes sense.
+    """
+
+    label = problem = ""
+    arrives = True
 
     @property
-    def given(self) -> Given | None:
-        """The robot that is there now, or None."""
+    def description(self) -> Description | None:
+        """The robot as described now; None where there is none."""
+        raise NotImplementedError
 
-    def poll(self) -> None:
-        """Look for what has come; called again and again while there is no robot."""
-
-    def look_again(self) -> None:
-        """Start to look for the robot as it is now, after the node has let go of it."""
+    def refresh(self) -> None:
+        """Ask for the robot again, in a thread that may wait."""
 
     def close(self) -> None:
-        """Let go of all that the source holds."""
+        """Destroy subscriptions and clients."""
 
 
-class OwnParameters:
-    """The robot that the node's own parameters describe, as they are now."""
+class OwnParameters(Source):
+    """The robot in the node's own parameters."""
 
-    problem = ""
+    arrives = False
 
     def __init__(self, node: Node, key: str) -> None:
-        self._node = node
-        self._key = key
-        self.label = f"parameters {key}.*" if key == parameters.ROBOT else f"parameter {key}"
+        self._node, self._key = node, key
+        self.label = f"parameters {ROBOT}.*" if key == ROBOT else f"parameter {key}"
 
     @property
-    def given(self) -> Given | None:
-        """The robot, read from the parameters each time."""
-        if self._key == parameters.ROBOT:
-            return GivenSection(parameters.section(self._node, parameters.ROBOT), "parameters")
-        text = self._node.get_parameter(parameters.DESCRIPTION).value
-        return GivenUrdf(text, parameters.section(self._node, parameters.URDF), parameters.DESCRIPTION)
-
-    def poll(self) -> None:
-        """Do nothing: parameters do not come by themselves."""
-
-    def look_again(self) -> None:
-        """Do nothing: parameters are read each time."""
-
-    def close(self) -> None:
-        """Hold nothing."""
+    def description(self) -> Description:
+        """The robot as the parameters describe it now."""
+        if self._key == ROBOT:
+            return Description("parameters", section(self._node, ROBOT))
+        return Description(DESCRIPTION, section(self._node, URDF), self._node.get_parameter(DESCRIPTION).value)
 
 
-class RobotSources:
-    """The one source that counts, by the node's parameters."""
+class DescriptionTopic(Source):
+    """The last URDF on the topic ``robot_description``."""
+
+    problem = "nothing was published on it yet"
 
     def __init__(self, node: Node, on_arrival: Callable[[], None]) -> None:
-        """Open the source; ``on_arrival`` is called when a topic brings something."""
         self._node, self._on_arrival = node, on_arrival
-        self._choice = self._chosen()
-        self.current: Source = self._open()
-
-    def update(self) -> None:
-        """Follow a change of the parameters: go over to another source where they say so."""
-        choice = self._chosen()
-        if choice != self._choice:
-            self.current.close()
-            self._choice = choice
-            self.current = self._open()
+        self._text: str | None = None
+        # The quality of service of robot_state_publisher: late subscribers get the last description.
+        quality = QoSProfile(
+            depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+        )
+        self._subscription = node.create_subscription(String, DESCRIPTION, self._receive, quality)
+        self.label = f"topic {self._subscription.topic_name}"
 
     @property
-    def can_come(self) -> bool:
-        """Whether the robot may come by itself, so that waiting for it makes sense."""
-        return not isinstance(self.current, OwnParameters)
+    def description(self) -> Description | None:
+        """The last URDF, with what the parameters add to it now."""
+        if self._text is None:
+            return None
+        return Description(self.label, section(self._node, URDF), self._text)
 
-    def without_effect(self, given: Given) -> list[str]:
-        """Parameters that are set but not used, where this robot was taken."""
-        unused = [key for key, there in self._given().items() if there and key != self._choice[0]]
-        if isinstance(given, GivenSection) and parameters.section(self._node, parameters.URDF):
-            unused.append(f"{parameters.URDF}.*")
-        return unused
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._node.destroy_subscription(self._subscription)
 
-    def _given(self) -> dict[str, bool]:
-        """Whether each parameter that names a robot is given, highest precedence first."""
-        node = self._node
-        return {
-            parameters.ROBOT: bool(parameters.section(node, parameters.ROBOT)),
-            parameters.DESCRIPTION: bool(node.get_parameter(parameters.DESCRIPTION).value),
-            parameters.SOURCE_NODE: bool(node.get_parameter(parameters.SOURCE_NODE).value),
-        }
+    def _receive(self, message: String) -> None:
+        self._text = message.data
+        self._on_arrival()
 
-    def _chosen(self) -> tuple[str, str]:
-        """The parameter that decides, empty for the topic; and the node that is to be asked."""
-        key = next((key for key, there in self._given().items() if there), "")
-        name = self._node.get_parameter(parameters.SOURCE_NODE).value if key == parameters.SOURCE_NODE else ""
-        return key, name
 
-    def _open(self) -> Source:
-        key, name = self._choice
-        if key == parameters.SOURCE_NODE:
-            return RemoteParameters(self._node, name)
-        if key:
-            return OwnParameters(self._node, key)
-        return DescriptionTopic(self._node, self._on_arrival)
+class RemoteParameters(Source):
+    """The robot in the parameters of another node: its section ``robot``, else its ``robot_description``."""
+
+    problem = "it was not asked yet"
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node = node
+        quality = qos_profile_parameters
+        self._list = node.create_client(ListParameters, f"{name}/list_parameters", qos_profile=quality)
+        self._get = node.create_client(GetParameters, f"{name}/get_parameters", qos_profile=quality)
+        self._name = self._get.service_name.rpartition("/")[0]
+        self.label = f"parameters of node {self._name}"
+        self._section: dict[str, Any] = {}
+        self._text = ""
+
+    @property
+    def description(self) -> Description | None:
+        """What the other node answered last."""
+        if self._section:
+            return Description(self.label, self._section)
+        if not self._text:
+            return None
+        return Description(f"{DESCRIPTION} of node {self._name}", section(self._node, URDF), self._text)
+
+    def refresh(self) -> None:
+        """Ask the other node, for as long as ``robot_timeout`` at most for each of two answers."""
+        try:
+            self._section, self._text = self._asked()
+        except _NoRobotError as error:
+            self._section, self._text, self.problem = {}, "", str(error)
+
+    def close(self) -> None:
+        """Destroy the clients."""
+        self._node.destroy_client(self._list)
+        self._node.destroy_client(self._get)
+
+    def _asked(self) -> tuple[dict[str, Any], str]:
+        """The section ``robot`` and the URDF, one of them empty."""
+        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, DESCRIPTION])).result.names
+        names = [name for name in names if name == DESCRIPTION or name.startswith(f"{ROBOT}.")]
+        if not names:
+            raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
+        answered = self._call(self._get, GetParameters.Request(names=names)).values
+        if len(answered) != len(names):
+            raise _NoRobotError(f"it answered {len(answered)} values to a request for {len(names)}")
+        try:
+            values = dict(zip(names, map(parameter_value_to_python, answered), strict=True))
+        except RuntimeError as error:  # an unknown type
+            raise _NoRobotError(f"its answer cannot be read: {error}") from None
+        text = values.pop(DESCRIPTION, "")
+        if values:
+            return {name.removeprefix(f"{ROBOT}."): value for name, value in values.items()}, ""
+        if not isinstance(text, str):
+            raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
+        if not text:
+            raise _NoRobotError(f"its {DESCRIPTION} is empty")
+        return {}, text
+
+    def _call(self, client: Client, request: Any) -> Any:
+        try:
+            if not client.service_is_ready():
+                raise _NoRobotError("there is no such node, or it has no parameter services")
+            answer = client.call(request, timeout_sec=self._node.get_parameter("robot_timeout").value)
+        except _NoRobotError:
+            raise
+        except Exception as error:  # the client was closed meanwhile
+            raise _NoRobotError(f"it cannot be asked: {error}") from None
+        if answer is None:
+            raise _NoRobotError("it does not answer")
+        return answer
+
+
+class _NoRobotError(Exception):
+    """Why another node has no robot."""
+
+
+def chosen_source(node: Node) -> tuple[str, str]:
+    """The parameter that selects the source, empty for the topic; and the name of the node to ask."""
+    key = next(iter(given_parameters(node)), "")
+    return key, node.get_parameter(SOURCE_NODE).value if key == SOURCE_NODE else ""
+
+
+def given_parameters(node: Node) -> list[str]:
+    """Parameters that name a robot and are set, highest precedence first."""
+    given = {
+        ROBOT: bool(section(node, ROBOT)),
+        DESCRIPTION: bool(node.get_parameter(DESCRIPTION).value),
+        SOURCE_NODE: bool(node.get_parameter(SOURCE_NODE).value),
+    }
+    return [key for key, present in given.items() if present]
+
+
+def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> Source:
+    """Open the source of a choice; ``on_arrival`` is called when the topic brings a description."""
+    key, name = choice
+    if key == SOURCE_NODE:
+        return RemoteParameters(node, name)
+    return OwnParameters(node, key) if key else DescriptionTopic(node, on_arrival)

@@ -1,119 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings robots to the node: found in their source, loaded beside the stream, handed over when they are ready."""
+"""Robot of a node: find its description, load it beside the stream, and hand it to the node."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from ..terminal import printable
-from .background import Background
-from .robot_loading import Given, Loaded, load
-from .robot_sources import RobotSources
+from .parameters import URDF
+from .robot_sources import Loaded, chosen_source, given_parameters, open_source
+from .worker import Worker
 
-# How soon what has come is seen, s.
-_POLL_PERIOD = 0.05
+# Between two questions to another node until a robot is taken, s.
+_ASK_PERIOD = 0.2
 
 
 class RobotSupply:
-    """The robot for :meth:`load`, and robots that come by themselves for the function ``deliver``.
+    """Robots from the one source that the node's parameters select.
 
-    Everything is called by the node's executor; only the loading of robots that come by themselves is in a
-    thread of its own.
+    All methods are called by the node's executor; only asking another node, and loading robots that arrive by
+    themselves, take place in a thread.
     """
 
     def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[Loaded], None]) -> None:
         """Open the source.
 
         Args:
-            node: the node, whose parameters say where the robot comes from.
-            wanted: whether a robot that comes by itself is to be loaded now.
-            deliver: takes what came of it. A call of :meth:`load` in it returns the same.
+            node: the node.
+            wanted: whether a robot that arrives by itself is to be loaded now.
+            deliver: receives such a robot, loaded.
         """
         self._node, self._wanted, self._deliver = node, wanted, deliver
-        self._sources = RobotSources(node, self._look)
-        self._background: Background[Loaded] = Background()
-        self._delivery: Loaded | None = None
-        self._last: Given | None = None
-        self._looking, self._since = True, time.monotonic()
-        # Steady: with use_sim_time, robots come also while the simulation stands.
-        self._timer = node.create_timer(_POLL_PERIOD, self._poll, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._worker = Worker(node, "robot supply")
+        self._loading = threading.Lock()
+        self._last: Loaded | None = None
+        self._busy = False
+        self._asking, self._since = True, time.monotonic()
+        self._choice = chosen_source(node)
+        self._source = open_source(node, self._choice, self._look)
+        # Steady, as simulated time may stand still.
+        self._timer = node.create_timer(_ASK_PERIOD, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @property
     def source(self) -> str:
-        """Where the robot comes from, for messages."""
-        return self._sources.current.label
+        """Name of the source, for messages."""
+        return self._source.label
 
     @property
-    def missing(self) -> str:
+    def arrives(self) -> bool:
+        """Whether a robot may arrive by itself."""
+        return self._source.arrives
+
+    @property
+    def problem(self) -> str:
         """Why there is no robot; empty where there is one."""
-        return "" if self._sources.current.given is not None else self._sources.current.problem
-
-    @property
-    def can_come(self) -> bool:
-        """Whether a robot may come by itself."""
-        return self._sources.can_come
+        return "" if self._source.description else self._source.problem
 
     @property
     def overdue(self) -> bool:
-        """Whether it is longer than ``robot_timeout`` that there is no robot."""
+        """Whether there has been no robot for longer than ``robot_timeout``."""
         return time.monotonic() - self._since > self._node.get_parameter("robot_timeout").value
 
     def load(self) -> Loaded | None:
-        """Load the robot that there is now; None where there is none. Takes as long as it takes."""
-        # After the one under way, since two cannot be loaded at a time.
-        ready = self._background.fetch(wait=True) or self._delivery
-        self._sources.update()
-        given = self._sources.current.given
-        if given is None:
-            return None
-        self._last = given
-        return ready if ready is not None and ready.given == given else load(given)
+        """The robot described now, loaded at once unless it was loaded before; None where there is none."""
+        description = self._source.description
+        with self._loading:
+            if description is None:
+                return None
+            if self._last is None or self._last.description != description or self._last.solver is None:
+                self._last = description.load()
+            return self._last
 
-    def warn(self, loaded: Loaded) -> None:
-        """Log what is doubtful in a robot that was taken, and which parameters are set but not used for it."""
-        logger = self._node.get_logger()
-        for doubt in loaded.doubts:
-            logger.warning(printable(doubt))
-        if unused := self._sources.without_effect(loaded.given):
-            logger.warning(f"the robot is from {self.source}: no effect of {', '.join(unused)}")
+    def log_warnings(self, loaded: Loaded) -> None:
+        """Log the warnings about a robot, and which parameters have no effect on it."""
+        for warning in loaded.warnings:
+            self._node.get_logger().warning(printable(warning))
+        unused = [key for key in given_parameters(self._node) if key != self._choice[0]]
+        if loaded.description.urdf is None and any(self._node.get_parameters_by_prefix(URDF)):
+            unused.append(f"{URDF}.*")
+        if unused:
+            self._node.get_logger().warning(f"the robot is from {self.source}: no effect of {', '.join(unused)}")
 
-    def look_out(self) -> None:
-        """Look for a robot again, after :meth:`rest`."""
-        self._looking, self._since = True, time.monotonic()
-        self._sources.current.look_again()
+    def pause(self) -> None:
+        """Ask other nodes no more; descriptions on the topic are still received."""
+        self._asking = False
+        self._timer.cancel()
+
+    def resume(self) -> None:
+        """Ask again, at once."""
+        self._asking, self._since = True, time.monotonic()
         self._timer.reset()
+        self._look()
 
-    def rest(self) -> None:
-        """Look no more, except at what a topic brings by itself."""
-        self._looking = False
-
-    def _poll(self) -> None:
-        if self._background.busy:
-            loaded = self._background.fetch()
-            # A newer one may have come in the meantime, or the node may have been cleaned up.
-            if loaded is not None and self._wanted() and loaded.given == self._sources.current.given:
-                self._delivery = loaded
-                self._deliver(loaded)
-                self._delivery = None
-        elif self._looking:
-            self._sources.update()
-            self._sources.current.poll()
-        else:
-            self._timer.cancel()
+    def update(self) -> None:
+        """Go over to another source, if the parameters select one now."""
+        choice = chosen_source(self._node)
+        if choice != self._choice:
+            self._source.close()
+            self._choice, self._source = choice, open_source(self._node, choice, self._look)
         self._look()
 
     def _look(self) -> None:
-        """Start to load the robot that there is, where it is a new one."""
-        given = self._sources.current.given
-        if self._background.busy or not self._sources.can_come or not self._wanted():
-            return
-        if given is not None and given != self._last:
-            self._last = given
-            self._background.start(partial(load, given))
-            self._timer.reset()
+        """Start to load the robot, if it is new."""
+        if self._source.arrives and not self._busy and (self._asking or self._is_new()):
+            self._busy = True
+            self._worker.submit(self._find, self._found)
+
+    def _is_new(self) -> bool:
+        description = self._source.description
+        return (
+            description is not None and self._wanted() and (self._last is None or self._last.description != description)
+        )
+
+    def _find(self) -> Loaded | None:
+        """Ask, and load what is new; in the thread."""
+        if self._asking:
+            self._source.refresh()
+        if not self._is_new() or (description := self._source.description) is None:
+            return None
+        with self._loading:
+            self._last = description.load()
+            return self._last
+
+    def _found(self, loaded: Loaded | None) -> None:
+        self._busy = False
+        # While it was loaded, another description may have arrived, or the node may have been cleaned up.
+        if loaded is not None and self._wanted() and loaded.description == self._source.description:
+            self._deliver(loaded)
+        if self._is_new():
+            self._look()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a process that is one node: from its arguments to a signal."""
+"""Run a process with one node, from its arguments to the signal that ends it."""
 
 from __future__ import annotations
 
@@ -19,58 +19,56 @@ from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
 from ..terminal import prepare_streams, printable
+from .command_line import Program, read_arguments
 from .stopping import StopSignals
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
 _SPIN_PERIOD = 1.0
 
+# For how long a thread that computes in Python may keep the stream waiting. At Python's own 5 ms, one setpoint in ten
+# of a stream at 1 kHz is answered 10 to 30 ms late while a large robot is loaded.
+_SWITCH_INTERVAL = 1e-4
+
 
 def run(
-    name: str,
-    make: Callable[[StopSignals], AnyNode],
-    begin: Callable[[AnyNode], None],
-    *,
-    end: Callable[[AnyNode], None] = lambda node: None,
-    read_arguments: Callable[[list[str]], None],
-    args: list[str] | None,
+    program: Program, make: Callable[[StopSignals], AnyNode], begin: Callable[[AnyNode], None], args: list[str] | None
 ) -> int:
     """Run a node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code.
 
     Args:
-        name: starts the line on stderr, where the node cannot be made.
-        make: the node, which has the parameter ``executor``.
-        begin: what it does first, before it spins.
-        end: what it does last, when it spins no more.
-        read_arguments: answers or refuses those that are not of ROS 2.
-        args: of the process; None for ``sys.argv``.
+        program: what ``--help`` says.
+        make: makes the node. Where it has a parameter ``executor``, that selects the executor.
+        begin: called once before the node spins.
+        args: arguments of the process; None for ``sys.argv``.
     """
     prepare_streams()
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
     # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
     # in whatever line happens to run.
     stop = StopSignals()
     try:
-        read_arguments(sys.argv if args is None else args)
+        read_arguments(program, sys.argv if args is None else args)
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = make(stop)
     except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
-        print(f"{name}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"{program.node}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
-    executor = EventsExecutor() if node.get_parameter("executor").value == "events" else SingleThreadedExecutor()
+    events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
+    executor = EventsExecutor() if events else SingleThreadedExecutor()
     executor.add_node(node)
     begin(node)
     install_signal_handlers()
     if not stop.came:
-        spin(executor, node)
-    end(node)
+        _spin(executor, node)
     try_shutdown()
     stop.ignore()
     return 0
 
 
-def spin(executor: Executor, node: Node) -> None:
-    """Spin until the context ends, whatever comes in."""
+def _spin(executor: Executor, node: Node) -> None:
+    """Spin until the context ends, whatever arrives."""
     while node.context.ok():
         try:
             # Not spin(): where rclpy is built for an old C library, as the wheels on PyPI are, the events

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that ask the process to end."""
+"""Signals that end the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class StopSignals:
-    """SIGINT and SIGTERM, which are noted from now on, and raise nothing except where that is allowed.
+    """SIGINT and SIGTERM, recorded from now on, raising nothing except where allowed.
 
     Attributes:
         came: whether one has come.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions of the joints in time, with all derivatives that the dynamics ask for, and whether an arm can do them."""
+"""Joint trajectories with four continuous time derivatives: interpolation, fitting, and checks of limits."""
 
 from .cosine import Cosine, paper_motion, paper_wrench
 from .fit import Fit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
 from .quantities import UNITS
-from .rest import rest_to_rest, shortest_duration
+from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through

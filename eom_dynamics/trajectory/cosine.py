@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cosines of time, known exactly with all their derivatives.
+"""Cosine trajectories, and the iiwa example of the paper.
 
-They carry the iiwa example of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion
-of rigid body systems", Multibody System Dynamics 53 (2021): joint variables q_i = A_i cos(w_i t), and the
-tool wrench 10 sin(pi t) in all six components.
+In A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid body systems", Multibody
+System Dynamics 53 (2021), the joint variables are q_i = A_i cos(w_i t), and all components of the tool wrench are
+10 sin(pi t).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 _PAPER_AMPLITUDES = (
     -1.2943753211777664,
@@ -37,10 +37,7 @@ class Cosine:
     """The vector x(t) with components x_i = A_i cos(w_i t + phi_i)."""
 
     def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike = 0.0) -> None:
-        """Take amplitudes A, in the unit of x, angular frequencies w in rad/s and phases phi in rad.
-
-        Each is (n,) or one number for all components.
-        """
+        """Set amplitude A, angular frequency w in rad/s and phase phi in rad, each a number or (n,)."""
         self.amplitude, self.frequency, self.phase = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(value, dtype=float)) for value in (amplitude, frequency, phase))
         )
@@ -52,42 +49,36 @@ class Cosine:
 
     @property
     def start(self) -> float:
-        """First time: none, -inf."""
+        """First time: -inf."""
         return -np.inf
 
     @property
     def end(self) -> float:
-        """Last time: none, inf."""
+        """Last time: inf."""
         return np.inf
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).
 
         Args:
-            t: one time, or times (N,), in s.
-            order: the highest derivative.
+            t: a time or times (N,), s.
+            order: of the highest derivative.
 
         Returns:
-            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
+            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times.
         """
         angle = np.asarray(t, dtype=float)[..., np.newaxis] * self.frequency + self.phase
         cos, sin = np.cos(angle), np.sin(angle)
-        # A quarter of a turn a derivative, taken without adding pi/2, which no float is.
+        # Each derivative shifts the phase by pi/2, here without rounding.
         turned = (cos, -sin, -cos, sin)
         return tuple(self.amplitude * self.frequency**k * turned[k % 4] for k in range(order + 1))
 
 
 def paper_motion(n: int = 7) -> Cosine:
-    """The joint motion of the paper's iiwa example, in rad.
-
-    A robot with fewer than seven joints takes the first ones, one with more starts over with the first.
-    """
+    """Joint motion of the paper's iiwa example, rad; for n joints, the seven components are truncated or repeated."""
     return Cosine(np.resize(_PAPER_AMPLITUDES, n), np.resize(_PAPER_FREQUENCIES, n))
 
 
 def paper_wrench(tools: int = 1) -> Cosine:
-    """The tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, in N m and N.
-
-    A robot with several tools has the same at each, one after the other.
-    """
+    """Tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, N m and N; the same at all tools."""
     return Cosine(np.full(6 * tools, 10.0), np.pi, -np.pi / 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an arm must do to follow a trajectory: efforts at waypoints, feedforward at a rate, a verdict on limits."""
+"""Feedforward of trajectories: efforts at waypoints, commands at a sample rate, and a check of limits."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..actuators import ElasticArm, Feedforward
-from ..drivetrain.springs import DampedSpring
+from ..arrays import Array
+from ..elastic import ElasticArm, Feedforward
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES
 from .limits import Verdict, check
 from .trajectory import Samples, Trajectory, sample_times
 
-Array = NDArray[np.float64]
-
 CHECK_RATE = 1000.0
-"""How often limits are looked at, Hz, where nothing is sampled oftener."""
+"""Smallest rate at which limits are checked, Hz."""
 
-# Between two calls of `progress`: some milliseconds.
+# Samples between two calls of `progress`, which take some milliseconds.
 _CHUNK = 5000
 
 
 class TrajectoryFeedforward(NamedTuple):
-    """A trajectory with what joints and motors must do on it.
+    """Feedforward of a trajectory.
 
     Attributes:
-        efforts: tau (K, n) at the times that were asked for, N m or N.
-        samples: times (N,) and states (N, n) at the rate.
-        command: of the samples, each (N, n) or (N, m); every number is finite.
-        verdict: on the limits of joints and motors.
+        efforts: tau (K, n) at the given times, N m or N.
+        samples: times (N,) and states (N, n) at the sample rate.
+        command: at the samples, each (N, n) or (N, m); all numbers are finite.
+        verdict: check of the limits of joints and motors.
     """
 
     efforts: Array
@@ -48,44 +46,43 @@ def trajectory_feedforward(
     *,
     rate: float = 0.0,
     most: int = 10_000_000,
-    progress: Callable[[float], Any] = lambda share: None,
+    progress: Callable[[float], Any] = lambda fraction: None,
 ) -> TrajectoryFeedforward:
-    """Efforts, feedforward and verdict of a trajectory.
+    """Feedforward of a trajectory, with a check of limits.
 
-    Springs with dampers, which have a memory, begin without transient and go on from sample to sample, as in a stream
-    of the samples; where these are fewer than CHECK_RATE, from one in CHECK_RATE to the next.
+    The deflection of springs with dampers starts at its steady state and is integrated from sample to sample, as in a
+    stream of setpoints, or at CHECK_RATE if that is higher.
 
     Args:
         arm: the arm.
-        trajectory: of its joints, from a start to an end.
-        times: (K,), where efforts are wanted, s: the waypoints, say.
-        rate: of the samples, Hz; the last one is at the end. 0 samples at ``times``, which increase then.
-        most: how many samples there may be; where limits would have to be looked at oftener than that, they are looked
-            at that often.
-        progress: called now and then with a share from 0 to 1; what it raises ends the computation.
+        trajectory: of all its joints, with a start and an end.
+        times: (K,), s, for the efforts, for example those of the waypoints.
+        rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``times``, which must increase.
+        most: largest number of samples, for the check of limits, too.
+        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Raises:
-        TrajectoryError: the trajectory has another number of joints, there would be too many samples, or the
-            trajectory is so fast that numbers overflow.
+        TrajectoryError: the number of joints is wrong, there are too many samples, or the trajectory is so fast that
+            numbers overflow.
     """
     if trajectory.n != arm.robot.n:
         raise TrajectoryError(f"the trajectory has {trajectory.n} joints, the robot {arm.robot.n}")
     duration = trajectory.end - trajectory.start
     if not (np.isfinite(rate) and rate >= 0):
-        raise TrajectoryError(f"rate must be a number of Hz, or 0 for the times alone; is {rate}")
+        raise TrajectoryError(f"rate must be a number of Hz, or 0 for samples at the given times; is {rate}")
     if duration * rate > most - 1:  # and the end
-        raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples: lower the rate")
+        raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples; lower the rate")
     points = np.atleast_1d(np.asarray(times, dtype=float))
     if not rate and len(points) > most:
-        raise TrajectoryError(f"there are {len(points)} times, may be {most}")
+        raise TrajectoryError(f"{len(points)} times are more than {most}; reduce them")
     t = sample_times(trajectory, rate) if rate else points
     progress(0.0)
     with np.errstate(all="ignore"):
         efforts = arm.dynamics.inverse_dynamics(*_states(trajectory, points))[0]
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
-        with_memory = any(isinstance(spring, DampedSpring) for spring in arm.springs)
+        with_memory = bool(np.any(arm.damped))
         through = np.union1d(t, sample_times(trajectory, fine)) if with_memory and rate < fine else t
-        samples, command = _sampled(arm, trajectory, through, with_memory, lambda share: progress(0.5 * share))
+        samples, command = _sampled(arm, trajectory, through, with_memory, lambda fraction: progress(0.5 * fraction))
         if through is not t:
             wanted = np.searchsorted(through, t)
             samples = Samples(*(x[wanted] for x in samples))
@@ -93,22 +90,22 @@ def trajectory_feedforward(
         _require_finite_command(arm, command, t)
         verdict = check(arm, trajectory, rate=fine, samples=samples if rate == fine else None)
         progress(0.7)
-        _ = verdict.time_scaling  # which is computed when it is asked for
+        _ = verdict.time_scaling  # computed at first access
     progress(1.0)
     return TrajectoryFeedforward(efforts, samples, command, verdict)
 
 
 def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> None:
-    """Refuse a trajectory on which numbers overflow.
+    """Check that no number overflows on a trajectory.
 
     Args:
         arm: the arm.
-        trajectory: of its joints, from a start to an end.
-        rate: how often it is looked at, Hz; the last time is its end.
-        most: at how many times at most; of a longer one it is looked at that often.
+        trajectory: of all its joints, with a start and an end.
+        rate: sample rate of the check, Hz; the last sample is at the end.
+        most: largest number of samples.
 
     Raises:
-        TrajectoryError: the message says what overflows, where and when.
+        TrajectoryError: a number overflows; the message has the quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
     t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most))
@@ -129,7 +126,7 @@ def _sampled(
     arm: ElasticArm, trajectory: Trajectory, t: Array, with_memory: bool, progress: Callable[[float], Any]
 ) -> tuple[Samples, Feedforward]:
     n, m = arm.robot.n, len(arm.motor_joint)
-    # One piece of memory for each, since a page that is new costs as much as what is computed into it.
+    # Allocated once, since clearing fresh memory costs as much as the computation.
     states = np.empty((len(STATE_NAMES), len(t), n))
     efforts, motors = np.empty((3, len(t), n)), np.empty((4, len(t), m))
     deflection = None
@@ -145,7 +142,7 @@ def _sampled(
 
 
 def _deflections(arm: ElasticArm, t: Array, states: Array, first: int, before: Array | None) -> Array:
-    """Deflections of springs with dampers in the chunk from ``first`` on, after those of the chunk before."""
+    """Deflections of springs with dampers in the chunk from ``first`` on, after those of the previous chunk."""
     begin = first if before is None else first - 1
     part = slice(begin, first + _CHUNK)
     efforts = arm.dynamics.inverse_dynamics(*states[:, part])

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Smooth trajectories from noisy recordings.
 
-The smoothing spline of degree nine: of all curves q it makes
+The smoothing spline of degree nine minimises
 
     ∫ (y - q)² dt + w_c^-10 ∫ (d⁵q/dt⁵)² dt
 
-least, y the samples, each weighed by the time that it stands for. Of a vibration of angular frequency w it lets
-1/(1 + (w/w_c)^10) through, without phase: half at the cut-off, and as little as a Butterworth filter of order five
-that runs forth and back beyond it, so that the fourth derivative, which multiplies by w⁴, still falls off. It is the
-penalised spline of P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science
-11 (1996), with the integral of the derivative itself as the penalty, on even knots that are closer than the cut-off
-can tell.
+over all curves q, for samples y weighted by their time steps. Its gain at the angular frequency w is
+1/(1 + (w/w_c)^10), without phase shift: 1/2 at the cut-off and that of a fifth-order Butterworth filter applied forward
+and backward, so that the fourth derivative, with its factor w⁴, falls off as well. It is the penalised spline of
+P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996), but with
+the integral of the squared derivative as the penalty, on uniform knots with a fraction of the cut-off's period.
 """
 
 from __future__ import annotations
@@ -23,40 +22,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solveh_banded
 
+from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, Spline
 
-Array = NDArray[np.float64]
-
 _PENALISED = ORDERS
-"""Order of the derivative that is kept small."""
+"""Order of the penalised derivative."""
 
 _BASIS = DEGREE + 1
-"""Splines that are not zero on a piece."""
+"""Number of B-splines that are not zero on a piece."""
 
 _PIECES_A_PERIOD = 6
 """Pieces of the spline in one period of the cut-off frequency."""
 
 _FEWEST = 2 * ORDERS
 
-# A recording within the cut-off's range has at most three pieces a sample; many more come of an error in its stamps.
+# With a valid cut-off there are at most three pieces for each sample; many more are due to wrong time stamps.
 _MOST_PIECES_A_SAMPLE = 20
 
 _CHUNK = 16384
 
 
 class Fit(NamedTuple):
-    """A smooth trajectory, and how it differs from the recording that it comes from.
+    """A smooth trajectory and its deviation from the recording.
 
     Attributes:
         trajectory: from the first sample to the last.
-        deviation: root mean square over samples of the trajectory less the positions, by joint (n,), rad or m.
-        largest_deviation: by joint (n,), rad or m, without sign.
+        deviation: RMS of the trajectory minus the positions for each joint (n,), rad or m.
+        largest_deviation: largest magnitude for each joint (n,), rad or m.
         samples: number of samples that were used.
-        dropped: samples with a time, position or velocity that is not finite.
-        disordered: samples whose time is before that of the one before; they were put in order.
-        repeated: samples with the time of another; they were averaged.
-        gaps: (start, end) in s of steps longer than ``gap``, across which the motion is a straight line, smoothed.
+        dropped: number of samples with a time, position or velocity that is not finite.
+        disordered: number of samples that precede the sample before them; they were sorted.
+        repeated: number of samples with the time of another; they were averaged.
+        gaps: (start, end) in s of time steps longer than ``gap``, across which the motion is a smoothed straight line.
     """
 
     trajectory: Spline
@@ -77,31 +75,30 @@ def fit(
     velocities: ArrayLike | None = None,
     gap: float | None = None,
 ) -> Fit:
-    """Fit a smooth trajectory to recorded positions, at times of any spacing.
+    """Fit a smooth trajectory to recorded positions at arbitrary times.
 
-    The cost and the memory are linear in the number of samples. Near both ends, within some half a period of the
-    cut-off, the higher derivatives are less sure, as data on one side is missing.
+    Time and memory are linear in the number of samples. Within about half a period of the cut-off from both ends, the
+    higher derivatives are less accurate.
 
     Args:
-        times: (N,), s; of a clock's large times take the first away before, as numbers hold 16 digits.
+        times: (N,), s; subtract the first from those of a system clock, since double precision has 16 digits.
         positions: (N, n), rad or m.
-        cutoff: Hz, at which half of a vibration passes. Take it above what the motion has, and below half of the rate
-            of the samples.
-        velocities: (N, n), rad/s or m/s, where they are measured: errors of theirs over w_c count like those of
-            positions, and what passes at the cut-off then is two thirds.
-        gap: s; steps longer than this are reported. By default half a period of the cut-off.
+        cutoff: frequency with a gain of 1/2, Hz; above those of the motion and below half the sample rate.
+        velocities: (N, n), rad/s or m/s, if measured; their errors divided by w_c have the weight of errors of
+            positions, and the gain at the cut-off is 2/3.
+        gap: time steps longer than this are reported, s; by default half a period of the cut-off.
 
     Raises:
-        TrajectoryError: shapes differ; there are fewer than ten samples; the cut-off does not suit their duration
-            and spacing; or the duration does not suit their number, as after a step of the clock.
+        TrajectoryError: shapes differ, there are fewer than ten samples, the cut-off is too low for their duration or
+            too high for their rate, or the duration is too long for their number, as after a step of the clock.
     """
     clean = _cleaned(times, positions, velocities)
     t, y = clean.times, clean.values
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
     if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
         raise TrajectoryError(
-            f"cutoff must be from {1 / duration:.4g} Hz (a period in the recording) to {0.5 / step:.4g} Hz (half "
-            f"the rate of its samples), is {cutoff}"
+            f"cutoff must be from {1 / duration:.4g} Hz (one period in the recording) to {0.5 / step:.4g} Hz (half "
+            f"the sample rate), is {cutoff}"
         )
     gap = 0.5 / cutoff if gap is None else gap
     if not gap > 0:
@@ -138,7 +135,7 @@ def fit(
 
 
 class _Clean(NamedTuple):
-    """A recording in the order of time; positions, then velocities where given, each (N, n)."""
+    """A recording in order of time: positions and, if given, velocities, each (N, n)."""
 
     times: Array
     values: list[Array]
@@ -170,16 +167,13 @@ def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | Non
         t, values = t[first], [np.add.reduceat(x, first, axis=0) / counts for x in values]
     if len(t) < _FEWEST:
         raise TrajectoryError(
-            f"{len(t)} samples with different times and finite values are left; a fit takes at least {_FEWEST}"
+            f"{len(t)} samples have different times and finite values; a fit requires at least {_FEWEST}"
         )
     return _Clean(t, values, int(np.sum(~finite)), disordered, repeated)
 
 
 def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list[Array]]:
-    """The recording with steps that are longer than this filled by a straight line.
-
-    Else nothing but its fifth derivative would hold the motion there, and it would swing out far.
-    """
+    """The recording with longer time steps filled by a straight line, without which the fit would overshoot there."""
     steps = np.diff(t)
     late = np.flatnonzero(steps > longest)
     if not len(late):
@@ -198,7 +192,7 @@ def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list
 
 
 class _NormalEquations:
-    """Least squares of the coefficients of B-splines on even knots, in banded form."""
+    """Normal equations of the coefficients of B-splines on uniform knots, in banded form."""
 
     def __init__(self, start: float, step: float, pieces: int, n: int) -> None:
         self.start, self.step, self.pieces = start, step, pieces
@@ -206,7 +200,7 @@ class _NormalEquations:
         self._bands, self._right = np.zeros((_BASIS, unknowns)), np.zeros((unknowns, n))
 
     def add(self, t: Array, y: Array, weights: Array, order: int) -> None:
-        """Samples (N, n) of a derivative."""
+        """Add samples (N, n) of the derivative of an order."""
         for first in range(0, len(t), _CHUNK):
             part = slice(first, first + _CHUNK)
             place = (t[part] - self.start) / self.step
@@ -245,7 +239,7 @@ class _NormalEquations:
 
 
 def _values(u: Array, order: int) -> Array:
-    """The derivative of the B-splines on a piece at u = 0 … 1, (N, 10)."""
+    """Derivatives (N, 10) of the B-splines on a piece at u = 0 … 1."""
     c = _basis()
     result = np.zeros((len(u), _BASIS))
     for j in range(DEGREE, order - 1, -1):
@@ -255,14 +249,14 @@ def _values(u: Array, order: int) -> Array:
 
 @cache
 def _basis() -> Array:
-    """(10, 10): powers of u along the first axis, the B-splines that are not zero on a piece along the second.
+    """Coefficients (10, 10) of the B-splines on a piece: powers of u along the first axis, splines along the second.
 
-    From truncated powers: 9! B(x) = sum over i of (-1)^i comb(10, i) max(x - i, 0)^9, in whole numbers.
+    From truncated powers, 9! B(x) = sum over i of (-1)^i comb(10, i) max(x - i, 0)^9, in integers.
     """
     signed = [(-1) ** i * comb(_BASIS, i) for i in range(_BASIS)]
     return np.array(
         [
-            # The spline that began ``back`` pieces ago.
+            # The spline that starts ``back`` pieces earlier.
             [
                 sum(signed[i] * comb(DEGREE, j) * (back - i) ** (DEGREE - j) for i in range(back + 1))
                 / factorial(DEGREE)
@@ -275,7 +269,7 @@ def _basis() -> Array:
 
 @cache
 def _gram() -> Array:
-    """(10, 10): integrals over a piece of products of fifth derivatives."""
+    """Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines."""
     nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
     values = _values((nodes + 1) / 2, _PENALISED)
     return values.T @ (values * weights[:, np.newaxis] / 2)

@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finite Fourier series: excitation trajectories for the identification of a robot's dynamics."""
+"""Finite Fourier series: excitation trajectories for the identification of robots."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
-from .rest import rest_to_rest
-
-Array = NDArray[np.float64]
+from .rest_to_rest import rest_to_rest
 
 
 class Fourier:
-    """The periodic motion of J. Swevers et al., "Optimal robot excitation and identification", IEEE Trans. Robotics and
-    Automation 13 (1997), equation (8), with w = 2 pi f and l = 1 … L:
+    """Periodic excitation, optionally with ramps from and to rest.
 
-        q_i(t) = q0_i + sum over l of a_il/(w l) sin(w l t) - b_il/(w l) cos(w l t).
+    With w = 2 pi f and l = 1 … L,
 
-    Averaged over whole periods it is free of leakage, and its derivatives are known exactly. With a ramp it begins and
-    ends at rest at q0: what it goes beyond q0 is multiplied with a polynomial of degree nine from 0 to 1, and back, in
-    whole periods more before and after, so that the periods between are as without.
+        q_i(t) = q0_i + sum over l of a_il/(w l) sin(w l t) - b_il/(w l) cos(w l t),
+
+    equation (8) of J. Swevers et al., "Optimal robot excitation and identification", IEEE Trans. Robotics and
+    Automation 13 (1997). Averages over whole periods are free of leakage, and derivatives are exact. With ramps, the
+    motion starts and ends at rest at q0: in additional periods before and after, q - q0 is multiplied by a polynomial
+    of degree nine from 0 to 1 and back.
 
     Attributes:
-        frequency: f of the period, Hz.
+        frequency: f, Hz.
         sine, cosine: a and b, (n, L), rad/s or m/s.
         offset: q0 (n,), rad or m.
-        periods: whole ones between the ramps.
-        ramp: periods that each ramp takes.
+        periods: number of periods between the ramps.
+        ramp: number of periods of each ramp.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Fourier:
         periods: int = 1,
         ramp: int = 0,
     ) -> None:
-        """Take the parameters of the class.
+        """Set the attributes of the class.
 
         Raises:
             TrajectoryError: shapes differ, a number is not finite, frequency or periods are not positive, or the ramp
@@ -52,7 +53,9 @@ class Fourier:
         except (TypeError, ValueError):
             raise TrajectoryError("sine, cosine and offset must be arrays of numbers") from None
         if self.sine.ndim != 2 or not self.sine.size or self.cosine.shape != self.sine.shape:
-            raise TrajectoryError(f"sine and cosine must both be (n, L); {self.sine.shape}, {self.cosine.shape}")
+            raise TrajectoryError(
+                f"sine and cosine must both have shape (n, L), have {self.sine.shape} and {self.cosine.shape}"
+            )
         if self.offset.shape != self.sine.shape[:1]:
             raise TrajectoryError(f"offset must have shape {self.sine.shape[:1]}, has {self.offset.shape}")
         if not all(np.all(np.isfinite(x)) for x in (self.sine, self.cosine, self.offset)):
@@ -60,7 +63,7 @@ class Fourier:
         if not (np.isfinite(frequency) and frequency > 0):
             raise TrajectoryError(f"frequency must be a positive number of Hz, is {frequency}")
         if periods < 1 or periods != int(periods) or ramp < 0 or ramp != int(ramp):
-            raise TrajectoryError(f"periods must be a whole number > 0, and ramp one >= 0; {periods}, {ramp}")
+            raise TrajectoryError(f"periods must be an integer > 0 and ramp an integer >= 0, are {periods} and {ramp}")
         self.frequency, self.periods, self.ramp = float(frequency), int(periods), int(ramp)
 
     @property
@@ -79,7 +82,7 @@ class Fourier:
         return (self.periods + 2 * self.ramp) / self.frequency
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """As of :class:`.Trajectory`; of any order without a ramp, else up to the fourth."""
+        """Derivatives as in :class:`.Trajectory`: of any order without ramps, up to the fourth with them."""
         at = np.asarray(t, dtype=float)
         inner = np.clip(at, self.start, self.end)
         series = self._series(inner, order)
@@ -91,7 +94,7 @@ class Fourier:
         return (series[0] + self.offset, *(np.where(inside, x, 0.0) for x in series[1:]))
 
     def _series(self, t: Array, order: int) -> list[Array]:
-        """What the motion goes beyond its offset, without ramps, with its derivatives."""
+        """q - q0 and its derivatives, without ramps."""
         w = 2 * np.pi * self.frequency * np.arange(1, self.sine.shape[1] + 1)
         angle = t[..., np.newaxis] * w
         cos, sin = np.cos(angle), np.sin(angle)

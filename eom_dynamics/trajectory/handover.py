@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trajectory that takes over from another one while that is under way, without a step in any of four derivatives."""
+"""Replacement of a trajectory by another one during execution, C⁴ at the transition."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES
 from .spline import Spline
 from .trajectory import Trajectory
 
-Array = NDArray[np.float64]
-
 START_TOLERANCE = 0.01
-"""How far from where the joints are sent a trajectory may begin, rad or m; that of MoveIt before it executes."""
+"""Largest distance of the start of a trajectory from the commanded position, rad or m; the same as in MoveIt."""
 
 
 class Shifted:
-    """A trajectory that runs later."""
+    """A trajectory with a time offset."""
 
     def __init__(self, trajectory: Trajectory, by: float) -> None:
-        """Take a trajectory, and by how much later it runs, s."""
+        """Delay a trajectory by a time in s."""
         self._trajectory, self._by = trajectory, by
         self.n, self.start, self.end = trajectory.n, trajectory.start + by, trajectory.end + by
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """As of :class:`Trajectory`."""
+        """See :class:`.Trajectory`."""
         return self._trajectory.derivatives(np.asarray(t, dtype=float) - self._by, order)
 
 
 class Handover:
-    """A trajectory until some time, and from then on another one.
+    """A trajectory that is replaced by another one at some time.
 
-    From the state of the first one at that time, a polynomial of degree nine leads to the state of the second one at
-    its next knot, where nothing but position to snap counts: the whole is C⁴.
+    From that time, a polynomial of degree nine leads from the state of the old trajectory to that of the new one at its
+    next knot, so that the whole is C⁴.
     """
 
     def __init__(self, old: Trajectory, new: Spline, begin: float, at: float, names: Sequence[str] = ()) -> None:
         """Hand over from ``old`` to ``new``.
 
         Args:
-            old: the trajectory under way, or that has ended and stands still.
-            new: the next one; its own time 0 is ``begin``.
-            begin: in the time of ``old``, s.
-            at: when to hand over, s, in the time of ``old``; not before ``begin``.
-            names: of the joints, for errors.
+            old: the present trajectory, which may have ended.
+            new: the next trajectory.
+            begin: time 0 of ``new`` in the time of ``old``, s.
+            at: time of the replacement in the time of ``old``, s; not before ``begin``.
+            names: names of the joints, for error messages.
 
         Raises:
-            TrajectoryError: at that time ``new`` is not where ``old`` is, or has ended.
+            TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
         """
         self.n, self.start = old.n, old.start
         self.end = new.end + begin
@@ -66,14 +65,14 @@ class Handover:
             if np.max(away) > START_TOLERANCE:
                 joint = int(np.argmax(away))
                 raise TrajectoryError(
-                    f"{names[joint] if names else f'joint {joint}'} begins {away[joint]:.3g} rad or m from where it is "
+                    f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from where it is "
                     f"commanded to be at that time, may be {START_TOLERANCE:g}"
                 )
         if not len(after):
-            raise TrajectoryError("it has ended before it begins")
+            raise TrajectoryError("the trajectory ends before it starts; check its time stamp")
         joined = float(after[0]) + begin
         ends = np.stack([state, new.derivatives(after[0], len(STATE_NAMES) - 1)], axis=1)
-        # Each with the time that it begins at. Flat, since trajectories may take over many times a second.
+        # With the start time of each. Not nested, since trajectories may be replaced many times a second.
         pieces: tuple[tuple[float, Trajectory], ...] = ((-math.inf, old),)
         if isinstance(old, Handover):
             pieces = tuple(piece for piece in old._pieces if piece[0] < at)
@@ -81,7 +80,7 @@ class Handover:
         self._pieces = (*pieces, (at, Spline([at, joined], ends)), (joined, Shifted(new, begin)))
 
     def from_then_on(self, t: float) -> Trajectory:
-        """A trajectory that is the same at ``t`` and later, without what is over by then."""
+        """The same trajectory from ``t`` on, without pieces that have ended."""
         first = self._place(t)
         if not first:
             return self
@@ -92,7 +91,7 @@ class Handover:
         return rest
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """As of :class:`Trajectory`."""
+        """See :class:`.Trajectory`."""
         times = np.asarray(t, dtype=float)
         if times.ndim == 0:
             return self._pieces[self._place(float(times))][1].derivatives(times, order)
@@ -100,5 +99,5 @@ class Handover:
         return tuple(np.array(column).reshape(len(times), self.n) for column in zip(*rows, strict=True))
 
     def _place(self, t: float) -> int:
-        """Which piece it is at a time; the first one also before it begins."""
+        """Index of the piece at a time."""
         return max(bisect_right(self._pieces, t, key=itemgetter(0)) - 1, 0)

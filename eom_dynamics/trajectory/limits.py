@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an arm can do a trajectory: each limit, where and by how much it is exceeded, how much slower would do."""
+"""Check of trajectories against the limits of joints and motors, and the time scaling that meets them."""
 
 from __future__ import annotations
 
@@ -9,41 +9,40 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..actuators import ElasticArm
+from ..arrays import Array
+from ..elastic import ElasticArm
 from ..exceptions import TrajectoryError
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .quantities import Bounds, Load, bounds, quantities
-from .scaling import TOLERANCE, least_scaling
+from .time_scaling import TOLERANCE, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 
-Array = NDArray[np.float64]
+# Relative margin of a time scaling, for times that are rounded to nanoseconds.
+_MARGIN = 1e-7
 
-# More than a scaling is computed to, so that times which are rounded to nanoseconds after it exceed no limit.
-_ROOM = 1e-7
+# Iterations of the time scaling: samples of the slowed trajectory are other points of the path, with other peaks.
+_ITERATIONS = 5
 
-# Samples of the slowed trajectory peak between those that the scaling is from, by less each time.
-_ROUNDS = 5
-
-# A trajectory that is slowed down is looked at at so many times at most.
+# Largest number of samples of a slowed trajectory.
 _MOST = 500_000
 
 
 class Peak(NamedTuple):
-    """The sample at which a joint or motor is closest to a limit, or farthest beyond it.
+    """Largest value of a quantity of a joint or motor, relative to its limit.
 
     Attributes:
         quantity: one of :data:`.UNITS`.
-        name: of the joint, or of the motor where the quantity is a motor's.
-        unit: of value and limit.
-        value: with its sign.
-        limit: that it comes closest to, with the sign of the value (a position's as it is); infinite without one.
-        ratio: of the value to the limit; 1 is at the limit. Of a position, of the distance from the middle of its
-            range to half of the range; where that has one end alone, 0 within and infinite beyond.
+        name: name of the joint or motor.
+        unit: unit of value and limit.
+        value: the value, with its sign.
+        limit: the nearest limit, for magnitudes with the sign of the value; infinite without a limit.
+        ratio: value over limit. For a position, the distance from the middle of its range over half the range; if the
+            range has only one end, 0 within and infinite beyond.
         time: s.
-        sample: its number.
+        sample: index of the sample.
     """
 
     quantity: str
@@ -57,12 +56,12 @@ class Peak(NamedTuple):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the value is beyond the limit, by more than rounding."""
+        """Whether the value violates the limit by more than rounding."""
         return self.ratio > 1 + TOLERANCE
 
     @property
-    def excess(self) -> float:
-        """How far beyond the limit, in the unit of the value; 0 within."""
+    def violation(self) -> float:
+        """Distance of the value beyond the limit, in its unit; 0 within."""
         return abs(self.value - self.limit) if self.exceeded else 0.0
 
     def __str__(self) -> str:
@@ -72,11 +71,11 @@ class Peak(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a trajectory asks of an arm.
+    """Result of a check of limits.
 
     Attributes:
-        peaks: of all quantities and joints or motors, with or without a limit; none where a value is not known, as a
-            current without the torque constant.
+        peaks: for each quantity of each joint or motor, with or without a limit, except for unknown values such as the
+            current without a torque constant.
     """
 
     peaks: tuple[Peak, ...]
@@ -87,7 +86,7 @@ class Verdict:
 
     @cached_property
     def exceeded(self) -> tuple[Peak, ...]:
-        """The limits that are exceeded, the worst first."""
+        """Peaks that violate their limit, the worst first."""
         return tuple(sorted((peak for peak in self.peaks if peak.exceeded), key=lambda peak: -peak.ratio))
 
     @property
@@ -97,23 +96,22 @@ class Verdict:
 
     @cached_property
     def time_scaling(self) -> float | None:
-        """The least s >= 1 such that the trajectory meets all limits when it is run s times as slowly.
+        """Least s >= 1 such that the trajectory, slowed down by the factor s, meets all limits.
 
-        None where no slowing can do that: a position is out of its range, or gravity alone asks for too much. See
-        :func:`.least_scaling`; computed when first asked for. A trajectory slowed down by it meets all limits when it
-        is checked again, at the same rate: its samples, other points of the path, are looked at here as well, save
-        where a wrench or stiffness is given sample by sample.
+        None if no s does: a position is out of its range, or gravity alone exceeds an effort limit. Computed at first
+        access, see :func:`.least_time_scaling`. The slowed trajectory passes another check at the same rate, whose
+        samples are other points of the path; this does not hold if a wrench or stiffness is given for each sample.
         """
         if any(peak.exceeded and peak.quantity == "position" for peak in self.peaks):
             return None
         if not self.exceeded:
             return 1.0
-        s = least_scaling(self._arm, self._load, self._limits)
-        for _ in range(_ROUNDS):
+        s = least_time_scaling(self._arm, self._load, self._limits)
+        for _ in range(_ITERATIONS):
             if s is None or self._slowed is None:
                 break
-            s *= 1 + _ROOM
-            more = least_scaling(self._arm, self._slowed(s), self._limits)
+            s *= 1 + _MARGIN
+            more = least_time_scaling(self._arm, self._slowed(s), self._limits)
             if more == 1:
                 break
             s = s * more if more else None
@@ -130,23 +128,24 @@ def check(
     wrench: Sequence[ArrayLike] = (),
     stiffness: Sequence[ArrayLike] = (),
 ) -> Verdict:
-    """Compare all that a trajectory asks of joints and motors with their limits, at samples of it.
+    """Check samples of a trajectory against the limits of joints and motors.
 
-    What happens between samples is not seen; at 1 kHz a peak of a motion with 5 Hz may be 0.01 % higher there.
+    Values between samples are not checked: at 1 kHz, a peak of a motion of 5 Hz may be 0.01 % higher there.
 
     Args:
         arm: the arm.
-        trajectory: a trajectory from its start to its end, sampled at ``rate``; or its samples.
-        rate: Hz; not for samples.
-        samples: those of the trajectory at that rate, where they are there already.
-        limits: by name of joint, in place of those in the robot's file. Those of motors are the arm's.
-        wrench: at the tools, with its time derivatives, each constant or with a leading axis of samples; as the motion
-            is slowed down, it is.
-        stiffness: commanded, with its time derivatives, alike.
+        trajectory: a trajectory, which is sampled from start to end at ``rate``; or samples.
+        rate: sample rate, Hz; not with samples.
+        samples: samples of the trajectory at that rate, if available.
+        limits: limits by name of joint, in place of those in the robot's file. Those of motors are the arm's.
+        wrench: wrench at the tools and its time derivatives, each constant or with a leading axis of samples; slowed
+            down with the motion.
+        stiffness: commanded stiffness and its time derivatives, likewise.
 
     Raises:
-        TrajectoryError: the trajectory cannot be sampled, has other joints, or limits are of a joint that there is not.
-        StateError: a state, wrench or stiffness is of the wrong shape or not finite, or a stiffness out of range.
+        TrajectoryError: the trajectory cannot be sampled, has the wrong number of joints, or a joint with limits is
+            unknown.
+        StateError: a state, wrench or stiffness has the wrong shape or is not finite, or a stiffness is out of range.
     """
     samples = samples or _samples(arm, trajectory, rate)
     own = bounds(arm, limits)
@@ -164,7 +163,7 @@ def check(
         slower = Scaled(trajectory, s)
         t = sample_times(slower, min(rate, _MOST / (slower.end - slower.start)))
         states = slower.derivatives(t, len(STATE_NAMES) - 1)
-        # A constant wrench may have derivatives, which slow down with the motion.
+        # A constant wrench may have derivatives, which are slowed down with the motion.
         load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, stiffness)
         return load.at(np.arange(len(t)), np.array(s))
 
@@ -174,17 +173,17 @@ def check(
 def _samples(arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | None) -> Samples:
     if not isinstance(trajectory, Samples):
         if rate is None:
-            raise TrajectoryError("give the rate in Hz at which the trajectory is to be looked at")
+            raise TrajectoryError("a trajectory requires a sample rate in Hz")
         if trajectory.n != arm.robot.n:
-            raise TrajectoryError(f"the trajectory moves {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
+            raise TrajectoryError(f"the trajectory has {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
         return sample(trajectory, rate)
     if rate is not None:
-        raise TrajectoryError("a rate goes with a trajectory, samples have their times")
+        raise TrajectoryError("samples have times and require no rate")
     states = joint_states(arm.robot.n, *trajectory[1:])
     t = np.asarray(trajectory.t, dtype=float)
     if t.ndim != 1 or not len(t) or states[0].shape != (len(t), arm.robot.n):
         raise TrajectoryError(
-            f"{STATE_NAMES[0]} must have shape ({len(np.atleast_1d(t))}, {arm.robot.n}), one row a time"
+            f"{STATE_NAMES[0]} must have shape ({len(np.atleast_1d(t))}, {arm.robot.n}), one row for each time"
         )
     return Samples(t, *states)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What joints and motors do along a motion, beside what they may do."""
+"""Limited quantities of joints and motors: their values along a motion, and their limits."""
 
 from __future__ import annotations
 
@@ -9,37 +9,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuators import ElasticArm
-from ..actuators.elastic_arm import STIFFNESS_NAMES
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..elastic.elastic_arm import STIFFNESS_NAMES
 from ..exceptions import StateError, TrajectoryError
 from ..robot.model import Limits
 from ..states import WRENCH_NAMES
+from ..units import SHAFT_UNITS, unit
 
-Array = NDArray[np.float64]
+_OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
-UNITS = {
-    "position": "rad",
-    "velocity": "rad/s",
-    "acceleration": "rad/s²",
-    "jerk": "rad/s³",
-    "effort": "N m",
-    "effort_rate": "N m/s",
-    "motor_speed": "rad/s",
-    "motor_torque": "N m",
-    "motor_current": "A",
-    "motor_voltage": "V",
-}
-"""All quantities that have limits, with their units; at prismatic joints m and N stand for rad and N m."""
+UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
+"""Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
 
 
 class Bounds(NamedTuple):
-    """How large each quantity may be in size.
+    """Limits of an arm.
 
     Attributes:
-        names: by quantity, of joints or motors, as many as columns.
-        units: by quantity, of each of them.
-        largest: by quantity, (number of names,); infinite without a limit. Not of the position.
-        lower, upper: of the positions of all joints.
+        names: by quantity, names of its joints or motors.
+        units: by quantity, a unit for each name.
+        largest: by quantity except the position, largest magnitude for each name; infinite without a limit.
+        lower, upper: range of the position for each joint.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -50,20 +41,20 @@ class Bounds(NamedTuple):
 
 
 def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bounds:
-    """The limits of an arm, those of joints that follow another among them.
+    """Limits of an arm, including those of mimic joints.
 
     Args:
         arm: the arm.
-        limits: by name of joint, in place of those in the robot's file.
+        limits: limits by name of joint, in place of those in the robot's file.
 
     Raises:
-        TrajectoryError: a limit is of a joint that the robot does not have.
+        TrajectoryError: a joint is unknown.
     """
     joints = arm.robot.joints
     every = tuple(joint.name for joint in joints)
     for name in limits or ():
         if name not in every:
-            raise TrajectoryError(f"limits of a joint {name!r}; the joints of {arm.robot.name} are {', '.join(every)}")
+            raise TrajectoryError(f"limits of unknown joint {name!r}; {arm.robot.name} has {', '.join(every)}")
     own = {joint.name: (limits or {}).get(joint.name, joint.limits) for joint in joints}
     names, largest = {"position": every}, {}
     for quantity in ("velocity", "acceleration", "jerk"):
@@ -77,26 +68,21 @@ def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bound
         limit = getattr(arm.motor, f"{quantity}_limit")
         largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
     lower, upper = (np.array([getattr(own[name], side) for name in every]) for side in ("lower", "upper"))
-    slides = {joint.name for joint in joints if joint.type == "prismatic"}
+    types = {joint.name: joint.type for joint in joints}
     units = {
-        quantity: tuple(
-            unit.replace("N m", "N").replace("rad", "m")
-            if not quantity.startswith("motor") and name in slides
-            else unit
-            for name in names[quantity]
-        )
-        for quantity, unit in UNITS.items()
+        quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])
+        for quantity, text in UNITS.items()
     }
     return Bounds(names, units, largest, lower, upper)
 
 
 class Load(NamedTuple):
-    """A motion and what acts on it: what an arm's feedforward takes.
+    """Samples of a motion, the tool wrench and the commanded stiffness: the arguments of an arm's feedforward.
 
     Attributes:
         states: q … qdddd, each (N, n).
-        wrench: of the tools, and its derivatives, each with an axis of N samples.
-        stiffness: commanded, and its derivatives, each (N, n).
+        wrench: at the tools, and its time derivatives, each with a leading axis of N samples.
+        stiffness: commanded, and its time derivatives, each (N, n).
     """
 
     states: tuple[Array, ...]
@@ -111,10 +97,10 @@ class Load(NamedTuple):
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
     ) -> Load:
-        """With constants repeated for each sample.
+        """Repeat constants for all samples.
 
         Raises:
-            StateError: a wrench or stiffness has another shape.
+            StateError: a wrench or stiffness has the wrong shape.
         """
         N = len(states[0])
         return cls(
@@ -124,7 +110,7 @@ class Load(NamedTuple):
         )
 
     def at(self, samples: NDArray[np.intp], s: Array) -> Load:
-        """Some samples of the motion, each s times as slow: k-th derivatives over s^k; s is one number, or one each."""
+        """Some samples, slowed down by the factor s, a number or one for each: k-th derivatives over s^k."""
         return Load(
             *(
                 tuple(x[samples] / np.reshape(s, (-1, *[1] * (x.ndim - 1))) ** k for k, x in enumerate(arrays))
@@ -134,7 +120,7 @@ class Load(NamedTuple):
 
 
 def quantities(arm: ElasticArm, load: Load) -> dict[str, Array]:
-    """All quantities but the position, each (N, number of its names); NaN where a motor's constants are not known."""
+    """Values of all quantities except the position, each (N, number of names); NaN if a motor's constant is unknown."""
     command = arm.feedforward(*load.states, wrench=load.wrench, stiffness=load.stiffness)
     drive = arm.drive(command)
     return {
@@ -152,7 +138,7 @@ def quantities(arm: ElasticArm, load: Load) -> dict[str, Array]:
 
 
 def all_joints(arm: ElasticArm, x: Array) -> Array:
-    """Rates (N, n) of the joints that move on their own, at all joints."""
+    """Rates of all joints, including mimic joints, from those of the independent joints (N, n)."""
     if len(arm.robot.joints) == arm.robot.n:
         return x
     return x @ arm.robot.coupling[0].T

@@ -1,49 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Piecewise polynomials of degree nine: C⁴ by construction, whatever the states at their knots are."""
+"""Splines of degree nine with given states at their knots, hence C⁴."""
 
 from __future__ import annotations
 
 from math import comb, factorial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .trajectory import Scaled
 
-Array = NDArray[np.float64]
-
 ORDERS = 5
-"""q and its four time derivatives: what a knot says."""
+"""Number of derivatives of a state: q … qdddd."""
 
 DEGREE = 2 * ORDERS - 1
 
-# On a piece u = 0 … 1 with p = sum c_j u^j: (1/k!) d^k p/du^k at u = 1 is the sum of comb(j, k) c_j. The first five
-# coefficients are those of Taylor at u = 0; the rest close the gap that these leave at u = 1.
+# For p = sum c_j u^j on a piece u = 0 … 1, (1/k!) d^k p/du^k at u = 1 is the sum of comb(j, k) c_j. The first five
+# coefficients are the Taylor coefficients at u = 0; the others follow from the state at u = 1.
 _TAYLOR_AT_1 = np.array([[comb(j, k) for j in range(ORDERS)] for k in range(ORDERS)], dtype=float)
 _CLOSING = np.round(np.linalg.inv([[comb(j, k) for j in range(ORDERS, DEGREE + 1)] for k in range(ORDERS)]))
 _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 
-# Rows that are evaluated together: what they need fits in a core's cache, and memory stays flat.
+# Number of times that are evaluated together, so that the working memory is bounded and fits in the cache of a core.
 _CHUNK = 1024
 
 
 class Spline:
-    """The trajectory that has given states q … qdddd at knots, and between two knots is their polynomial of degree 9.
+    """Hermite interpolant of degree nine of states q … qdddd at knots.
 
-    The Hermite interpolant: ten numbers a piece, five from each side. It is C⁴ everywhere, exact at the knots, and
-    each piece depends on nothing but the two states beside it.
+    It is C⁴, exact at the knots, and each piece depends only on the states at its two knots.
 
     Attributes:
-        times: of the knots (K,), s.
+        times: times of the knots (K,), s.
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n), rad or m, and per s, s², s³, s⁴.
     """
 
     def __init__(self, times: ArrayLike, states: ArrayLike) -> None:
-        """Take times (K,), K >= 1, in s, which increase, and states (5, K, n).
+        """Set increasing times (K,), K >= 1, in s, and states (5, K, n).
 
         Raises:
-            TrajectoryError: shapes differ from these, times do not increase, or a number is not finite.
+            TrajectoryError: a shape is wrong, times do not increase, or a number is not finite.
         """
         self.times, self.states = np.array(times, dtype=float), np.array(states, dtype=float)
         if self.times.ndim != 1 or not len(self.times):
@@ -74,14 +72,14 @@ class Spline:
         return float(self.times[-1])
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """q and its time derivatives up to ``order``; before the start and after the end it stands still.
+        """q and its time derivatives up to ``order``; at rest before the start and after the end.
 
         Args:
-            t: one time, or times (N,), in s.
-            order: the highest derivative; from the fifth on they jump at knots, and the later piece counts.
+            t: a time or times (N,), s.
+            order: of the highest derivative; from the fifth on, derivatives jump at knots to those of the later piece.
 
         Returns:
-            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
+            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times.
         """
         at = np.asarray(t, dtype=float)
         rows = at.reshape(-1)
@@ -92,7 +90,7 @@ class Spline:
         return tuple(result.reshape(order + 1, *at.shape, self.n))
 
     def scaled(self, s: float | None) -> Scaled:
-        """The same path, s times as slowly; TrajectoryError where there is no such s, as of :class:`Scaled`."""
+        """The trajectory slowed down by the factor s; see :class:`.Scaled`."""
         return Scaled(self, s)
 
     def _evaluate(self, t: Array, out: Array) -> None:
@@ -109,7 +107,7 @@ class Spline:
         near_end = -after < before
         u = np.clip(np.where(near_end, after, before) / step, -1.0, 1.0)
         u[outside] = 0.0
-        # Times run along the last axis, where NumPy is fast.
+        # Times are along the last axis, which NumPy handles fastest.
         c = self._coefficients[:, :, piece + near_end * len(self._steps)]
         value, following = np.zeros((2, len(out), self.n, len(t)))
         for j in range(DEGREE, -1, -1):
@@ -125,8 +123,8 @@ class Spline:
 def _coefficients(steps: Array, states: Array) -> Array:
     """Coefficients (10, n, 2 K - 2) of the powers of u on all pieces.
 
-    First of u = (t - t_i)/h from the left of each piece, then of u = (t - t_(i + 1))/h from the right. Each serves the
-    half beside, so that knots are met exactly, and powers lose few digits in between.
+    First of u = (t - t_i)/h from the start of each piece, then of u = (t - t_(i + 1))/h from its end. Each is used for
+    the nearer half, so that knots are exact and powers have small rounding errors.
     """
     orders = np.arange(ORDERS)[:, np.newaxis]
     scale = (steps**orders / _FACTORIALS[:, np.newaxis])[..., np.newaxis]
@@ -138,8 +136,8 @@ def _coefficients(steps: Array, states: Array) -> Array:
 
 
 def _from_left(left: Array, right: Array) -> Array:
-    """(10, K - 1, n) from the derivatives over their factorials, in a piece's own time, at both its ends."""
-    # From the difference of positions, so that their size takes no digits from short pieces.
+    """Coefficients (10, K - 1, n) from the scaled derivatives at the start and the end of each piece."""
+    # From the difference of positions, so that short pieces do not lose digits.
     gap = right.copy()
     gap[0] -= left[0]
     gap -= np.tensordot(_TAYLOR_AT_1[:, 1:], left[1:], 1)

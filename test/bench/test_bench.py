@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recursions that the benchmarks compare, and the tables that they write."""
+"""Recursions that the benchmarks compare, and the tables that they write."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chains import fixed_case
+from paths import DOCS, ROOT
 
 from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.recursion import link_tree
-from eom_dynamics.simulate import compare_feedforward
+from eom_dynamics.simulation import compare_feedforward
 from eom_dynamics.trajectory import paper_motion
 
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
+sys.path.append(str(ROOT / "bench"))
 
 report = pytest.importorskip("report", reason="rich is not installed", exc_type=ImportError)
 import tracking  # noqa: E402
@@ -32,7 +33,7 @@ ROBOTS = {
 
 @pytest.mark.parametrize("recursion", [body_fixed, spatial, spatial_by_bodies])
 @pytest.mark.parametrize("name", ROBOTS)
-def test_recursions_over_twists_agree_with_the_closed_form_at_every_order(name: str, recursion: object) -> None:
+def test_recursions_over_twists(name: str, recursion: object) -> None:
     robot = ROBOTS[name]
     states = np.random.default_rng(0).uniform(-2, 2, (6, robot.n))
     desired = equations_of_motion(robot, *states[:-1]).efforts(states[-1])
@@ -44,7 +45,7 @@ def test_recursions_over_twists_agree_with_the_closed_form_at_every_order(name: 
 
 @pytest.mark.parametrize("regrouped", [False, True])
 @pytest.mark.parametrize("name", ROBOTS)
-def test_other_frames_and_inertias_give_the_same_efforts(name: str, regrouped: bool) -> None:
+def test_other_frames_and_inertias(name: str, regrouped: bool) -> None:
     robot = ROBOTS[name]
     states = np.random.default_rng(0).uniform(-2, 2, (3, robot.n)).tolist()
     (desired,) = body_fixed(link_tree(robot), states)
@@ -52,19 +53,19 @@ def test_other_frames_and_inertias_give_the_same_efforts(name: str, regrouped: b
     np.testing.assert_allclose(np.array(actual, dtype=float), desired, rtol=1e-11, atol=1e-11)
 
 
-def test_figures_go_between_their_marks(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- bench a: begin -->\nold\n<!-- bench a: end -->\nafter\n")
-    report.write_between_marks(page, "a", "new")
-    report.write_between_marks(page, "a", "newer")
+def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
+    document = tmp_path / "document.md"
+    document.write_text("before\n<!-- bench a: begin -->\nold\n<!-- bench a: end -->\nafter\n")
+    report.write_between_marks(document, "a", "new")
+    report.write_between_marks(document, "a", "newer")
     expected = "before\n<!-- bench a: begin -->\n\nnewer\n\n<!-- bench a: end -->\nafter\n"
-    assert page.read_text() == expected
+    assert document.read_text() == expected
     with pytest.raises(ValueError, match="no marks"):
-        report.write_between_marks(page, "b", "new")
+        report.write_between_marks(document, "b", "new")
 
 
-def test_documents_have_the_marks_of_all_sections() -> None:
-    docs = Path(__file__).parents[2] / "docs"
+def test_documents_have_marks_for_all_sections() -> None:
+    docs = DOCS
     performance, recursion = ((docs / name).read_text(encoding="utf-8") for name in ("performance.md", "recursion.md"))
     for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling", "orders", "flags"):
         assert f"<!-- bench {name}: begin -->" in performance and f"<!-- bench {name}: end -->" in performance
@@ -75,11 +76,11 @@ def test_documents_have_the_marks_of_all_sections() -> None:
     ("value", "text"),
     [(5e-10, "0.5 ns"), (9.994e-7, "999 ns"), (9.996e-7, "1 µs"), (1.234e-3, "1.23 ms"), (2.5, "2.5 s")],
 )
-def test_times_have_a_fitting_unit(value: float, text: str) -> None:
+def test_units_of_times(value: float, text: str) -> None:
     assert report.seconds(value) == text
 
 
-def test_tables_in_the_documentation() -> None:
+def test_markdown() -> None:
     section = report.Section("a", "A", ["Text."], [report.Table("T", ("x", "y"), [("1", "2|3")])])
     section.bars = [report.Bar("fast", "1 s", True), report.Bar("small", "1 MB", False)]
     assert section.markdown() == (
@@ -88,7 +89,7 @@ def test_tables_in_the_documentation() -> None:
     )
 
 
-def test_an_arm_that_ends_early_is_a_dash_in_the_tables_of_tracking() -> None:
+def test_table_of_tracking_marks_arms_that_end_early() -> None:
     times = np.linspace(0.0, 0.2, 101)
     comparison = compare_feedforward(load_robot("vsa_planar_2r"), paper_motion(2), times, [10.0, 70.0], tolerance=1e-6)
     ended, whole = (tracking._cell(comparison, gain) for gain in (0, 1))

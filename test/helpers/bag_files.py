@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bags made by rosbags, message by message."""
+"""Write and read bags by rosbags, message by message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
+from paths import ROOT
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
@@ -18,9 +20,10 @@ COMMAND = "eom_dynamics/msg/FeedforwardCommand"
 JOINT_STATE = "sensor_msgs/msg/JointState"
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 
-DEFINITIONS = Path(__file__).parents[2] / "msg"
+DEFINITIONS = ROOT / "msg"
 FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
-OPTIONAL = tuple(f"{name}{rate}" for name in ("wrench", "stiffness") for rate in ("", "_rate", "_acceleration"))
+WRENCHES = ("wrench", "wrench_rate", "wrench_acceleration")
+OPTIONAL = (*WRENCHES, "stiffness", "stiffness_rate", "stiffness_acceleration")
 
 START = 1_700_000_000_000_000_000
 STEP = 1_000_000
@@ -29,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 def store(**own: str) -> Typestore:
-    """ROS 2's types and this package's, some of them by other texts."""
+    """Return the types of ROS 2 and of this package, some of them with other definitions."""
     types = get_typestore(Stores.ROS2_JAZZY)
     for file in DEFINITIONS.glob("*.msg"):
         text = own.get(file.stem, file.read_text(encoding="utf-8"))
@@ -45,12 +48,22 @@ def header(time: int, frame: str = "", types: Typestore = STORE) -> Any:
     return types.types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame)
 
 
+def wrenches(values: Any, types: Typestore = STORE) -> list[Any]:
+    """The messages of wrenches (…, 6), moment first."""
+    wrench, vector = (types.types[f"geometry_msgs/msg/{name}"] for name in ("Wrench", "Vector3"))
+    rows = np.asarray(values, dtype=float).reshape(-1, 6)
+    return [wrench(torque=vector(*row[:3]), force=vector(*row[3:])) for row in rows]
+
+
 def setpoint(
     time: int, names: Sequence[str], state: Iterable[Sequence[float]], frame: str = "", **optional: Sequence[float]
 ) -> Any:
     numbers = dict.fromkeys(OPTIONAL, ()) | dict(zip(FIELDS, state, strict=True)) | optional
-    arrays = {name: np.array(values, dtype=float) for name, values in numbers.items()}
-    return STORE.types[SETPOINT](header=header(time, frame), joint_names=list(names), **arrays)
+    fields = {
+        name: wrenches(values) if name in WRENCHES else np.array(values, dtype=float)
+        for name, values in numbers.items()
+    }
+    return STORE.types[SETPOINT](header=header(time, frame), joint_names=list(names), **fields)
 
 
 def joint_state(time: int, names: Sequence[str], position: Sequence[float], effort: Sequence[float] = ()) -> Any:
@@ -76,7 +89,7 @@ def trajectory(time: int, names: Sequence[str], times: Sequence[float], position
 
 
 def setpoints(names: Sequence[str], states: Array, frame: str = "base", **optional: Sequence[float]) -> list[Any]:
-    """Times of recording and messages for states (5, N, n), 1 ms apart."""
+    """Make times of recording and messages for states (5, N, n), 1 ms apart."""
     return [
         (START + k * STEP, setpoint(START + k * STEP - 7, names, states[:, k], frame, **optional))
         for k in range(states.shape[1])
@@ -90,7 +103,7 @@ def write_bag(
     types: Typestore = STORE,
     compression: CompressionMode = CompressionMode.NONE,
 ) -> Path:
-    """A bag of messages by topic: its type, and times of recording with messages or bytes of them."""
+    """Write a bag of messages by topic: type, and times of recording with messages or serialised ones."""
     writer = Writer(path, version=9, storage_plugin=StoragePlugin[storage.upper()])
     writer.set_compression(compression, CompressionFormat.ZSTD)
     with writer:
@@ -103,7 +116,7 @@ def write_bag(
 
 
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
-    """All messages of a bag by topic, as rosbags reads them."""
+    """Read all messages of a bag by topic."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with Reader(path) as reader:
         for connection, time, data in reader.messages():
@@ -112,6 +125,20 @@ def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, 
 
 
 def file_of(path: Path) -> Path:
-    """The one file of a bag's folder that holds its messages."""
+    """Return the only storage file of a bag."""
     (file,) = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3")]
     return file
+
+
+def robot_file(path: Path, elasticity: Mapping[str, Any]) -> str:
+    """The planar arm with a spring of some kind at its second joint, and a motor with limits there."""
+    content = yaml.safe_load((DEFINITIONS.parent / "config/planar_2r.yaml").read_text())
+    ((_, node),) = content.items()
+    joint = node["ros__parameters"]["robot"]["joints"]["joint_2"]
+    for key in ("stiffness", "elasticity"):
+        joint.pop(key, None)
+    joint["elasticity"] = dict(elasticity)
+    joint["actuator"] = {"torque_constant": 0.5, "resistance": 0.5, "limits": {"torque": 1.0}}
+    file = path / "robot.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return str(file)

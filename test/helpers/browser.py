@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real browser without a window, that has no network, and keeps what a page complains of and asks for."""
+"""A headless browser that records errors and requests of a page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-# Names under which distributions install it.
+# Names of the executable in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
-# It is not to go on errands of its own, and in a container it has no sandbox to put pages in.
+# Without background requests, and without a sandbox, which containers lack.
 _ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -27,7 +27,7 @@ _ARGUMENTS = (
 
 
 def chromium() -> str:
-    """The browser's executable, or a skip with what is missing."""
+    """Return the executable of the browser, or skip the test."""
     pytest.importorskip("playwright", reason="playwright is missing: make build")
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
@@ -37,7 +37,7 @@ def chromium() -> str:
 
 @contextmanager
 def started() -> Iterator[Any]:
-    """A browser of Playwright; a skip where there is none."""
+    """Start the browser, or skip the test."""
     executable = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -50,12 +50,12 @@ def started() -> Iterator[Any]:
 
 
 class Tab:
-    """A page that is open.
+    """An open HTML page.
 
     Attributes:
         page: of Playwright.
-        complaints: errors and warnings of its console, and exceptions that nobody caught.
-        requests: what it asked for beside itself.
+        complaints: errors and warnings on its console, and uncaught exceptions.
+        requests: URLs it requested besides its own.
     """
 
     def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
@@ -65,7 +65,7 @@ class Tab:
         self.page.on("console", lambda m: m.type in ("error", "warning") and self.complaints.append(m.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         url = file.resolve().as_uri()
-        # What a page makes itself, as the picture of a figure, has no address of a network.
+        # data: and blob: are made by the page itself, such as the picture of a chart.
         self.page.on(
             "request",
             lambda r: r.url != url and not r.url.startswith(("data:", "blob:")) and self.requests.append(r.url),
@@ -73,32 +73,40 @@ class Tab:
         self.page.goto(url)
 
     def chart(self, name: str) -> Any:
-        """The place of a chart, drawn."""
+        """Scroll to a chart and wait until it is drawn."""
         place = self.page.locator(f'[data-chart="{name}"]')
         place.scroll_into_view_if_needed()
-        place.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=20_000)
+        place.locator(".main-svg").first.wait_for(timeout=20_000)
         return place
 
     def charts(self) -> list[str]:
-        """Names of all charts that are not hidden."""
+        """Return the names of all charts that are not hidden."""
         return self.page.eval_on_selector_all(
             "[data-chart]", "all => all.filter(e => e.checkVisibility()).map(e => e.dataset.chart)"
         )
 
     def of_plot(self, name: str, expression: str) -> Any:
-        """A JavaScript expression of ``plot``, the element of a drawn chart."""
-        return self.chart(name).locator(".plot").evaluate(f"plot => {expression}")
+        """Evaluate a JavaScript expression of ``plot``, the element of a drawn chart."""
+        return self.chart(name).evaluate(f"plot => {expression}")
 
-    def range(self, name: str) -> list[float]:
-        """What a chart shows of x."""
-        return self.of_plot(name, "plot.layout.xaxis.range.map(Number)")
+    def range(self, name: str, axis: str = "x") -> list[float]:
+        """Return the range of an axis of a chart."""
+        return self.of_plot(name, f"plot.layout.{axis}axis.range.map(Number)")
 
-    def shown(self, name: str) -> set[str]:
-        """The joints whose curves a chart shows."""
-        return set(self.of_plot(name, "plot.data.filter(t => t.visible !== false && t.meta).map(t => t.meta)"))
+    def shown(self, name: str, *, limits: bool = False) -> set[str]:
+        """Return the joints whose curves, or whose limits, a chart shows."""
+        traces = f"plot.data.filter(t => t.visible === true && (t.meta === 'limits') === {str(limits).lower()})"
+        groups = self.of_plot(name, f"{traces}.map(t => t.legendgroup ?? '')")
+        return {group.removeprefix("joint ") for group in groups if group.startswith("joint ")}
+
+    def legend(self, name: str, entry: str, *, double: bool = False) -> None:
+        """Click an entry of a chart's legend, or double-click it."""
+        toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle")
+        toggle.dblclick() if double else toggle.click()
+        self.page.wait_for_timeout(600)  # Plotly waits for a second click
 
     def zoom(self, name: str, start: float, end: float) -> None:
-        """Drag with the mouse from one share of a chart's width to another."""
+        """Drag with the mouse between two fractions of a chart's width."""
         box = self.chart(name).locator(".nsewdrag").first.bounding_box()
         y = box["y"] + box["height"] / 2
         mouse = self.page.mouse
@@ -108,13 +116,17 @@ class Tab:
         mouse.up()
         self.page.wait_for_timeout(300)
 
+    def button(self, name: str, title: str) -> Any:
+        """Return a button of a chart's mode bar, by a part of its title."""
+        return self.chart(name).locator(f'.modebar-btn[data-title*="{title}"]')
+
     def download(self, name: str, kind: str) -> bytes:
-        """The file that a button of a chart gives."""
+        """Download the file of a button of a chart."""
         with self.page.expect_download(timeout=20_000) as download:
-            self.chart(name).locator(f'[data-do="{kind}"]').click()
+            self.button(name, kind).click()
         return Path(download.value.path()).read_bytes()
 
     def width(self) -> tuple[int, int]:
-        """Of the page, and of what is seen of it."""
+        """Return the widths of the page and of the visible part."""
         root = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         return root[0], root[1]

@@ -1,40 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots and states to test the mathematics on: random chains by Hypothesis, and a few that are always the same."""
+"""Serial chains in random states: by Hypothesis, and a few fixed ones."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import copy
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
+from paths import CONFIG
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot, robot_from_parameters
-
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 JOINT_TYPES = ("revolute", "prismatic", "helical")
 
 
 def numbers(limit: float, shape: int | tuple[int, ...]) -> st.SearchStrategy[Array]:
-    """Arrays of a shape with entries of at most ``limit``, and none so small that its square is lost."""
+    """Arrays with entries of magnitude up to ``limit``, rounded so that squares do not underflow."""
     entry = st.floats(-limit, limit, allow_nan=False).map(lambda x: round(x, 6))
     return arrays(float, shape, elements=entry, fill=st.nothing())
 
 
 def unit_vectors() -> st.SearchStrategy[Array]:
-    """Coordinate axes and any others."""
+    """Unit vectors (3,), often along coordinate axes."""
     anywhere = numbers(1.0, 3).filter(lambda v: np.linalg.norm(v) > 0.1).map(lambda v: v / np.linalg.norm(v))
     return st.one_of(st.sampled_from([*np.eye(3), *-np.eye(3)]), anywhere)
 
 
 @st.composite
 def screws(draw: st.DrawFn, kind: str) -> Array:
-    """Screw of a joint of this type, about or along any axis."""
+    """Screw of a joint of a type, about or along any axis."""
     axis = draw(unit_vectors())
     if kind == "prismatic":
         return np.concatenate([np.zeros(3), axis])
@@ -53,7 +53,7 @@ def inertias(draw: st.DrawFn) -> list[float]:
 
 @st.composite
 def joint_parameters(draw: st.DrawFn) -> dict[str, Any]:
-    """One joint with its body, as it stands in a robot's file."""
+    """A joint and its body, as in a robot file."""
     kind = draw(st.sampled_from(JOINT_TYPES))
     return {
         "type": kind,
@@ -67,7 +67,7 @@ def joint_parameters(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def chain_parameters(draw: st.DrawFn, max_joints: int = 4) -> dict[str, Any]:
-    """A serial chain of revolute, prismatic and helical joints, as the ``robot`` section of a file."""
+    """Serial chain of revolute, prismatic and helical joints, as the ``robot`` section of a file."""
     joints = draw(st.lists(joint_parameters(), min_size=1, max_size=max_joints))
     named = {f"joint_{i + 1}": joint for i, joint in enumerate(joints)}
     return {
@@ -80,7 +80,7 @@ def chain_parameters(draw: st.DrawFn, max_joints: int = 4) -> dict[str, Any]:
 
 
 class Case(NamedTuple):
-    """A chain in one state: its description, the robot built from it, and q with time derivatives (m + 1, n)."""
+    """A robot, its description, and q with m time derivatives (m + 1, n)."""
 
     parameters: dict[str, Any]
     robot: Robot
@@ -89,7 +89,7 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn, derivatives: int, max_joints: int = 4) -> Case:
-    """A random chain in a random state with that many time derivatives."""
+    """Random chain in a random state with a number of time derivatives."""
     parameters = draw(chain_parameters(max_joints))
     robot = robot_from_parameters(parameters)
     return Case(parameters, robot, draw(numbers(2.0, (derivatives + 1, robot.n))))
@@ -100,20 +100,25 @@ FIXED = ("iiwa", "planar_2r", "mixed_chain")
 
 
 def fixed_case(name: str, derivatives: int) -> Case:
-    """A packaged robot or the mixed chain in a generic state, always the same."""
+    """A packaged robot or the mixed chain in a reproducible random state."""
     parameters = _mixed_chain() if name == "mixed_chain" else packaged_parameters(name)
     robot = robot_from_parameters(parameters)
     return Case(parameters, robot, np.random.default_rng(7).uniform(-2, 2, (derivatives + 1, robot.n)))
 
 
 def packaged_parameters(name: str) -> dict[str, Any]:
-    """The ``robot`` section of a packaged file, read by plain PyYAML."""
-    text = (Path(__file__).parents[2] / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    """The ``robot`` section of a packaged file, read by PyYAML."""
+    return copy.deepcopy(_packaged(name))
+
+
+@functools.cache
+def _packaged(name: str) -> dict[str, Any]:
+    text = (CONFIG / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
 
 
 def _mixed_chain() -> dict[str, Any]:
-    """Each type of joint, axes off the origin and off the coordinate directions, gravity askew."""
+    """All types of joints, axes in general directions and not through the origin, gravity in a general direction."""
     axes = np.array([[1, 2, 2], [2, -1, 2], [-2, 2, 1], [0, 1.8, 2.4]]) / 3
     points = np.array([[0.1, 0.0, -0.2], [0.0, 0.0, 0.0], [0.2, -0.1, 0.3], [0.0, 0.3, 0.1]])
     joints = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C source to something that runs, and which processors and compilers there are to try it on."""
+"""Compilation of C source, and the compilers and vector widths of this machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
@@ -23,7 +20,7 @@ STRICT = ("-Wall", "-Wextra", "-Wshadow", "-Wcast-align", "-Wno-psabi", "-Werror
 
 
 def lane_flags() -> dict[str, list[str]]:
-    """Compiler flags by the vectors that this processor has, each with the width of its lanes."""
+    """Compiler flags for each vector width of this processor."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return {"native": []}
     has = Path("/proc/cpuinfo").read_text().split()
@@ -32,7 +29,7 @@ def lane_flags() -> dict[str, list[str]]:
 
 
 def compile_c(sources: Sequence[str], folder: Path, *flags: str, compiler: str = "cc") -> CompletedProcess[str]:
-    """Compile sources, each on its own, to ``folder / "built"``."""
+    """Compile sources separately and link them to ``folder / "built"``."""
     files = [folder / f"source_{i}.c" for i in range(len(sources))]
     for file, source in zip(files, sources, strict=True):
         file.write_text(source)
@@ -41,7 +38,7 @@ def compile_c(sources: Sequence[str], folder: Path, *flags: str, compiler: str =
 
 
 class CompiledProgram:
-    """The functions of one emitted source."""
+    """Functions of an emitted source."""
 
     def __init__(self, source: str, name: str, folder: Path, *flags: str) -> None:
         result = compile_c([source], folder, "-O2", "-fPIC", "-shared", *flags)
@@ -53,7 +50,7 @@ class CompiledProgram:
         self._one(_pointers(inputs), _pointers(outputs))
 
     def batch(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """All rows of the inputs; one of a single row serves all."""
+        """Evaluate all rows of the inputs; a single row is shared by all states."""
         count = len(outputs[0])
         strides = [x.strides[0] // 8 if len(x) > 1 else 0 for x in inputs]
         sizes = (ctypes.c_size_t * len(strides))(*strides)
@@ -65,7 +62,7 @@ def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
 
 
 def supports(folder: Path, *flags: str) -> bool:
-    """Whether the compiler makes programs with these flags that run."""
+    """Whether programs compile and run with these flags."""
     return (
         sys.platform == "linux"
         and compile_c(["int main(void) { return 0; }"], folder, *flags).returncode == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random robots with joints of all types, as URDF and as parameters: written down, not built."""
+"""Descriptions of random robots with joints of all types, as URDF and as parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 @dataclass
 class DescribedJoint:
-    """A joint with the link it moves; ``leader``, ``ratio`` and ``offset`` are those of a joint that follows."""
+    """A joint and the link that it moves; ``leader``, ``ratio`` and ``offset`` are of mimic joints."""
 
     name: str
     type: str
@@ -44,13 +44,13 @@ class DescribedJoint:
 
 @dataclass
 class DescribedTree:
-    """Joints, parents before children, and the links that are tools."""
+    """Joints, parents before children, and the names of the tool links."""
 
     joints: list[DescribedJoint]
     tools: list[str]
 
     def urdf(self) -> str:
-        """As URDF, in which a helical joint is a turn, and a slide along the same axis that follows it."""
+        """As URDF, in which a helical joint is a rotation and a translation that mimics it."""
         parts = ['<link name="base"/>']
         for joint in self.joints:
             parts.append(_link(joint))
@@ -100,7 +100,7 @@ class DescribedTree:
 
 
 def random_tree(seed: int) -> DescribedTree:
-    """A tree of 2 to 30 bodies; the seed decides on everything."""
+    """A tree of 2 to 30 bodies, determined by the seed."""
     rng = np.random.default_rng(seed)
     joints: list[DescribedJoint] = []
     leaders: list[str] = []
@@ -134,7 +134,7 @@ def random_tree(seed: int) -> DescribedTree:
 
 
 def _give_mass(joint: DescribedJoint, rng: np.random.Generator) -> None:
-    """A body with three different moments, in an inertial frame that stands anywhere."""
+    """A body with three different moments, in any inertial frame."""
     second_moments = rng.uniform(0.01, 0.2, 3)
     R = Rotation.from_rotvec(rng.uniform(-1, 1, 3)).as_matrix()
     joint.mass = round(rng.uniform(0.5, 5.0), 3)

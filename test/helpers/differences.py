@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives by differences, which share no code with the library, and how far two results are apart."""
+"""Finite differences, independent of the library, and relative deviations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 # Central differences of order 10: f'(0) = sum of weight * (f(k h) - f(-k h)) / h, k = 1 … 5.
 _WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 
 
 def derivative(function: Callable[[float], Any], step: float = 0.01) -> Array:
-    """Derivative of a smooth function of time at 0: error of order step^10, and 1e-16 / step from rounding."""
+    """Derivative of a smooth function of time at 0, with errors of order step^10, and 1e-16 / step from rounding."""
     total: Any = 0.0
     for k, weight in enumerate(_WEIGHTS, start=1):
         total = total + weight * (np.asarray(function(k * step)) - np.asarray(function(-k * step)))
@@ -25,12 +25,12 @@ def derivative(function: Callable[[float], Any], step: float = 0.01) -> Array:
 
 
 def gradient(function: Callable[[Array], Any], at: Array) -> Array:
-    """Partial derivatives of a function of several variables; the last axis counts the variables."""
+    """Partial derivatives of a function of several variables, along the last axis."""
     return np.stack([derivative(lambda t, e=e: function(at + t * e)) for e in np.eye(len(at))], axis=-1)
 
 
 def polynomial_motion(derivatives: Array) -> Callable[[float], Array]:
-    """The motion with these derivatives (m + 1, n) at time 0 and none above; gives all of them at any time."""
+    """Polynomial motion with these derivatives (m + 1, n) at time 0: a function of time to all of its derivatives."""
     m = len(derivatives)
     powers = [[k - j if k >= j else 0 for k in range(m)] for j in range(m)]
     scales = np.array([[1 / factorial(k - j) if k >= j else 0.0 for k in range(m)] for j in range(m)])
@@ -38,9 +38,9 @@ def polynomial_motion(derivatives: Array) -> Callable[[float], Array]:
 
 
 def deviation(actual: ArrayLike, desired: ArrayLike, floor: float = 0.0) -> float:
-    """Largest difference between two arrays, relative to the largest entry desired, or to ``floor`` if that is more.
+    """Largest difference between two arrays, relative to the largest desired entry or ``floor``, whichever is larger.
 
-    Terms that cancel leave rounding errors of their own size: the floor is that size, where the result may be less.
+    The floor is the magnitude of terms that may cancel, to which rounding errors are relative.
     """
     actual, desired = np.asarray(actual, dtype=float), np.asarray(desired, dtype=float)
     assert actual.shape == desired.shape, f"shapes {actual.shape} and {desired.shape} differ"

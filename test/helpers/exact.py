@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random computations, and numbers that are never rounded to run them on."""
+"""Random computations, and exact numbers to evaluate them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from eom_dynamics.kernel.expressions import Node, Op
-from eom_dynamics.kernel.program import Program
+from eom_dynamics.codegen.expressions import Node, Op
+from eom_dynamics.codegen.program import Program
 
 CONSTANTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.25, 3.0, -0.75)
-"""What folding has to tell apart; few enough bits that products of some of them stay exact."""
+"""Constants that folding distinguishes, with few bits, so that products are exact."""
 
 
 class Exact:
-    """A rational number with two functions that stand in for sine and cosine.
-
-    Like these, ``sin`` is odd and ``cos`` is even, and neither is anything else.
-    """
+    """Rational number with polynomials in place of sine and cosine: ``sin`` is odd, ``cos`` is even."""
 
     def __init__(self, value: Any) -> None:
         self.value = value.value if isinstance(value, Exact) else Fraction(value)
@@ -59,7 +56,7 @@ class Exact:
 
 
 class Dual:
-    """A rational number with its derivative."""
+    """Dual number: a rational number with its derivative."""
 
     def __init__(self, value: Any, rate: Any = 0) -> None:
         self.value, self.rate = Fraction(value), Fraction(rate)
@@ -85,12 +82,12 @@ class Dual:
 
 
 class Tape(NamedTuple):
-    """A computation: each step takes two of the values before it, the inputs first, then the constants."""
+    """A computation: each step takes two of the inputs, the constants and the results of earlier steps."""
 
     steps: tuple[tuple[str, int, int], ...]
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The values of all steps, the last ones being made of many."""
+        """Results of the last steps."""
         values: list[Any] = [*inputs, *CONSTANTS]
         for operation, i, j in self.steps:
             a, b = values[i % len(values)], values[j % len(values)]
@@ -111,7 +108,7 @@ _OPERATIONS = {
 
 
 def run_program(program: Program, inputs: Sequence[Exact]) -> list[Exact]:
-    """What a program computes, one operation after the other."""
+    """Results of a program, evaluated node by node."""
     values: list[Exact] = []
     for node in program.nodes:
         values.append(inputs[node.left] if node.op is Op.INPUT else _run_node(node, values))
@@ -128,7 +125,7 @@ def _run_node(node: Node, values: Sequence[Exact]) -> Exact:
 
 
 def tapes(*, trigonometry: bool = True) -> st.SearchStrategy[Tape]:
-    """Computations that share what they have in common, cancel, and multiply by numbers of all kinds."""
+    """Computations with common subexpressions, cancellation, and products with all kinds of constants."""
     kinds = ["add", "sub", "mul", "neg"] + ["sin", "cos"] * trigonometry
     step = st.tuples(st.sampled_from(kinds), st.integers(0, 30), st.integers(0, 30))
     return st.lists(step, min_size=1, max_size=8).map(lambda steps: Tape(tuple(steps)))

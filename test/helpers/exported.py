@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported code in a folder, for tests that compile and run it."""
+"""Exported code for tests, written to a folder, compiled and run."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from chains import fixed_case
 
 from eom_dynamics import Robot, robot_from_parameters
-from eom_dynamics.kernel.export import LANGUAGES, Project, StoredValues, project, stored_values
-from eom_dynamics.kernel.programs import PROGRAMS
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.export import LANGUAGES, Project, StoredValues, project, stored_values
 
-ROBOTS = ("iiwa", "planar_2r", "mixed_chain", "slider", "scissors")
+FUNCTIONS: Mapping[str, Iterable[str]] = {
+    "iiwa": ["effort"],
+    "planar_2r": PROGRAMS,
+    "mixed_chain": ["inverse_dynamics"],
+    "slider": ["effort", "mass_matrix"],
+    "scissors": ["effort_partials"],
+}
+"""Functions to export by robot: together all kinds of joints, angles and outputs."""
 
 
 def robot(name: str) -> Robot:
-    """A robot of :data:`ROBOTS`.
+    """A robot of :data:`FUNCTIONS`.
 
-    The slider has neither angles nor, in its mass matrix, anything but numbers; the scissors are a tree with a tool
-    on each branch, whose second blade follows the first.
+    The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
+    joint.
     """
     described = {"slider": _slider, "scissors": _scissors}
     return robot_from_parameters(described[name]()) if name in described else fixed_case(name, 1).robot
@@ -44,14 +51,14 @@ def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProc
 
 
 def succeed(command: Sequence[str | Path], folder: Path) -> str:
-    """Output of a command that must not fail."""
+    """Output of a command, which must succeed."""
     done = run(command, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def replace_in(file: Path, old: str, new: str) -> None:
-    """Change what must be there."""
+    """Replace text, which must be present."""
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))

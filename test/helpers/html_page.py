@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page as text, taken apart."""
+"""Parse an HTML page."""
 
 from __future__ import annotations
 
 from html.parser import HTMLParser
 
-# Attributes by which a page loads something, or leads away from itself.
+# Attributes by which a page loads or links something.
 LOADING = {"src", "srcset", "href", "data", "action", "poster", "background", "xlink:href"}
 
 
 class Page(HTMLParser):
-    """What a browser sees of a page: references, scripts and styles, places of charts, and the text to read."""
+    """References, scripts, styles, places of charts, and text of an HTML page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import util
-from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[2] / "launch"
+from paths import ROOT
+
+FOLDER = ROOT / "launch"
 PATIENCE = 30.0
 
 

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planar mechanisms with a closed loop, and their positions by trigonometry."""
+"""Planar linkages with a closed loop, and their joint angles by trigonometry."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eom_dynamics import Joint, Robot, lie
+from eom_dynamics.arrays import Array
 from eom_dynamics.loops import ClosedLoopArm, CutJoint
-
-Array = NDArray[np.float64]
 
 TURN_ABOUT_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
 
 def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
-    """A bar along x that turns about z, its joint at x along its parent; its centre of mass a little off its axis."""
+    """Bar along x with a revolute joint about z, at x on its parent; its centre of mass is slightly off its axis."""
     center = np.array([0.5 * length, 0.03, 0.01])
     about_center = mass * np.diag([0.001, length**2 / 12, length**2 / 12])
     offset = lie.skew(center)
@@ -31,7 +29,7 @@ def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
 
 
 def pin(predecessor: int, x: float, successor: int, y: float) -> CutJoint:
-    """A revolute joint about z between points along x of two bars."""
+    """Revolute joint about z between points on the x axes of two bars."""
     return CutJoint(
         name="pin",
         predecessor=predecessor,
@@ -46,13 +44,13 @@ GRAVITY = np.array([1.0, -9.0, 0.5])
 
 
 def four_bar() -> ClosedLoopArm:
-    """Crank 0.3, coupler 0.9, rocker 0.6 on a ground of 1.0 m; the crank drives."""
+    """Four-bar linkage: crank 0.3, coupler 0.9, rocker 0.6 and ground 1.0 m; driven by its crank."""
     bars = (bar("crank", -1, 0.0, 0.3, 1.0), bar("coupler", 0, 0.3, 0.9, 2.0), bar("rocker", -1, 1.0, 0.6, 1.5))
     return ClosedLoopArm(Robot("four_bar", bars, GRAVITY), [pin(1, 0.9, 2, 0.6)], ["crank"])
 
 
 def five_bar() -> ClosedLoopArm:
-    """The planar parallel arm with two actuated joints on the base, 0.5 m apart, and bars of 0.4 and 0.7 m."""
+    """Planar parallel arm with two actuated joints on the base, 0.5 m apart, and bars of 0.4 and 0.7 m."""
     bars = (
         bar("left", -1, 0.0, 0.4, 1.0),
         bar("left_forearm", 0, 0.4, 0.7, 0.8),
@@ -63,14 +61,14 @@ def five_bar() -> ClosedLoopArm:
 
 
 def four_bar_angles(crank: float) -> Array:
-    """Joint variables of the four-bar by the law of cosines: the pin above the line between crank and ground."""
+    """Joint variables of the four-bar linkage by the law of cosines, with the pin above the ground."""
     pin_ground = _apex(0.3 * np.array([np.cos(crank), np.sin(crank)]), np.array([1.0, 0.0]), 0.9, 0.6)
     (coupler, rocker) = pin_ground
     return np.array([crank, coupler - crank, rocker])
 
 
 def five_bar_angles(u: Array) -> Array:
-    """Joint variables of the five-bar for its two actuated joints: the tool above the line between the elbows."""
+    """Joint variables of the five-bar linkage, with the tool above the line between the elbows."""
     left, right = u
     elbow_left = 0.4 * np.array([np.cos(left), np.sin(left)])
     elbow_right = np.array([0.5, 0.0]) + 0.4 * np.array([np.cos(right), np.sin(right)])
@@ -79,7 +77,7 @@ def five_bar_angles(u: Array) -> Array:
 
 
 def _apex(a: Array, b: Array, to_a: float, to_b: float) -> tuple[float, float]:
-    """Directions from a and from b to the point at given distances from both, on the left of the way from a to b."""
+    """Directions from a and b to the point at given distances from both, to the left of the line from a to b."""
     way = b - a
     distance = float(np.hypot(*way))
     along = np.arctan2(way[1], way[0])

@@ -7,39 +7,37 @@ import subprocess
 import sys
 import time
 from array import array
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import processes
 
-CONFIG = Path(__file__).parents[2] / "config"
+from eom_dynamics.messages.fields import WRENCH_FIELDS
+from eom_dynamics.messages.wrenches import wrench_messages
 
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class NodeProcess:
-    """``dynamics_node`` or another as a process; what it logs is in ``log``.
+    """``dynamics_node`` or another as a process; ``log`` is its output.
 
-    In its arguments ``{namespace}`` is its own.
+    It has its own namespace, ``{namespace}`` in its arguments, unless ``beside`` another node.
     """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, folder, *ros_arguments, name=None, prefix=(), module="dynamics_node"):
-        self.name = name or f"dynamics_{next(self._numbers)}"
+    def __init__(self, folder, *ros_arguments, name=None, prefix=(), module="dynamics_node", beside=None):
+        self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
+        self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("w+b")
-        self.process = subprocess.Popen(
+        self.process = processes.popen(
             [
                 *prefix,
                 *(sys.executable, "-m", f"eom_dynamics.ros.{module}", "--ros-args", "-r", f"__node:={self.name}"),
-                # Of its own: two nodes of one run do not hear each other.
-                *("-r", f"__ns:=/{self.name}", "-r", f"/diagnostics:=/{self.name}/diagnostics"),
-                # A second process for each node: for those tests that want it.
-                *("-p", "planning_services:=false"),
-                *(str(argument).replace("{namespace}", f"/{self.name}") for argument in ros_arguments),
+                *("-r", f"__ns:={self.namespace}", "-r", f"/diagnostics:={self.namespace}/diagnostics"),
+                *(str(argument).replace("{namespace}", self.namespace) for argument in ros_arguments),
             ],
-            # Away from the source folder, which Python would put first on its path.
             cwd=folder,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -48,59 +46,64 @@ class NodeProcess:
     @property
     def log(self):
         self._log.seek(0)
-        return self._log.read().decode(errors="replace")
+        return processes.own_lines(self._log.read().decode(errors="replace"))
 
     @property
     def resident_bytes(self):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    @property
-    def children(self):
-        """Numbers of the processes that it started."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [int(number) for task in tasks for number in (task / "children").read_text().split()]
 
     def stop(self, number):
         """Send a signal; returns the exit code."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+    def end(self):
+        """End in good order, if it has not ended yet."""
+        processes.end(self.process)
         self._log.close()
 
 
 class Client:
-    """Publishes setpoints to one node, collects all that it publishes, and calls its services."""
+    """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
-        from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.qos import QoSProfile
-        from sensor_msgs.msg import JointState
-        from std_msgs.msg import Float64MultiArray
 
         self.process = process
-        self.node = rclpy.create_node("client", namespace=f"/{process.name}")
+        self.node = rclpy.create_node("client", namespace=process.namespace)
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
         self._clients = {}
         self._stamps = itertools.count(1)
-        qos = QoSProfile(depth=10_000)
-        self.feedforward, self.motor_setpoint, self.effort_command, self.diagnostics = [], [], [], []
-        self._subscriptions = [
-            self.node.create_subscription(FeedforwardCommand, "feedforward", self.feedforward.append, qos),
-            self.node.create_subscription(JointState, "motor_setpoint", self.motor_setpoint.append, qos),
-            self.node.create_subscription(Float64MultiArray, "effort_command", self.effort_command.append, qos),
-            self.node.create_subscription(DiagnosticArray, "diagnostics", self.diagnostics.append, qos),
-        ]
-        self._publisher = self.node.create_publisher(JointTrajectorySetpoint, "setpoint", qos)
+        self._qos = QoSProfile(depth=10_000)
+        self._subscriptions = []
+        self._hardware = f"{process.namespace}/{process.name}"
+        self.diagnostics = []
+        self._subscribe(DiagnosticArray, "diagnostics", self._on_diagnostics)
+
+    def _on_diagnostics(self, message):
+        if message.status[0].hardware_id == self._hardware:
+            self.diagnostics.append(message)
+
+    def _subscribe(self, message_type, topic, callback):
+        self._subscriptions.append(self.node.create_subscription(message_type, topic, callback, self._qos))
+
+    def collect(self, message_type, topic):
+        """A list that grows by what is published on a topic."""
+        messages = []
+        self._subscribe(message_type, topic, messages.append)
+        return messages
+
+    def publisher(self, message_type, topic):
+        """A publisher on a topic that has a subscriber."""
+        publisher = self.node.create_publisher(message_type, topic, self._qos)
+        self.wait(publisher.get_subscription_count, f"a subscriber of {topic}")
+        return publisher
 
     def wait_for_node(self):
         """Wait until both sides know each other, in both directions."""
-        self.wait(self._publisher.get_subscription_count, "a subscriber of setpoint")
         for subscription in self._subscriptions:
             self.wait(subscription.get_publisher_count, f"a publisher of {subscription.topic_name}")
         # The node's writers have met this client's readers when something of it arrives; diagnostics always come.
@@ -119,51 +122,38 @@ class Client:
             assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}"
             self._executor.spin_once(timeout_sec=0.05)
 
-    def publish(self, *, at=None, **fields):
-        """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
-        from eom_dynamics.msg import JointTrajectorySetpoint
+    def repeat(self, action, condition, what):
+        """Do something ten times a second, until a condition holds."""
+        done = False
 
-        message = JointTrajectorySetpoint(**message_fields(fields))
-        number = next(self._stamps) if at is None else at
-        message.header.stamp.sec, message.header.stamp.nanosec = 1_700_000_000, number
-        message.header.frame_id = f"frame {number}"
-        self._publisher.publish(message)
-        return number
+        def act():
+            nonlocal done
+            if not done:
+                action()
 
-    def publish_serialized(self, data):
-        """Publish a setpoint as bytes."""
-        self._publisher.publish(data)
-
-    def answers_to(self, number):
-        """What came on the three topics for the setpoint of that number."""
-        self.wait(
-            lambda: (
-                any(m.header.stamp.nanosec == number for m in self.feedforward)
-                and any(m.header.stamp.nanosec == number for m in self.motor_setpoint)
-                and len(self.effort_command) >= len(self.motor_setpoint)
-            ),
-            f"the answer to setpoint {number}",
-        )
-        place = next(i for i, m in enumerate(self.motor_setpoint) if m.header.stamp.nanosec == number)
-        feedforward = next(m for m in self.feedforward if m.header.stamp.nanosec == number)
-        return feedforward, self.motor_setpoint[place], self.effort_command[place]
+        timer = self.node.create_timer(0.1, act)
+        try:
+            self.wait(condition, what)
+        finally:
+            done = True
+            self.node.destroy_timer(timer)
 
     def call(self, service_type, name, request):
-        """The answer of a service of the node."""
-        key = f"{self.process.name}/{name}"
-        if key not in self._clients:
-            self._clients[key] = self.node.create_client(service_type, f"/{self.process.name}/{key}")
-        client = self._clients[key]
-        self.wait(client.service_is_ready, f"the service {name}")
+        """The answer of a service: of the node, by its own name, or of another, by a name with a slash."""
+        client = self.client(service_type, name)
         future = client.call_async(request)
         self.wait(future.done, f"an answer of {name}")
         return future.result()
 
-    def inverse_dynamics(self, **fields):
-        from eom_dynamics.srv import ComputeInverseDynamics
+    def client(self, service_type, name, depth=10):
+        """A client of a service that is there."""
+        from rclpy.qos import QoSProfile
 
-        request = ComputeInverseDynamics.Request(**message_fields(fields))
-        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
+        key = name if "/" in name else f"{self.process.name}/{name}", depth
+        if key not in self._clients:
+            self._clients[key] = self.node.create_client(service_type, key[0], qos_profile=QoSProfile(depth=depth))
+        self.wait(self._clients[key].service_is_ready, f"the service {name}")
+        return self._clients[key]
 
     def transition(self, label):
         """Ask for a lifecycle transition; whether it succeeded."""
@@ -182,13 +172,17 @@ class Client:
 
     def set_parameter(self, name, value):
         """Set a parameter; None removes it. Returns the reason of a refusal, empty where there was none."""
+        return self.set_parameters({name: value})
+
+    def set_parameters(self, values):
+        """Set parameters; returns the reasons of refusals."""
         from rcl_interfaces.srv import SetParameters
         from rclpy.parameter import Parameter
 
-        parameter = Parameter(name, value=value).to_parameter_msg()
-        (result,) = self.call(SetParameters, "set_parameters", SetParameters.Request(parameters=[parameter])).results
-        assert result.successful == (not result.reason)
-        return result.reason
+        parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        results = self.call(SetParameters, "set_parameters", SetParameters.Request(parameters=parameters)).results
+        assert all(result.successful == (not result.reason) for result in results)
+        return "; ".join(result.reason for result in results if result.reason)
 
     def get_parameter(self, name):
         from rcl_interfaces.srv import GetParameters
@@ -221,14 +215,83 @@ class Client:
         self.node.destroy_node()
 
 
-@contextmanager
-def active_node(rclpy, folder, *ros_arguments):
-    """A node with these arguments, and its client, for as long as the context."""
-    client = Client(rclpy, NodeProcess(folder, *ros_arguments))
-    client.wait_for_node()
-    yield client
-    client.close()
-    client.process.kill()
+class StreamClient(Client):
+    """Publishes setpoints to a ``dynamics_node``, and collects its commands."""
+
+    def __init__(self, rclpy, process):
+        from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import Float64MultiArray
+
+        super().__init__(rclpy, process)
+        self.feedforward = self.collect(FeedforwardCommand, "feedforward")
+        self.motor_setpoint = self.collect(JointState, "motor_setpoint")
+        self.effort_command = self.collect(Float64MultiArray, "effort_command")
+        self._setpoints = self.node.create_publisher(JointTrajectorySetpoint, "setpoint", self._qos)
+
+    def wait_for_node(self):
+        self.wait(self._setpoints.get_subscription_count, "a subscriber of setpoint")
+        super().wait_for_node()
+
+    def publish(self, *, at=None, **fields):
+        """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
+        from eom_dynamics.msg import JointTrajectorySetpoint
+
+        message = JointTrajectorySetpoint(**message_fields(fields))
+        number = next(self._stamps) if at is None else at
+        message.header.stamp.sec, message.header.stamp.nanosec = 1_700_000_000, number
+        message.header.frame_id = f"frame {number}"
+        self._setpoints.publish(message)
+        return number
+
+    def publish_serialized(self, data):
+        """Publish a setpoint as bytes."""
+        self._setpoints.publish(data)
+
+    def answers_to(self, number):
+        """What came on the three topics for the setpoint of that number."""
+        self.wait(
+            lambda: (
+                any(m.header.stamp.nanosec == number for m in self.feedforward)
+                and any(m.header.stamp.nanosec == number for m in self.motor_setpoint)
+                and len(self.effort_command) >= len(self.motor_setpoint)
+            ),
+            f"the answer to setpoint {number}",
+        )
+        place = next(i for i, m in enumerate(self.motor_setpoint) if m.header.stamp.nanosec == number)
+        feedforward = next(m for m in self.feedforward if m.header.stamp.nanosec == number)
+        return feedforward, self.motor_setpoint[place], self.effort_command[place]
+
+    def inverse_dynamics(self, **fields):
+        from eom_dynamics.srv import ComputeInverseDynamics
+
+        request = ComputeInverseDynamics.Request(**message_fields(fields))
+        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
+
+
+class Starter:
+    """Starts nodes, each with a client, until it is closed."""
+
+    def __init__(self, rclpy, folder):
+        self._rclpy, self._folder = rclpy, folder
+        self._clients = []
+
+    def __call__(self, *ros_arguments, discovered=True, client=StreamClient, **options):
+        process = NodeProcess(self._folder, "-p", "diagnostic_period:=0.1", *ros_arguments, **options)
+        self._clients.append(client(self._rclpy, process))
+        if discovered:
+            self._clients[-1].wait_for_node()
+        return self._clients[-1]
+
+    def planning(self, *ros_arguments, **options):
+        """Start a ``planning_node``."""
+        return self(*ros_arguments, module="planning_node", client=Client, **options)
+
+    def close(self):
+        processes.end(*(client.process.process for client in self._clients))
+        for client in self._clients:
+            client.close()
+            client.process.end()
 
 
 def status_of(message):
@@ -238,8 +301,11 @@ def status_of(message):
 
 
 def message_fields(fields):
-    """Fields with NumPy arrays as array.array."""
-    return {
-        name: array("d", np.asarray(value, dtype=float).tobytes()) if isinstance(value, np.ndarray) else value
-        for name, value in fields.items()
-    }
+    """Fields with NumPy arrays as array.array; wrenches (…, 6), moment first, as messages."""
+
+    def converted(name, value):
+        if not isinstance(value, np.ndarray):
+            return value
+        return wrench_messages(value) if name in WRENCH_FIELDS else array("d", np.asarray(value, dtype=float).tobytes())
+
+    return {name: converted(name, value) for name, value in fields.items()}

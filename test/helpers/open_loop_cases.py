@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iiwa with springs of every kind on the paper's motion without feedback, in a simulation of its own.
+"""Independent simulation of the iiwa with springs of every kind on the paper's motion, without feedback.
 
-Links by Pinocchio's articulated-body algorithm; the laws of springs, friction and transmissions are written here anew.
+Links by Pinocchio's articulated-body algorithm; springs, friction and transmissions are written here.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio
-from chains import packaged_parameters
 from numpy.typing import NDArray
-from pinocchio_chain import PinocchioChain
 from scipy.integrate import DOP853
 
 from eom_dynamics import ElasticArm, Robot, load_robot
-from eom_dynamics.drivetrain import Actuator, Friction, Transmission
-from eom_dynamics.drivetrain.springs import (
-    AntagonisticPair,
+from eom_dynamics.actuators import Actuator, Friction, Transmission
+from eom_dynamics.actuators.springs import (
     CoupledSpring,
     CubicSpring,
     DampedSpring,
@@ -34,6 +31,7 @@ from eom_dynamics.drivetrain.springs import (
     TabulatedSpring,
     VariableSpring,
 )
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.trajectory import paper_motion
 
 Array = NDArray[np.float64]
@@ -42,20 +40,20 @@ MOTION = paper_motion()
 K = load_robot("iiwa").stiffness
 
 Law = Callable[[float, Array, Array], Array]
-"""Efforts (m,) of springs from time, deflections and their rates (m,)."""
+"""Spring efforts (m,) from time, deflections and their rates (m,)."""
 
 
 class Case(NamedTuple):
-    """An arm, and what its springs and motors do, written apart from it.
+    """An arm, and its springs and motors in the simulation.
 
     Attributes:
-        arm: as the feedforward knows it.
-        law: of its springs.
-        spent: motors' loads from efforts of the springs (m,) and rates of the motors (m,).
-        motors: positions of the motors' joint sides (m,) of their own; rates alike.
-        stiffness: commanded over time, k, kd, kdd.
-        filter: (K, D) where springs have dampers.
-        tolerance: of the integrator, relative and in rad.
+        arm: the model of the feedforward.
+        law: law of the springs.
+        spent: motor loads from spring efforts (m,) and motor velocities (m,).
+        motors: joint sides of the springs from motor positions (m,), or rates from velocities.
+        stiffness: commanded stiffness over time, k, kd, kdd.
+        filter: (K, D) of damped springs.
+        tolerance: relative tolerance of the integrator, and absolute tolerance in rad.
     """
 
     arm: ElasticArm
@@ -68,19 +66,19 @@ class Case(NamedTuple):
 
 
 class Feedforward(NamedTuple):
-    """Motor efforts (m,) from time and the deflections that dampers remember (7,), and whether for rigid joints."""
+    """Motor efforts (m,) from time and deflections of damped springs (7,), by flatness or for rigid joints."""
 
     case: Case
     rigid: bool = False
 
     def command(self, t: float, kept: Array) -> Any:
-        """All that the motors must do."""
+        """Feedforward by flatness."""
         deflection = kept if self.case.filter else None
         motion = MOTION.derivatives(t)
         return self.case.arm.feedforward(*motion, stiffness=self.case.stiffness(t), deflection=deflection)
 
     def effort(self, t: float, kept: Array) -> Array:
-        """Those that the motors are given."""
+        """Motor efforts."""
         if not self.rigid:
             return self.command(t, kept).motor_effort
         arm = self.case.arm
@@ -89,7 +87,7 @@ class Feedforward(NamedTuple):
         commanded = self.case.stiffness(t) or [arm.stiffness]
         springs = np.concatenate(
             [
-                0.5 * tau_i + _preload(spring, k) if isinstance(spring, AntagonisticPair) else [tau_i]
+                0.5 * tau_i + _preload(spring, k) if len(spring.motors) == 2 else [tau_i]
                 for tau_i, spring, k in zip(tau, arm.springs, commanded[0], strict=True)
             ]
         )
@@ -98,9 +96,9 @@ class Feedforward(NamedTuple):
 
 
 def _preload(pair: Any, k: float) -> Array:
-    """Efforts (2,) of both motors of a pair that holds its link, without load, at a stiffness."""
+    """Efforts (2,) of both motors of a pair without load at a stiffness."""
     zero = np.zeros(())
-    return np.asarray(pair.deflection(zero, zero, zero, np.asarray(k), zero, zero).tau)
+    return pair.deflections((zero, zero, zero), [np.asarray(k), zero, zero]).tau
 
 
 def one_kind(spring: Any, law: Law, **more: Any) -> Case:
@@ -109,9 +107,9 @@ def one_kind(spring: Any, law: Law, **more: Any) -> Case:
 
 
 def with_spring(robot: Robot, spring: Any) -> Robot:
-    """The robot with a spring at each joint: this one, or that which a function makes of the joint's number."""
+    """The robot with a spring at each joint: one for all, or a function of the joint's index."""
     make = spring if callable(spring) else lambda _: spring
-    joints = tuple(replace(joint, elasticity=make(i)) for i, joint in enumerate(robot.joints))
+    joints = tuple(replace(joint, spring=make(i)) for i, joint in enumerate(robot.joints))
     return replace(robot, joints=joints)
 
 
@@ -141,7 +139,7 @@ def _quadratic_pair(t: float, d: Array, _: Array) -> Array:
 
 
 def _damped() -> Case:
-    # Softer than the others: the integrator would have to follow what dampers do to the lightest link.
+    # Softer than the others: dampers make the motion of the lightest link fast.
     stiffness, D = 5e3, 3.0
     return one_kind(
         DampedSpring(stiffness, D),
@@ -158,7 +156,7 @@ def _coupled() -> Case:
 
 
 def _geared() -> Case:
-    """Linear springs, some rigid joints' worth of coupling, pairs, a differential, and friction, in one arm."""
+    """Linear springs, coupled springs, pairs, a differential, and friction in one arm."""
     robot = load_robot("iiwa")
     pairs = {1: ExponentialPair(2e3, 150.0, 2.5e4), 3: QuadraticPair(2e3, 1e6, 2e4)}
     coupled = np.array([[2e4, 3e3], [3e3, 1.5e4]])
@@ -166,7 +164,7 @@ def _geared() -> Case:
     joints = tuple(
         replace(
             joint,
-            elasticity=pairs.get(i, RigidSpring() if i in (0, 2) else LinearSpring(K[i])),
+            spring=pairs.get(i, RigidSpring() if i in (0, 2) else LinearSpring(K[i])),
             actuator=Actuator(friction=friction),
         )
         for i, joint in enumerate(robot.joints)
@@ -198,11 +196,23 @@ def _geared() -> Case:
     return Case(ElasticArm(whole), law, spent, motors)
 
 
+def all_memoryless() -> Case:
+    """Linear, cubic, polynomial, exponential, dead zone, tabulated and variable springs, one at each joint."""
+    cases = [CASES[kind]() for kind in ("linear", "cubic", "polynomial", "exponential", "dead_zone", "tabulated")]
+    cases.append(CASES["variable"]())
+    springs = [case.arm.springs[i] for i, case in enumerate(cases)]
+
+    def law(t: float, d: Array, dd: Array) -> Array:
+        return np.array([case.law(t, d, dd)[i] for i, case in enumerate(cases)])
+
+    return one_kind(lambda i: springs[i], law, stiffness=_stiffness)
+
+
 def _tabulated() -> Case:
     table = np.array([[0.0, 0.0], [1e-3, 8.0], [2e-3, 18.0], [4e-3, 45.0], [8e-3, 120.0]]).T
     spring = TabulatedSpring(*table)
-    # What lies between the points of a table is its spring's to say.
-    # Across the table's points, where the curve is C² and no more, the integrator's estimate of its error is too small.
+    # The law between the points of the table is the spring's own. At these points the curve is only C², where the
+    # integrator underestimates its error.
     return one_kind(spring, lambda t, d, _: np.asarray(spring.effort(d)), tolerance=(1e-13, 1e-15))
 
 
@@ -230,24 +240,25 @@ CASES: dict[str, Callable[[], Case]] = {
     "coupled": _coupled,
     "pairs, coupled springs, differential, friction": _geared,
 }
-"""By kind of spring."""
+"""Arms by kind of spring."""
 
 
 def link_errors(feedforward: Feedforward, duration: float, *, give_up: float = np.inf) -> dict[float, float]:
-    """Largest error of any link, rad, by the time of each step, s, from the exact initial state.
+    """Largest error of any link, rad, at the time of each step, s, from the exact initial state.
 
-    Stops where an error exceeds ``give_up``.
+    Ends early when an error exceeds ``give_up``.
     """
     case = feedforward.case
     arm, m = case.arm, len(case.arm.motor_joint)
-    chain = PinocchioChain(packaged_parameters("iiwa"))
+    model = pinocchio_model(load_robot("iiwa"))
+    data = model.createData()
     ends = np.cumsum([7, m, 7, m])
 
     def derivative(t: float, y: Array) -> Array:
         q, theta, qd, thetad, kept = np.split(y, ends)
         delta, deltad = (case.motors(a) - b[arm.motor_joint] for a, b in ((theta, q), (thetad, qd)))
         springs = case.law(t, delta, deltad)
-        qdd = pinocchio.aba(chain.model, chain.data, q, qd, np.bincount(arm.motor_joint, springs, 7))
+        qdd = pinocchio.aba(model, data, q, qd, np.bincount(arm.motor_joint, springs, 7))
         thetadd = (feedforward.effort(t, kept) - case.spent(springs, thetad)) / arm.motor_inertia
         keptd = np.zeros(7)
         if case.filter:

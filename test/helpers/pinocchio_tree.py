@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A URDF as Pinocchio reads it, moved by the joint variables of a robot of this project.
+"""Pinocchio's model of a URDF, in the joint variables of a robot read from the same URDF.
 
-Pinocchio has its own velocities for planar and floating joints, twists in the frame of the child, and moves joints
-that mimic others on their own; here its efforts are brought back to the robot's joint variables.
+Pinocchio's velocities of planar and floating joints are twists in the frame of the child, and its mimic joints are
+independent; here they are mapped to the joint variables of the robot, and efforts back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from pinocchio_forces import tool_forces
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Motion(NamedTuple):
-    """A state in Pinocchio's terms: configuration, velocity, acceleration, and v = P z' for all joints' variables z."""
+    """Configuration, velocity and acceleration of the model; v = P dz/dt for the variables z of all joints."""
 
     q: Array
     v: Array
@@ -30,19 +31,23 @@ class Motion(NamedTuple):
 
 
 class PinocchioTree:
-    """The model of a URDF, and its place beside a robot that was read from the same text."""
+    """Model of a URDF, and the map from the joint variables of a robot read from it.
 
-    def __init__(self, urdf: str, robot: Robot) -> None:
+    ``locked`` has the positions of joints that are fixed in the robot but move in Pinocchio's model.
+    """
+
+    def __init__(self, urdf: str, robot: Robot, locked: Mapping[str, float] | None = None) -> None:
         self.model = pin.buildModelFromXML(urdf)
         self.model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
         self.data = self.model.createData()
         self._robot = robot
         self._coupling = robot.coupling
         self._index = {joint.name: i for i, joint in enumerate(robot.joints)}
+        self._locked = locked or {}
 
     @property
     def single(self) -> bool:
-        """Whether each joint has one variable, and a velocity that is its rate."""
+        """Whether all joints have one variable, whose rate is the velocity."""
         return all(joint.nv == 1 for joint in self.model.joints.tolist()[1:])
 
     def motion(self, q: Array, qd: Array, qdd: Array) -> Motion:
@@ -53,6 +58,9 @@ class PinocchioTree:
         for j in range(1, self.model.njoints):
             joint, name = self.model.joints[j], self.model.names[j]
             rows, at = slice(joint.idx_v, joint.idx_v + joint.nv), slice(joint.idx_q, joint.idx_q + joint.nq)
+            if name in self._locked:
+                configuration[at] = self._locked[name]
+                continue
             if joint.nv == 1:
                 i = self._index[name]
                 P[rows, i] = 1
@@ -65,7 +73,7 @@ class PinocchioTree:
         return Motion(configuration, P @ zd, P @ zdd + rest, P)
 
     def effort(self, q: Array, qd: Array, qdd: Array, wrench: Array | None = None) -> Array:
-        """tau (n,) by rnea, for wrenches (tools, 6) that the robot exerts at its tools."""
+        """tau (n,) by the recursive Newton-Euler algorithm, for wrenches (tools, 6) exerted at the tools."""
         motion = self.motion(q, qd, qdd)
         tau = pin.rnea(self.model, self.data, motion.q, motion.v, motion.a, self.forces(wrench))
         return self._back(motion.P, tau)
@@ -77,7 +85,7 @@ class PinocchioTree:
         return full.T @ (np.triu(M) + np.triu(M, 1).T) @ full
 
     def effort_rate(self, q: Array, qd: Array, qdd: Array, qddd: Array, W: Array, Wd: Array) -> Array:
-        """taud (n,) by the derivatives of rnea; all joints have one variable."""
+        """taud (n,) by the partial derivatives of that algorithm, for joints with one variable each."""
         motion = self.motion(q, qd, qdd)
         jerk = motion.P @ self._coupling[0] @ qddd
         pin.computeRNEADerivatives(self.model, self.data, motion.q, motion.v, motion.a, self.forces(W))
@@ -86,12 +94,10 @@ class PinocchioTree:
         return self._back(motion.P, rate) + self.effort(q, 0 * q, 0 * q, Wd) - self.effort(q, 0 * q, 0 * q)
 
     def forces(self, wrench: Array | None) -> pin.StdVec_Force:
-        """Forces of the surroundings on the bodies, in the frames of their joints."""
-        forces = [pin.Force.Zero() for _ in range(self.model.njoints)]
-        for tool, W in zip(self._robot.tools, wrench if wrench is not None else (), strict=wrench is not None):
-            frame = self.model.frames[self.model.getFrameId(tool.name, pin.BODY)]
-            forces[frame.parentJoint] -= frame.placement.act(pin.Force(W[3:], W[:3]))
-        return pin.StdVec_Force(forces)
+        """External forces on the joints; none without a wrench."""
+        if wrench is None:
+            wrench = np.zeros((len(self._robot.tools), 6))
+        return tool_forces(self.model, self._robot, wrench)
 
     def _back(self, P: Array, tau: Array) -> Array:
         return self._coupling[0].T @ P.T @ tau

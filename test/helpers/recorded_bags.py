@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bags of the node's topics, written by rosbags alone, and records of the same contents."""
+"""Bags of the node's topics, written by rosbags, and records with the same contents."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paths import ROOT
 
 import eom_dynamics as eom
-from eom_dynamics.report.record import Record, Stream
+from eom_dynamics.tools.report.record import Record, Stream
 from eom_dynamics.trajectory import paper_motion
 
 SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
@@ -25,22 +26,22 @@ START = 1_700_000_000_000_000_000
 """Time of the first sample, ns."""
 
 DELAY, LATENCY = 70_000, 400_000
-"""From a stamp to the recording of its setpoint, and from there to that of its command, ns."""
+"""From a stamp to the recording of its setpoint, and from there to the recording of its command, ns."""
 
 NOISE = 2e-3
-"""Of measured positions, rad or m, alternating."""
+"""Alternating noise of measured positions, rad or m."""
 
 OFFSET = 0.5
-"""Of measured efforts, N m or N."""
+"""Offset of measured efforts, N m or N."""
 
 Messages = list[tuple[int, dict[str, Any]]]
 """Times of recording, ns, and fields."""
 
-_DEFINITIONS = Path(__file__).parents[2] / "msg"
+_DEFINITIONS = ROOT / "msg"
 
 
 def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, name: str = "run") -> Record:
-    """A record of a robot on the paper's motion, as :func:`write_bag` writes it."""
+    """Make a record of a robot on the paper's motion, as :func:`write_bag` writes it."""
     robot = eom.load_robot(robot_name)
     since = np.round(np.arange(count) * 1e9 / rate).astype(np.int64)
     stamp = START + since
@@ -71,7 +72,7 @@ def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, nam
 
 
 def write_bag(path: Path, contents: Record, *, without: Iterable[str] = (), held: int = 0) -> Path:
-    """Write a record as a bag; ``without`` are streams that are left out, ``held`` the number of commands that are."""
+    """Write a record as a bag, without the streams ``without``, and with the first ``held`` commands held."""
     return write_bags(path, {"": contents}, without=without, held=held)
 
 
@@ -91,7 +92,7 @@ def write_bags(path: Path, contents: Mapping[str, Record], *, without: Iterable[
 
 @cache
 def types() -> Any:
-    """ROS 2's types and this package's, as rosbags reads them."""
+    """Return the types of ROS 2 and of this package."""
     typesys = pytest.importorskip("rosbags.typesys")
     store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
     for file in _DEFINITIONS.glob("*.msg"):
@@ -100,7 +101,7 @@ def types() -> Any:
 
 
 def header(stamp: int) -> Any:
-    """A header with a stamp, ns."""
+    """Make a header with a stamp, ns."""
     time = types().types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
     return types().types["std_msgs/msg/Header"](stamp=time, frame_id="")
 
@@ -108,10 +109,9 @@ def header(stamp: int) -> Any:
 def _topics(
     contents: Record, without: set[str], held: int
 ) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:
-    nothing = np.zeros(0)
     if contents.setpoint and "setpoint" not in without:
         optional = [name for name, _ in types().fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
-        fixed = dict.fromkeys(optional, nothing)
+        fixed = {name: [] if name.startswith("wrench") else np.zeros(0) for name in optional}
         yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
     if contents.command and contents.motors and "command" not in without:
         motors = contents.motors

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node would have answered to a plan of the demo."""
+"""Answers of a node to a plan of the demo."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from eom_dynamics.demo.evaluate import Recording
-from eom_dynamics.demo.plan import Plan
-from eom_dynamics.stream.conversions import COMMAND_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.tools.demo.evaluate import Recording
+from eom_dynamics.tools.demo.plan import Plan
 
 
 def recorded(plan: Plan, lost: int = 0) -> Recording:
-    """Its answers, but for the first ``lost`` of them."""
-    wrench = [W.reshape(-1, *plan.robot.wrench_shape) for W in plan.wrench.derivatives(plan.t, order=2)]
-    command = plan.arm.feedforward(*plan.motion.derivatives(plan.t), wrench=wrench)
-    answers = {field: np.array(values) for field, values in zip(COMMAND_FIELDS, command, strict=True)}
+    """Return the answers of a node without faults, except the first ``lost``."""
+    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command(plan.t), strict=True)}
     received = plan.t + 3e-4
     received[:lost] = np.nan
     for values in answers.values():

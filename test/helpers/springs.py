@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One spring of every kind, of a size that suits the packaged arms, and arms that have them."""
+"""A spring of every kind, sized for the packaged arms, and arms with such springs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from eom_dynamics import Robot
-from eom_dynamics.drivetrain.springs import (
+from eom_dynamics.actuators.springs import (
+    SPRINGS,
     CubicSpring,
     DampedSpring,
     DeadZoneSpring,
@@ -42,8 +43,10 @@ EVERY_KIND = MEMORYLESS | {
 }
 """All springs."""
 
+assert {spring.kind for spring in EVERY_KIND.values()} == set(SPRINGS), "a kind of spring has no example here"
+
 
 def with_springs(robot: Robot, *springs: Any, **changes: Any) -> Robot:
-    """The robot with these springs, repeated as often as it takes, and other changes of every joint."""
+    """The robot with these springs, repeated as often as needed, and other changes of every joint."""
     rows = zip(robot.joints, springs * len(robot.joints), strict=False)
-    return replace(robot, joints=tuple(replace(joint, elasticity=spring, **changes) for joint, spring in rows))
+    return replace(robot, joints=tuple(replace(joint, spring=spring, **changes) for joint, spring in rows))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics and energy of a described chain by textbook formulas, from its parameters and SciPy alone."""
+"""Kinematics and energy of chains by textbook formulas, from their parameters and independent of the library."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 from differences import derivative
-from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 
 def twist_matrix(twist: Array) -> Array:
-    """The 4 x 4 matrix of a twist (angular; linear), whose exponential is the motion."""
+    """Matrix (4, 4) of a twist (angular; linear), whose exponential is the motion."""
     x, y, z = twist[:3]
     matrix = np.zeros((4, 4))
     matrix[:3, :3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]]
@@ -36,7 +35,7 @@ def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
 
 
 def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
-    """Body-fixed twists (n, 6) by differences of the poses."""
+    """Body-fixed twists (n, 6) by differences of poses."""
     poses = body_poses(parameters, q)
     rates = derivative(lambda t: body_poses(parameters, q + t * qd))
     matrices = np.linalg.inv(poses) @ rates
@@ -46,7 +45,7 @@ def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
 
 
 def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
-    """Sum over the bodies of m v²/2, v of the centre of mass, and w' I w/2, I about it."""
+    """Sum over the bodies of m v²/2 and w' I w/2, with v and I of the centre of mass."""
     total = 0.0
     for name, twist in zip(parameters["joint_names"], body_twists(parameters, q, qd), strict=True):
         joint = parameters["joints"][name]
@@ -58,7 +57,7 @@ def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
 
 
 def potential_energy(parameters: Mapping[str, Any], q: Array) -> float:
-    """Minus the sum over the bodies of m g · (position of the centre of mass)."""
+    """Minus the sum over the bodies of m g · c, with the centre of mass c."""
     joints = [parameters["joints"][name] for name in parameters["joint_names"]]
     return -sum(
         joint["mass"] * np.array(parameters["gravity"]) @ (pose @ [*joint["center_of_mass"], 1.0])[:3]
@@ -67,7 +66,7 @@ def potential_energy(parameters: Mapping[str, Any], q: Array) -> float:
 
 
 def planar_2r(parameters: Mapping[str, Any]) -> Callable[[Array, Array], tuple[Array, Array]]:
-    """The textbook 2R with point masses at the link ends: (q, qd) to its mass matrix and its other forces."""
+    """Planar 2R arm with point masses at the ends of its links: a function of q, qd to M and the bias forces."""
     first, second = (parameters["joints"][name] for name in parameters["joint_names"])
     m1, m2, L1, L2 = first["mass"], second["mass"], first["center_of_mass"][0], second["center_of_mass"][0]
     g = -parameters["gravity"][1]

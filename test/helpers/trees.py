@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random trees of bodies, whose axes stand in all the relations that a choice of frames may stumble over."""
+"""Random trees with axes in all special positions that matter for the choice of link frames."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from chains import JOINT_TYPES, inertias, numbers
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Joint, Robot, equations_of_motion, lie
+from eom_dynamics.arrays import Array
 
-Array = NDArray[np.float64]
-
-SMALL = (1e-15, 3e-15, 5e-15, 1e-14, 1e-12, 1e-10, 1e-7, 1.1e-6, 2e-6, 1e-5, 1e-3, 1e-2, 0.1)
-"""Sines of angles, and distances in m: of rounding, on both sides of every threshold, and plainly there."""
+SMALL = (3e-15, 5e-15, 1e-12, 1e-7, 1.1e-6, 1e-3, 1e-2, 0.1)
+"""Sines of angles, and distances in m, on both sides of each threshold of the choice of link frames."""
 
 RIGHT_ANGLES = tuple(
     np.array([np.eye(3)[i] * s for i, s in zip(order, signs, strict=True)])
@@ -26,7 +25,7 @@ RIGHT_ANGLES = tuple(
     for signs in itertools.product((1.0, -1.0), repeat=3)
     if np.linalg.det(np.eye(3)[list(order)]) * np.prod(signs) > 0
 )
-"""The 24 rotations that take coordinate axes to coordinate axes."""
+"""The 24 rotations that map coordinate axes to coordinate axes."""
 
 
 class MovingTree(NamedTuple):
@@ -47,7 +46,7 @@ def turn_z(angle: float) -> Array:
 
 
 def tilt(sine: float) -> Array:
-    """A turn about an axis across z, neither x nor y."""
+    """Rotation about an axis in the xy plane, neither x nor y."""
     return Rotation.from_rotvec(np.arcsin(sine) * np.array([0.6, 0.8, 0.0])).as_matrix()
 
 
@@ -57,7 +56,7 @@ def rotations() -> st.SearchStrategy[Array]:
 
 @st.composite
 def axis_steps(draw: st.DrawFn) -> Array:
-    """From an axis (z of a frame) to the next: parallel, crossing, the same, at right angles, or almost so."""
+    """Pose of the next axis: parallel, intersecting, coincident, at right angles, or almost so."""
     kind = draw(st.sampled_from(["any", "parallel", "coincident", "crossing", "right angles", "almost parallel"]))
     point, turn, small = draw(numbers(0.5, 3)), turn_z(draw(st.floats(-3, 3))), draw(st.sampled_from(SMALL))
     if kind == "any":
@@ -76,9 +75,9 @@ def axis_steps(draw: st.DrawFn) -> Array:
 
 @st.composite
 def trees(draw: st.DrawFn, max_joints: int = 5) -> Robot:
-    """Bodies on the base or on any earlier body, whose own frames stand on their axes or anywhere else."""
+    """Trees with body frames on their joint axes or anywhere else."""
     n = draw(st.integers(1, max_joints))
-    bodies: list[Array] = []  # from the frame of the axis to that of the body
+    bodies: list[Array] = []  # pose of each body frame in the frame of its axis
     joints = []
     for i in range(n):
         parent = draw(st.one_of(st.just(i - 1), st.integers(-1, i - 1)))
@@ -107,7 +106,7 @@ def moved_joint(
     center_of_mass: Array,
     inertia: Sequence[float],
 ) -> Joint:
-    """A joint about or along the z axis of a frame, in which the body's own frame has the pose ``body``."""
+    """Joint about or along the z axis of a frame in which the body frame has the pose ``body``."""
     screw = np.array([0, 0, 0, 0, 0, 1.0]) if kind == "prismatic" else np.array([0, 0, 1.0, 0, 0, 0])
     if kind == "helical":
         screw[5] = 0.2
@@ -125,9 +124,9 @@ def moved_joint(
 
 
 def chain(steps: Sequence[tuple[ArrayLike, ArrayLike]], kind: str = "revolute") -> Robot:
-    """A chain whose axes are reached from one another by a rotation and a translation; all else is generic.
+    """Chain with given steps (rotation, translation) between its axes.
 
-    The bodies' own frames stand askew to the axes, so that no coordinate of an axis is zero.
+    The body frames are rotated and moved relative to the axes, so that no coordinate of an axis is zero.
     """
     rng = np.random.default_rng(len(steps))
     joints: list[Joint] = []
@@ -144,6 +143,6 @@ def chain(steps: Sequence[tuple[ArrayLike, ArrayLike]], kind: str = "revolute") 
 
 @st.composite
 def moving_trees(draw: st.DrawFn, orders: int, max_joints: int = 5) -> MovingTree:
-    """A random tree in a random state, with a wrench, for efforts with ``orders - 1`` time derivatives."""
+    """Random tree in a random state with a wrench, for efforts with ``orders - 1`` time derivatives."""
     robot = draw(trees(max_joints))
     return MovingTree(robot, draw(numbers(2.0, (orders + 2, robot.n))), draw(numbers(5.0, (orders, 6))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where bodies are, by the matrix exponential of each joint's twist."""
+"""Forward kinematics against matrix exponentials."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ def test_poses_are_products_of_exponentials(case: Case) -> None:
     C = np.eye(4)
     for joint, q, pose in zip(case.robot.joints, case.motion[0], body_poses(case.robot, case.motion[0]), strict=True):
         C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
-        # SciPy's exponential leaves some 1e-15 at these angles.
+        # SciPy's exponential has an error of about 1e-15 at these angles.
         assert deviation(pose, C, floor=1.0) < 1e-13
 
 
-def test_a_wrong_number_of_joint_variables_is_refused() -> None:
+def test_wrong_number_of_joint_variables() -> None:
     with pytest.raises(StateError, match=r"^q must have shape \(7,\)"):
         body_poses(load_robot("iiwa"), np.zeros(6))

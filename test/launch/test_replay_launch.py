@@ -15,7 +15,7 @@ from bag_files import SETPOINT, read_bag, setpoints, write_bag
 from launching import declared_arguments
 
 import eom_dynamics as eom
-from eom_dynamics.cli.main import main
+from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
 FILE = "replay.launch.py"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed loops against trigonometry and Lagrange's equations in the independent coordinates."""
+"""Closed loops against trigonometry and against Lagrange's equations in the independent coordinates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from differences import derivative, deviation, gradient, polynomial_motion
 from linkages import TURN_ABOUT_Z, five_bar, five_bar_angles, four_bar, four_bar_angles, pin
-from numpy.typing import NDArray
 
 from eom_dynamics import Robot, RobotDescriptionError, StateError, lie
+from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.loops import ClosedLoopArm, CutJoint
 
-Array = NDArray[np.float64]
-
-# Independent joint variables and four time derivatives, and the angles of the whole mechanism by trigonometry.
+# Mechanism, its joint angles by trigonometry, independent joint variables with four time derivatives.
 FOUR_BAR = (four_bar, lambda u: four_bar_angles(u[0]), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]]))
 FIVE_BAR = (five_bar, five_bar_angles, np.array([[2.2, 0.9], [0.8, -0.6], [1.5, 2.0], [-4.0, 3.0], [6.0, -5.0]]))
 MECHANISMS = pytest.mark.parametrize(("make", "angles", "u"), [FOUR_BAR, FIVE_BAR], ids=["four_bar", "five_bar"])
@@ -27,7 +25,7 @@ Make = Callable[[], ClosedLoopArm]
 
 
 def energies(robot: Robot, q: Array, qd: Array) -> tuple[float, float]:
-    """Kinetic and potential energy from positions of points alone, velocities by differences of poses."""
+    """Kinetic and potential energy from poses of the bodies, with velocities by finite differences."""
     kinetic = potential = 0.0
     rates = derivative(lambda t: np.array(body_poses(robot, q + t * qd)))
     for joint, C, Cd in zip(robot.joints, body_poses(robot, q), rates, strict=True):
@@ -43,7 +41,7 @@ def energies(robot: Robot, q: Array, qd: Array) -> tuple[float, float]:
 
 
 def lagrange(robot: Robot, angles: Angles, motion: Callable[[float], Array]) -> Array:
-    """Efforts at the independent joints: d/dt dT/dud - d(T - U)/du, all derivatives by differences."""
+    """Efforts at the independent joints: d/dt dT/dud - d(T - U)/du, all by finite differences."""
 
     def lagrangian(u: Array, ud: Array) -> float:
         kinetic, potential = energies(robot, angles(u), derivative(lambda t: angles(u + t * ud)))
@@ -58,59 +56,59 @@ def lagrange(robot: Robot, angles: Angles, motion: Callable[[float], Array]) -> 
 
 
 @MECHANISMS
-def test_loops_close_where_trigonometry_says(make: Make, angles: Angles, u: Array) -> None:
+def test_closed_loops_agree_with_trigonometry(make: Make, angles: Angles, u: Array) -> None:
     arm = make()
     expected = angles(u[0])
-    # The pose of the pin is met to 1e-11; near this state the angles follow it one to one.
+    # The closure error is at most 1e-11, and the angles are about as accurate.
     np.testing.assert_allclose(arm.close(u[0], expected + 0.1), expected, atol=1e-10)
 
 
 @MECHANISMS
-def test_the_whole_mechanism_moves_as_trigonometry_says(make: Make, angles: Angles, u: Array) -> None:
+def test_motion_of_the_tree_agrees_with_trigonometry(make: Make, angles: Angles, u: Array) -> None:
     arm, motion = make(), polynomial_motion(u)
     moved, _ = arm.motion(angles(u[0]), *u[1:])
     rate: Callable[[float], Array] = lambda t: angles(motion(t)[0])  # noqa: E731
     for qk in moved[:2]:
         previous = rate
         rate = lambda t, f=previous: derivative(lambda s: f(t + s), 0.02)  # noqa: E731
-        # Differences of differences with 1e-16 / 0.02 each; measured 2e-12 at the second.
+        # Nested differences, each with an error of 1e-16 / 0.02; measured 2e-12 for the second.
         assert deviation(qk, rate(0.0)) < 1e-10
 
 
 @MECHANISMS
-def test_each_rate_is_the_derivative_of_the_one_before(make: Make, angles: Angles, u: Array) -> None:
+def test_rates_are_derivatives_of_lower_rates(make: Make, angles: Angles, u: Array) -> None:
     arm, motion = make(), polynomial_motion(u)
 
     def rates(t: float) -> Array:
         state = motion(t)
         return np.array(arm.motion(angles(state[0]), *state[1:])[0])
 
-    # Differences leave 1e-15 / 0.01; measured 1e-12.
+    # Differences have an error of 1e-15 / 0.01; measured 1e-12.
     assert deviation(rates(0.0)[1:], derivative(rates)[:-1]) < 1e-10
 
 
 @MECHANISMS
-def test_efforts_are_those_of_lagrange(make: Make, angles: Angles, u: Array) -> None:
+def test_efforts_agree_with_lagranges_equations(make: Make, angles: Angles, u: Array) -> None:
     arm = make()
     tau = arm.inverse_dynamics(angles(u[0]), *u[1:])[0]
-    # Three levels of differences; measured 1e-9.
+    # Three nested differences; measured 1e-9.
     assert deviation(tau, lagrange(arm.tree, angles, polynomial_motion(u))) < 1e-7
 
 
 @MECHANISMS
-def test_effort_rates_are_derivatives_of_the_efforts(make: Make, angles: Angles, u: Array) -> None:
+def test_effort_rates_are_derivatives_of_efforts(make: Make, angles: Angles, u: Array) -> None:
     arm, motion = make(), polynomial_motion(u)
 
     def efforts(t: float) -> Array:
         state = motion(t)
         return np.array(arm.inverse_dynamics(angles(state[0]), *state[1:]))
 
-    # Differences leave 1e-15 / 0.01; measured 1e-12.
+    # Differences have an error of 1e-15 / 0.01; measured 1e-12.
     assert deviation(efforts(0.0)[1:], derivative(efforts)[:-1]) < 1e-10
 
 
 @MECHANISMS
-def test_a_wrench_at_the_tool_is_held_by_virtual_work(make: Make, angles: Angles, u: Array) -> None:
+def test_effort_of_a_tool_wrench_obeys_virtual_work(make: Make, angles: Angles, u: Array) -> None:
     arm = make()
     W = np.array([0.3, -0.2, 4.0, 5.0, -6.0, 1.0])
     held = arm.inverse_dynamics(angles(u[0]), *u[1:], wrench=(W,))[0] - arm.inverse_dynamics(angles(u[0]), *u[1:])[0]
@@ -126,24 +124,24 @@ def test_a_wrench_at_the_tool_is_held_by_virtual_work(make: Make, angles: Angles
     assert deviation(held, work) < 1e-10
 
 
-def test_a_loop_that_cannot_close_is_refused() -> None:
+def test_loop_that_cannot_be_closed() -> None:
     arm = four_bar()
     arm.loops = (pin(1, 0.1, 2, 0.1),)
-    with pytest.raises(StateError, match="four_bar: the loops stay open by"):
+    with pytest.raises(StateError, match="four_bar: the loops do not close near this guess"):
         arm.close([0.7], [0.7, 0.0, 0.0])
 
 
-def test_a_singular_state_is_refused() -> None:
+def test_singular_configuration() -> None:
     arm = five_bar()
-    # Both forearms in one line: the tool can move though the motors stand.
+    # With both forearms in line the tool can move although the motors stand still.
     left, right = 2.0, np.pi - 2.0
     apart = 0.5 + 2 * 0.4 * np.cos(right)
     arm.loops = (pin(1, apart / 2, 3, apart / 2),)
-    with pytest.raises(StateError, match="five_bar: singular here"):
+    with pytest.raises(StateError, match="five_bar: singular configuration"):
         arm.motion([left, -left, right, np.pi - right], [1.0, 0.5])
 
 
-def test_a_spherical_cut_joint_leaves_all_turns_free() -> None:
+def test_spherical_cut_joint_allows_all_rotations() -> None:
     turns = np.eye(6)[:3]
     joint = CutJoint("ball", -1, np.eye(4), 0, np.eye(4), turns)
     assert joint.forbidden.shape == (3, 6)
@@ -152,20 +150,23 @@ def test_a_spherical_cut_joint_leaves_all_turns_free() -> None:
 
 @pytest.mark.parametrize(
     ("independent", "reason"),
-    [(["cranc"], "no joint 'cranc'; there are crank, coupler, rocker"), (["crank", "crank"], "stands there twice")],
+    [
+        (["cranc"], "independent joint 'cranc' is not one of crank, coupler, rocker"),
+        (["crank", "crank"], "is listed twice"),
+    ],
 )
-def test_wrong_independent_joints_are_refused(independent: list[str], reason: str) -> None:
+def test_bad_independent_joints(independent: list[str], reason: str) -> None:
     arm = four_bar()
     with pytest.raises(RobotDescriptionError, match=reason):
         ClosedLoopArm(arm.tree, arm.loops, independent)
 
 
-def test_a_wrong_number_of_rates_is_refused() -> None:
+def test_wrong_number_of_rates() -> None:
     with pytest.raises(StateError, match="needs ud, udd, uddd and udddd, has 2"):
         four_bar().inverse_dynamics(four_bar_angles(0.7), [1.0], [1.0])
 
 
-def test_the_turn_of_a_pin_is_what_it_allows() -> None:
+def test_pin_joint_allows_rotation_about_its_axis() -> None:
     joint = pin(0, 0.1, 1, 0.2)
     assert joint.forbidden.shape == (5, 6)
     np.testing.assert_allclose(joint.forbidden @ TURN_ABOUT_Z, 0, atol=1e-15)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot as an object."""
+"""Robot and Joint as objects."""
 
 import numpy as np
 import pytest
@@ -30,5 +30,5 @@ def test_a_robot_cannot_be_changed() -> None:
         robot.joints[0].mass = 1.0
 
 
-def test_text_names_robot_and_size() -> None:
+def test_repr_names_robot_and_size() -> None:
     assert repr(load_robot("iiwa")) == "Robot('iiwa', n=7)"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packaged Panda against a real one: measured efforts of an exciting trajectory, recorded in a bag."""
+"""The packaged Panda against measured efforts of a real one, along an exciting trajectory recorded in a bag."""
 
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from paths import PANDA_BAG
 from scipy.interpolate import CubicSpline
 from scipy.signal import butter, filtfilt
 
@@ -18,9 +18,8 @@ typesys = pytest.importorskip("rosbags.typesys")
 
 Array = NDArray[np.float64]
 
-BAG = Path(__file__).parents[3] / "shared/bags/panda_exciting_trajectory.db3"
 
-# Gaz et al. (2019), supplementary material. Table I, the friction of the joints: phi 1 (N m), 2 (s/rad), 3 (rad/s).
+# Gaz et al. (2019), supplementary material. Table I, friction parameters phi 1 (N m), 2 (s/rad), 3 (rad/s).
 FRICTION = np.array(
     [
         [0.54615, 0.87224, 0.64068, 1.2794, 0.83904, 0.30301, 0.56489],
@@ -28,20 +27,20 @@ FRICTION = np.array(
         [0.039533, 0.025882, -0.04607, 0.036194, 0.026226, -0.021047, 0.0035526],
     ]
 )
-# Table IV, their mean square errors of the efforts, (N m)², on ten trajectories that they did not identify with.
+# Table IV, mean square errors of the efforts, (N m)², on ten trajectories not used for identification.
 PUBLISHED = np.sqrt([0.4068, 1.0282, 0.5951, 0.4231, 0.1749, 0.0403, 0.0267])
 
-# The trajectory repeats within seconds; measured positions carry no more than noise beyond this, in Hz.
+# Hz: the trajectory repeats within seconds, so that measured positions are noise above this frequency.
 CUTOFF = 2.5
 
-# At both ends the filter has nothing to look back to, in samples.
+# Samples at both ends where the filter has its transients.
 EDGE = 20
 
 
 def recorded() -> tuple[tuple[str, ...], Array, Array, Array]:
     """Names of the joints, times (N,), positions (N, 7) and efforts (N, 7)."""
     store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
-    with sqlite3.connect(f"file:{BAG}?mode=ro", uri=True) as bag:
+    with sqlite3.connect(f"file:{PANDA_BAG}?mode=ro", uri=True) as bag:
         rows = bag.execute("select data from messages order by timestamp").fetchall()
     messages = [store.deserialize_cdr(data, "sensor_msgs/msg/JointState") for (data,) in rows]
     times = [message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec for message in messages]
@@ -54,14 +53,14 @@ def recorded() -> tuple[tuple[str, ...], Array, Array, Array]:
 
 
 def friction(velocity: Array) -> Array:
-    """Of the joints (N, 7): 0 at rest, and levels off where they move."""
+    """Friction (N, 7): zero at rest, constant at high velocity."""
     level, slope, offset = FRICTION
     return level / (1 + np.exp(-slope * (velocity + offset))) - level / (1 + np.exp(-slope * offset))
 
 
-@pytest.mark.skipif(not BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
 def test_measured_efforts_of_a_panda(capsys: pytest.CaptureFixture[str]) -> None:
-    """As near to this robot as the paper's model was to theirs, in other motions: their errors, and half as much."""
+    """RMS errors within 1.5 times the published ones, for another robot and other motions."""
     names, times, positions, efforts = recorded()
     robot = load_robot("panda")
     assert names == robot.joint_names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rotors spin: as files say it, by default, and what no file may say."""
+"""Mounting of rotors: defaults, entries of files, and invalid entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from textbook import body_poses
 
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, robot_from_parameters
-from eom_dynamics.robot.urdf_section import robot_from_urdf
+from eom_dynamics.robot.readers.urdf_section import robot_from_urdf
 
 Array = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name=
 
 
 def arm(**rotor: Any) -> Robot:
-    """The 2R with a rotor of its second joint described like this."""
-    parameters = copy.deepcopy(packaged_parameters("planar_2r"))
+    """The 2R with these entries for the rotor of its second joint."""
+    parameters = packaged_parameters("planar_2r")
     parameters["joints"]["joint_2"]["rotor"] = rotor
     return robot_from_parameters(parameters)
 
@@ -48,7 +48,7 @@ def test_by_default_on_the_parent_along_the_axis(name: str) -> None:
 
 
 def test_on_another_body_it_is_along_the_axis_of_the_arm_at_zero() -> None:
-    parameters = copy.deepcopy(packaged_parameters("iiwa"))
+    parameters = packaged_parameters("iiwa")
     names = parameters["joint_names"]
     poses = body_poses(parameters, np.zeros(7))[:, :3, :3]
     for k, carrier in ((5, 2), (6, 6), (3, -1)):
@@ -70,20 +70,20 @@ def test_axes_are_made_unit_vectors_of_the_carrier() -> None:
 @pytest.mark.parametrize(
     ("rotor", "message"),
     [
-        ({"carrier": "joint_3"}, r"robot\.joints\.joint_2\.rotor\.carrier: there is no link 'joint_3' in this part"),
-        ({"carrier": 1}, r"robot\.joints\.joint_2\.rotor\.carrier: must be a text"),
-        ({"axis": [0.0, 0.0, 0.0]}, r"robot\.joints\.joint_2\.rotor\.axis: must point somewhere"),
+        ({"carrier": "joint_3"}, r"robot\.joints\.joint_2\.rotor\.carrier: no link 'joint_3' in this part"),
+        ({"carrier": 1}, r"robot\.joints\.joint_2\.rotor\.carrier: must be a string"),
+        ({"axis": [0.0, 0.0, 0.0]}, r"robot\.joints\.joint_2\.rotor\.axis: must not be zero"),
         ({"axis": [0.0, 1.0]}, r"robot\.joints\.joint_2\.rotor\.axis: must have 3 entries"),
         ({"axes": [0.0, 0.0, 1.0]}, r"robot\.joints\.joint_2\.rotor\.axes: unknown entry; did you mean axis"),
     ],
 )
-def test_what_no_rotor_can_be_is_refused(rotor: dict[str, Any], message: str) -> None:
+def test_invalid_rotors(rotor: dict[str, Any], message: str) -> None:
     with pytest.raises(RobotDescriptionError, match=message):
         arm(**rotor)
 
 
-def test_the_model_is_the_files() -> None:
-    parameters = copy.deepcopy(packaged_parameters("planar_2r"))
+def test_the_rotor_model_is_that_of_the_file() -> None:
+    parameters = packaged_parameters("planar_2r")
     assert robot_from_parameters(parameters).rotor_model == "reduced"
     parameters["rotor_model"] = "complete"
     robot = robot_from_parameters(parameters)
@@ -98,7 +98,7 @@ def test_the_model_is_the_files() -> None:
 
 
 def test_links_of_a_urdf_carry_rotors_in_their_own_frames() -> None:
-    """The bracket is fixed to the base: the axis in its frame becomes one of the base's."""
+    """The bracket is fixed to the base, whose frame the axis is transformed to."""
     section = {
         "rotor_model": "complete",
         "joints": {
@@ -116,5 +116,5 @@ def test_links_of_a_urdf_carry_rotors_in_their_own_frames() -> None:
     np.testing.assert_allclose(elbow.axis, bracket @ turn @ [1, 0, 0], atol=1e-15)
     part = robot_from_urdf(URDF, {"root": "upper"})
     assert part.joints[0].mount.carrier == -1
-    with pytest.raises(RobotDescriptionError, match=r"elbow\.rotor\.carrier: there is no link 'bracket' in this part"):
+    with pytest.raises(RobotDescriptionError, match=r"elbow\.rotor\.carrier: no link 'bracket' in this part"):
         robot_from_urdf(URDF, section | {"root": "upper"})

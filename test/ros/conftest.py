@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes for the tests, in a ROS 2 domain that no other run uses."""
+"""Nodes for the tests, in a ROS 2 domain of this process."""
 
+import contextlib
 import itertools
-import json
-import os
-import random
-import subprocess
-import sys
-from pathlib import Path
+import threading
+from functools import partial
 
+import domains
 import numpy as np
 import pytest
-from node_client import CONFIG, Client, NodeProcess, active_node
+from node_client import Starter
+from paths import CONFIG
 
-# Domains whose ports lie below those that Linux hands out by itself. One for each run of pytest, so that runs
-# side by side do not hear each other.
-os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 102))
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+domains.claim_domain()
 
 
 @pytest.fixture(scope="session")
@@ -32,27 +28,23 @@ def ros():
 @pytest.fixture
 def start(ros, tmp_path):
     """Start nodes with ROS arguments; all of them end with the test. Returns a client for each."""
-    clients = []
-
-    def start_node(*ros_arguments, discovered=True):
-        client = Client(ros, NodeProcess(tmp_path, *ros_arguments))
-        clients.append(client)
-        if discovered:
-            client.wait_for_node()
-        return client
-
-    yield start_node
-    for client in clients:
-        client.close()
-        client.process.kill()
+    starter = Starter(ros, tmp_path)
+    yield starter
+    starter.close()
 
 
 @pytest.fixture(scope="module")
-def iiwa(ros, tmp_path_factory):
-    """One active node with the iiwa, for all tests of a module."""
-    arguments = ("--params-file", CONFIG / "iiwa.yaml", "-p", "diagnostic_period:=0.1")
-    with active_node(ros, tmp_path_factory.mktemp("iiwa"), *arguments) as client:
-        yield client
+def start_shared(ros, tmp_path_factory):
+    """The same for nodes that end with the module."""
+    starter = Starter(ros, tmp_path_factory.mktemp("nodes"))
+    yield starter
+    starter.close()
+
+
+@pytest.fixture(scope="module")
+def iiwa(start_shared):
+    """An active node with the iiwa, for all tests of a module."""
+    return start_shared("--params-file", CONFIG / "iiwa.yaml")
 
 
 @pytest.fixture
@@ -79,23 +71,61 @@ def describe(ros):
 
 
 @pytest.fixture
-def other(ros, tmp_path):
-    """Start another node (see other_node.py) of a name, with parameters; all end with the test."""
-    processes = []
+def other(ros):
+    """Start another node of a name with parameters, in a thread; all end with the test.
+
+    By ``mode`` its parameter services answer as usual, or ``silent``: not at all, ``too_few_values``: with names and no
+    values, ``no_such_type``: with values of an unknown type.
+    """
+    from rcl_interfaces.msg import ParameterValue
+    from rcl_interfaces.srv import GetParameters, ListParameters
+    from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+
+    started = []
+
+    def names(_, response):
+        response.result.names = ["robot_description", "robot_description_semantic", "use_sim_time"]
+        return response
+
+    def values(mode, _, response):
+        response.values = [ParameterValue(type=99)] if mode == "no_such_type" else []
+        return response
+
+    def spin(executor):
+        with contextlib.suppress(ExternalShutdownException):
+            executor.spin()
 
     def start_node(name, mode="parameters", **parameters):
-        # JSON is YAML, and a file takes texts of any size.
-        file = tmp_path / f"other_{len(processes)}.yaml"
-        file.write_text(json.dumps({"/**": {"ros__parameters": parameters}}))
-        script = Path(__file__).parents[1] / "helpers" / "other_node.py"
-        arguments = ["--ros-args", "-r", f"__node:={name}", *(["--params-file", file] if parameters else [])]
-        processes.append(subprocess.Popen([sys.executable, script, mode, *arguments], cwd=tmp_path))
-        return processes[-1]
+        from rclpy.parameter import Parameter
+
+        node = ros.create_node(
+            name,
+            start_parameter_services=mode in ("parameters", "silent"),
+            allow_undeclared_parameters=True,
+            automatically_declare_parameters_from_overrides=True,
+            parameter_overrides=[Parameter(key, value=value) for key, value in parameters.items()],
+        )
+        executor = SingleThreadedExecutor()
+        if mode not in ("parameters", "silent"):
+            node.create_service(ListParameters, "~/list_parameters", names)
+            node.create_service(GetParameters, "~/get_parameters", partial(values, mode))
+        if mode != "silent":
+            executor.add_node(node)
+        thread = threading.Thread(target=spin, args=(executor,))
+        thread.start()
+
+        def end():
+            executor.shutdown()
+            thread.join()
+            node.destroy_node()
+
+        started.append(end)
+        return node, end
 
     yield start_node
-    for process in processes:
-        process.kill()
-        process.wait()
+    for end in started:
+        with contextlib.suppress(Exception):  # it was ended by the test
+            end()
 
 
 _numbers = itertools.count(1)

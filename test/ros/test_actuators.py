@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of spring and actuator through a real node: numbers, names, refusals, limits."""
+"""Every kind of spring and actuator in the node: numbers, names, refusals, limits."""
 
 import json
 
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from node_client import CONFIG, active_node
+from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.stream.conversions import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS
 
-FAST = ("-p", "diagnostic_period:=0.1")
-VSA = ("--params-file", CONFIG / "vsa_planar_2r.yaml", *FAST)
+VSA = ("--params-file", CONFIG / "vsa_planar_2r.yaml")
 
 # Stamps are within one second, ns.
 MILLISECOND = 1_000_000
@@ -69,9 +68,10 @@ def arm_file(folder, springs, groups):
     return file, eom.ElasticArm(eom.load_robot(file))
 
 
-@pytest.fixture
-def vsa(start):
-    return start(*VSA)
+@pytest.fixture(scope="module")
+def vsa(start_shared):
+    """One active node with the VSA arm."""
+    return start_shared(*VSA)
 
 
 def assert_command(answers, command, joints, motors, arm):
@@ -91,7 +91,7 @@ def assert_command(answers, command, joints, motors, arm):
 def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind):
     springs, groups, motor_names = ARMS[kind]
     file, arm = arm_file(tmp_path, springs, groups)
-    client = start("--params-file", file, *FAST)
+    client = start("--params-file", file)
     assert list(arm.motor_names) == motor_names
     _, _, values = client.next_diagnostics()
     assert values["motors"] == ", ".join(motor_names)
@@ -140,7 +140,7 @@ def test_antagonistic_motors_make_the_effort_and_the_stiffness(vsa):
 
 def test_a_damper_goes_on_from_setpoint_to_setpoint(start, tmp_path):
     file, arm = arm_file(tmp_path, OTHERS, {})
-    client = start("--params-file", file, *FAST)
+    client = start("--params-file", file)
     t = np.arange(1, 101) * 2e-3
     # So fast that the deflection without transient, which ignores what the effort's higher derivatives do, is off.
     waves = (np.sin(8 * t), np.cos(8 * t), -np.sin(8 * t), -np.cos(8 * t), np.sin(8 * t))
@@ -162,40 +162,21 @@ def test_a_damper_goes_on_from_setpoint_to_setpoint(start, tmp_path):
 
 SETPOINT = dict(zip(STATE_FIELDS, np.full((5, 2), 0.1), strict=True))
 GOOD = {"stiffness": np.array([300.0, 150.0])}
+# One of each kind; test/messages has them all.
 BAD_STIFFNESS = {
-    "too soft": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
-    "zero": ({"stiffness": np.array([300.0, 0.0])}, "joint_2: stiffness 0 is below "),
-    "negative": ({"stiffness": np.array([300.0, -150.0])}, "joint_2: stiffness -150 is below "),
-    "nan": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),
-    "infinite": ({"stiffness": np.array([np.inf, 150.0])}, "stiffness[0] (joint 'joint_1') is inf"),
-    "rate nan": (
-        {**GOOD, "stiffness_rate": np.array([np.nan, 0.0])},
-        "stiffness_rate[0] (joint 'joint_1') is nan",
-    ),
-    "acceleration infinite": (
-        {**GOOD, "stiffness_acceleration": np.array([0.0, -np.inf])},
-        "stiffness_acceleration[1] (joint 'joint_2') is -inf",
-    ),
-    "short": ({"stiffness": np.array([300.0])}, "stiffness has 1 entries, must have 2 or none"),
-    "one for each motor": ({"stiffness": np.full(4, 300.0)}, "stiffness has 4 entries, must have 2 or none"),
-    "rate short": ({**GOOD, "stiffness_rate": np.zeros(1)}, "stiffness_rate has 1 entries, must have 2 or none"),
-    "rate alone": ({"stiffness_rate": np.zeros(2)}, "stiffness is empty, and its time derivatives are not"),
+    "out of range": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
+    "not finite": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),
+    "length": ({"stiffness": np.full(4, 300.0)}, "stiffness has 4 entries, must have 2 (one for each joint) or none"),
+    "rate alone": ({"stiffness_rate": np.zeros(2)}, "stiffness is empty, but its time derivatives are not"),
 }
 
 
-@pytest.fixture(scope="module")
-def stream(ros, tmp_path_factory):
-    """One active node with the VSA arm for the table of bad setpoints."""
-    with active_node(ros, tmp_path_factory.mktemp("vsa"), *VSA) as client:
-        yield client
-
-
 @pytest.mark.parametrize(("fields", "reason"), BAD_STIFFNESS.values(), ids=BAD_STIFFNESS)
-def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(stream, fields, reason):
-    good = stream.answers_to(stream.publish(**SETPOINT, **GOOD))
-    _, _, before = stream.next_diagnostics()
-    number = stream.publish(**{**SETPOINT, "position": np.full(2, 0.2)}, **fields)
-    held = stream.answers_to(number)
+def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(vsa, fields, reason):
+    good = vsa.answers_to(vsa.publish(**SETPOINT, **GOOD))
+    _, _, before = vsa.next_diagnostics()
+    number = vsa.publish(**{**SETPOINT, "position": np.full(2, 0.2)}, **fields)
+    held = vsa.answers_to(number)
     assert held[0].held and not good[0].held
     assert held[0].header.frame_id == held[1].header.frame_id == f"frame {number}"
     for name in (*COMMAND_FIELDS, "joint_names", "motor_names"):
@@ -203,15 +184,15 @@ def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(stream, fie
     for name in ("name", "position", "velocity", "effort"):
         assert getattr(held[1], name) == getattr(good[1], name)
     assert held[2].data == good[2].data
-    again = stream.answers_to(stream.publish(**SETPOINT, **GOOD))
+    again = vsa.answers_to(vsa.publish(**SETPOINT, **GOOD))
     assert again[0].motor_effort == good[0].motor_effort and not again[0].held
-    _, _, after = stream.wait_for_diagnostics(
+    _, _, after = vsa.wait_for_diagnostics(
         lambda _, __, values: int(values["received"]) == int(before["received"]) + 2, "both to be counted"
     )
     for count in ("refused", "held", "published"):
         assert int(after[count]) == int(before[count]) + 1
     assert after["last refusal"].startswith(reason), after["last refusal"]
-    answer = stream.inverse_dynamics(**SETPOINT, **fields)
+    answer = vsa.inverse_dynamics(**SETPOINT, **fields)
     assert not answer.success
     assert answer.message.startswith(reason), answer.message
 
@@ -227,7 +208,8 @@ def test_what_is_held_is_a_parameter(vsa):
         stamps = [m.header.stamp.nanosec for m in vsa.feedforward[before:]]
         return [number in stamps for number in numbers]
 
-    assert held(bad, wrong) == [False, False]  # there is nothing yet to hold
+    assert vsa.transition("deactivate") and vsa.transition("activate")
+    assert held(bad, wrong) == [False, False]  # there is nothing to hold yet
     assert held(bad, wrong) == [True, False]
     assert vsa.set_parameter("hold_last_command", "always") == ""
     assert held(bad, wrong) == [True, True]

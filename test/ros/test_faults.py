@@ -1,38 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong around the node: its streams, its compiler, itself."""
+"""Faults around the node: its standard streams, its compiler, signals, its arguments."""
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
+import numpy as np
+import processes
 import pytest
-from node_client import CONFIG, Client, NodeProcess
+from paths import CONFIG
+
+from eom_dynamics.messages.fields import STATE_FIELDS
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
-FAST = ("-p", "diagnostic_period:=0.1")
 
 
-@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&- <&-"])
-def test_the_node_runs_without_standard_streams(ros, tmp_path, closed):
-    process = NodeProcess(tmp_path, *IIWA, *FAST, prefix=("sh", "-c", f'exec "$@" {closed}', "sh"))
-    client = Client(ros, process)
-    client.wait_for_node()
+def test_the_node_runs_without_standard_streams(start):
+    client = start(*IIWA, prefix=("sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh"))
     assert client.state == "active"
-    assert process.stop(signal.SIGTERM) == 0
-    client.close()
-    process.kill()
+    assert client.process.stop(signal.SIGTERM) == 0
 
 
-def test_an_error_of_the_node_itself_is_reported(start, tmp_path, monkeypatch):
+def test_an_internal_error_is_reported(start, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
-        "from eom_dynamics.actuators import ElasticArm\n"
+        "from eom_dynamics.elastic import ElasticArm\n"
         "def fail(*_): raise ZeroDivisionError('on\\x1b purpose')\n"
         "ElasticArm.__init__ = fail\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA, *FAST)
+    client = start(*IIWA)
     level, message, values = client.next_diagnostics()
     assert (level, values["state"]) == (2, "unconfigured")
     assert message == r"robot not loaded: internal error: ZeroDivisionError: on\x1b purpose"
@@ -41,32 +38,41 @@ def test_an_error_of_the_node_itself_is_reported(start, tmp_path, monkeypatch):
     assert not client.transition("configure")
 
 
-def test_names_reach_the_log_as_text(start):
-    client = start(*IIWA, *FAST, "-p", "autostart:=false")
-    assert client.set_parameter("robot.\x1b[31m", 1) == ""
-    assert not client.transition("configure")
-    assert "\x1b[31m" not in client.process.log
-    assert r"robot.\x1b[31m: unknown entry" in client.process.log
+def test_an_internal_error_is_not_answered_by_a_held_command(start, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "from eom_dynamics.messages import setpoint_to_command\n"
+        "read_samples = setpoint_to_command.read_samples\n"
+        "def fail(message, *rest, **options):\n"
+        "    return read_samples(message, *rest, **options) if message.snap[0] == 0.0 else 1 / 0\n"
+        "setpoint_to_command.read_samples = fail\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    client = start(*IIWA, "-p", "hold_last_command:=always", "-p", "warning_period:=0.0")
+    good = dict.fromkeys(STATE_FIELDS, np.zeros(7))
+    client.answers_to(client.publish(**good))
+    held = client.publish(**good | {"jerk": np.zeros(3)})
+    assert client.answers_to(held)[0].held
+    client.publish(**good | {"snap": np.ones(7)})
+    last = client.publish(**good)
+    client.answers_to(last)
+    assert [m.header.stamp.nanosec for m in client.feedforward][-2:] == [held, last]
+    assert client.process.log.count("setpoint refused: internal error: ZeroDivisionError: division by zero") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("autostart", [True, False])
+@pytest.mark.parametrize(("autostart", "number"), [(True, signal.SIGINT), (False, signal.SIGTERM)])
 def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch, autostart, number):
     compiler = tmp_path / "cc"
     compiler.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 100 & wait\n")
     compiler.chmod(0o700)
     monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
-    client = start(*IIWA, *FAST, "-p", f"autostart:={autostart}".lower(), discovered=not autostart)
+    client = start(*IIWA, "-p", f"autostart:={autostart}".lower(), discovered=not autostart)
     if not autostart:
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState
 
-        name = f"/{client.process.name}/{client.process.name}/change_state"
-        service = client.node.create_client(ChangeState, name)
-        client.wait(service.service_is_ready, "change_state")
         configure = Transition(id=Transition.TRANSITION_CONFIGURE)
-        service.call_async(ChangeState.Request(transition=configure))
+        client.client(ChangeState, "change_state").call_async(ChangeState.Request(transition=configure))
     client.wait((tmp_path / "pid").exists, "the compiler to start")
     started = time.monotonic()
     assert client.process.stop(number) == 0
@@ -75,38 +81,39 @@ def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch, autost
     assert not list((tmp_path / "cache").iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_one_after_another_end_a_node_once(start, number):
-    client = start(*IIWA, *FAST)
+def test_signals_one_after_another_end_a_node_once(start):
+    client = start(*IIWA)
     process = client.process.process
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         time.sleep(0.002)
     assert process.returncode == 0
     assert "Traceback" not in client.process.log
 
 
-def run(tmp_path, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+NODES = {
+    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "clip_to_limits", "hold_last_command", "autostart"),
+    "planning_node": ("eom_dynamics/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),
+    "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency", "on_timeout"),
+}
 
 
-def test_help_says_how_to_start_the_node_and_what_its_parameters_are(ros, tmp_path):
-    result = run(tmp_path, "--help")
-    assert (result.returncode, result.stderr) == (0, "")
-    for word in ("--params-file", "~/inverse_dynamics", "setpoint", "clip_to_limits", "hold_last_command", "autostart"):
-        assert word in result.stdout
+def run(tmp_path, node, *arguments):
+    return processes.run([sys.executable, "-m", f"eom_dynamics.ros.{node}", *arguments], cwd=tmp_path)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_help_describes_topics_and_parameters(ros, tmp_path, node):
+    code, output, errors = run(tmp_path, node, "--help")
+    assert (code, errors) == (0, "")
+    for word in ("--params-file", "robot_source_node", "/diagnostics", *NODES[node]):
+        assert word in output
 
 
 @pytest.mark.parametrize("arguments", [["--params-file", "arm.yaml"], ["arm.yaml", "--ros-args"]])
 def test_arguments_that_nothing_reads_are_refused(ros, tmp_path, arguments):
-    result = run(tmp_path, *arguments)
-    assert result.returncode == 2
-    assert "arm.yaml; parameters and remappings follow --ros-args" in result.stderr
+    code, _, errors = run(tmp_path, "dynamics_node", *arguments)
+    assert code == 2
+    assert "arm.yaml; parameters and remappings follow --ros-args" in errors

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bag played to a real node over DDS, and the same bag replayed offline: the same commands."""
+"""A bag played to a node over DDS, and replayed offline: the same commands."""
 
 import numpy as np
 import pytest
 from bag_files import SETPOINT, STORE, read_bag, setpoint, setpoints, write_bag
-from node_client import CONFIG
+from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.cli.main import main
-from eom_dynamics.stream.conversions import COMMAND_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
 # The node computes one state at a time and the replay many at once, in lanes: sums are the same, sines and cosines may

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services for many states and for the terms of the equations, of a real node: numbers, and what is refused."""
+"""Services for many states and for the terms of the equations of motion: numbers and refusals."""
 
 import numpy as np
 import pytest
-from node_client import CONFIG, active_node, message_fields
+from node_client import message_fields
+from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -23,17 +24,15 @@ SERVICES = {
 
 
 @pytest.fixture(scope="module")
-def node(ros, tmp_path_factory):
-    arguments = ("--params-file", CONFIG / "iiwa.yaml", "-p", "planning_services:=true")
-    with active_node(ros, tmp_path_factory.mktemp("planning"), *arguments) as client:
-        yield client
+def node(start_shared):
+    return start_shared.planning("--params-file", CONFIG / "iiwa.yaml")
 
 
 def ask(client, kind, **fields):
     from eom_dynamics import srv
 
     kind_ = getattr(srv, kind)
-    return client.call(kind_, SERVICES[kind], kind_.Request(**message_fields(fields)))
+    return client.call(kind_, f"eom_dynamics/{SERVICES[kind]}", kind_.Request(**message_fields(fields)))
 
 
 def assert_close(actual, wanted):
@@ -43,8 +42,7 @@ def assert_close(actual, wanted):
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
-@pytest.mark.parametrize("wrenches", ["none", "once", "each"])
+@pytest.mark.parametrize(("wrenches", "shuffled"), [("none", False), ("once", True), ("each", True)])
 def test_a_batch_is_the_closed_form_of_each_state(node, rng, shuffled, wrenches):
     count = 12
     state = rng.uniform(-2, 2, (5, count, N))
@@ -107,8 +105,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(node, rng, rotors):
     np.testing.assert_allclose(np.reshape(answer.acceleration, (20, N)), qdd[:, order], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("given", [2, 3, 4])
-@pytest.mark.parametrize("coriolis", ["", "christoffel", "skew", "paper"])
+@pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2), ("skew", 3), ("paper", 4)])
 def test_the_terms_are_those_of_the_library(node, rng, coriolis, given):
     state, wrench = rng.uniform(-2, 2, (given, N)), rng.uniform(-20, 20, (3, 6))
     order = rng.permutation(N)
@@ -145,7 +142,7 @@ def test_a_commanded_stiffness_is_used(start, tmp_path, rng):
     robot = eom.load_robot(tmp_path / "arm.yaml")
     arm = eom.ElasticArm(robot)
     assert arm.variable.any()
-    client = start("--params-file", tmp_path / "arm.yaml", "-p", "planning_services:=true")
+    client = start.planning("--params-file", tmp_path / "arm.yaml")
     states, k = rng.uniform(-1, 1, (5, 4, 2)), rng.uniform(100, 800, (4, 2))
     fields = dict(zip(STATE_FIELDS, states[..., ::-1], strict=True))
     names = list(robot.joint_names)[::-1]
@@ -177,12 +174,19 @@ BAD_BATCHES = [
     ({"jerk": entry(np.nan)}, "jerk[9] (sample 1, joint 'iiwa_joint_3') is nan"),
     ({"acceleration": entry(-np.inf)}, "acceleration[9] (sample 1, joint 'iiwa_joint_3') is -inf"),
     ({"joint_names": [*NAMES[:-1], "elbow"]}, "joint_names[6]: the robot has no joint 'elbow'"),
-    ({"joint_names": NAMES[:-1]}, "joint_names: 'iiwa_joint_7' missing"),
-    ({"joint_names": [NAMES[0], *NAMES[:-1]]}, "joint_names[1]: joint 'iiwa_joint_1' stands there twice"),
-    ({"wrench": np.zeros(7)}, "wrench has 7 entries, must have 6 (moment and force at each tool), 12 or none"),
-    ({"wrench_rate": np.full(12, np.nan)}, "wrench_rate[0] is nan"),
-    ({"stiffness": np.zeros(5)}, "stiffness has 5 entries, must have 7 (one for each joint), 14 or none"),
-    ({"stiffness_rate": np.zeros(7)}, "stiffness is empty, and its time derivatives are not"),
+    ({"joint_names": NAMES[:-1]}, "joint_names: joint 'iiwa_joint_7' missing"),
+    ({"joint_names": [NAMES[0], *NAMES[:-1]]}, "joint_names[1]: joint 'iiwa_joint_1' is listed twice"),
+    (
+        {"wrench": np.zeros((3, 6))},
+        "wrench has 3 entries, must have 1 (one for each tool), 2 (for each tool of each sample) or none",
+    ),
+    ({"wrench_rate": np.full((2, 6), np.nan)}, "wrench_rate[0].torque.x (sample 0) is nan"),
+    ({"wrench": np.where(np.arange(12) == 10, np.inf, 0.0)}, "wrench[1].force.y (sample 1) is inf"),
+    (
+        {"stiffness": np.zeros(5)},
+        "stiffness has 5 entries, must have 7 (one for each joint), 14 (for each joint of each",
+    ),
+    ({"stiffness_rate": np.zeros(7)}, "stiffness is empty, but its time derivatives are not"),
     ({"velocity": np.full(2 * N, 1e200)}, "numbers too large"),
     ({"outputs": 1}, "outputs must be EFFORT, MOTOR"),
     (dict.fromkeys(STATE_FIELDS, np.zeros(100_001 * N)), "position has 100001 samples, must have at most 100000"),
@@ -190,7 +194,7 @@ BAD_BATCHES = [
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD_BATCHES, ids=[message[:30] for _, message in BAD_BATCHES])
-def test_a_batch_that_cannot_be_used_is_refused(node, changes, message):
+def test_bad_batches_are_refused(node, changes, message):
     answer = ask(node, "ComputeInverseDynamicsBatch", **BATCH | changes)
     assert not answer.success
     assert message in answer.message
@@ -203,12 +207,12 @@ def test_a_batch_that_cannot_be_used_is_refused(node, changes, message):
     [
         ({"effort": ZEROS[:3]}, "effort has 3 entries, must have 14, as position has"),
         ({"effort": entry(np.nan)}, "effort[9] (sample 1, joint 'iiwa_joint_3') is nan"),
-        ({"wrench": np.zeros(1)}, "wrench has 1 entries"),
+        ({"wrench": np.zeros((3, 6))}, "wrench has 3 entries"),
         ({"velocity": np.full(2 * N, 1e200)}, "numbers too large: acceleration would not be finite"),
         ({"joint_names": ["x"] * N}, "joint_names[0]: the robot has no joint 'x'"),
     ],
 )
-def test_forward_dynamics_that_cannot_be_is_refused(node, changes, message):
+def test_bad_requests_for_forward_dynamics_are_refused(node, changes, message):
     answer = ask(node, "ComputeForwardDynamics", **{"position": ZEROS, "velocity": ZEROS, "effort": ZEROS} | changes)
     assert not answer.success
     assert message in answer.message
@@ -217,16 +221,16 @@ def test_forward_dynamics_that_cannot_be_is_refused(node, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"position": ZEROS}, "position has 2 samples, must have at most 1"),
-        ({"velocity": []}, "velocity has 0 entries, must have 7, as position has"),
+        ({"position": ZEROS}, "position has 14 entries, must have 7, one for each joint"),
+        ({"velocity": []}, "velocity has 0 entries, must have 7, one for each joint"),
         ({"jerk": ZEROS[:N]}, "acceleration is empty, and jerk is not"),
         ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, is 'centrifugal'"),
-        ({"wrench": np.full(6, np.inf)}, "wrench[0] is inf"),
-        ({"wrench": np.zeros(12)}, "wrench has 12 entries, must have 6 (moment and force at each tool) or none"),
+        ({"wrench": np.full(6, np.inf)}, "wrench[0].torque.x is inf"),
+        ({"wrench": np.zeros(12)}, "wrench has 2 entries, must have 1 (one for each tool) or none"),
         ({"velocity": np.full(N, 1e200), "acceleration": np.zeros(N)}, "numbers too large"),
     ],
 )
-def test_terms_that_cannot_be_are_refused(node, changes, message):
+def test_bad_requests_for_terms_are_refused(node, changes, message):
     answer = ask(node, "GetEquationsOfMotion", **{"position": ZEROS[:N], "velocity": ZEROS[:N]} | changes)
     assert not answer.success
     assert message in answer.message

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories to a real node, as service and as action, and beside its stream."""
+"""Feedforward of trajectories, by service and by action."""
 
-import time
 from array import array
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import pytest
-from node_client import CONFIG, PATIENCE, active_node
+from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.stream.conversions import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion, through
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
@@ -22,14 +21,18 @@ MOTION = tuple(x / 2.0**k for k, x in enumerate(paper_motion().derivatives(TIMES
 
 
 @pytest.fixture(scope="module")
-def node(ros, tmp_path_factory):
+def limited_iiwa(tmp_path_factory):
     text = (CONFIG / "iiwa.yaml").read_text()
     file = tmp_path_factory.mktemp("planning") / "iiwa.yaml"
     # The first joint alone has limits.
     head, mark, rest = text.partition("iiwa_joint_1:\n")
     file.write_text(f"{head}{mark}          limits: {{velocity: 2.0, effort: 40.0}}\n{rest}")
-    with active_node(ros, file.parent, "--params-file", file, "-p", "planning_services:=true") as client:
-        yield client
+    return "--params-file", file
+
+
+@pytest.fixture(scope="module")
+def node(start_shared, limited_iiwa):
+    return start_shared.planning(*limited_iiwa)
 
 
 def message(
@@ -57,17 +60,16 @@ def ask(client, trajectory, **options):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
     request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, **options)
-    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+    return client.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
 
 
 def table(values, columns=N):
     return np.reshape(values, (-1, columns))
 
 
-@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
-def test_the_answer_is_what_the_stream_gives_for_the_same_samples(node, rng, shuffled):
+def test_the_answer_is_what_the_stream_gives_for_the_same_samples(node, iiwa, rng):
     """Both sum alike, but for sines and cosines of one state or of many at a time: hence not to the last bit."""
-    order = list(map(int, rng.permutation(N))) if shuffled else list(range(N))
+    order = list(map(int, rng.permutation(N)))
     answer = ask(node, message(order=order), sample_rate=100.0)
     assert answer.success, answer.message
     names = [NAMES[i] for i in order]
@@ -75,11 +77,11 @@ def test_the_answer_is_what_the_stream_gives_for_the_same_samples(node, rng, shu
     samples = [table(getattr(answer, field)) for field in STATE_FIELDS]
     np.testing.assert_allclose(answer.time, np.arange(151) / 100, rtol=0, atol=1e-12)
     numbers = [
-        node.publish(joint_names=names, **dict(zip(STATE_FIELDS, state, strict=True)))
+        iiwa.publish(joint_names=names, **dict(zip(STATE_FIELDS, state, strict=True)))
         for state in zip(*samples, strict=True)
     ]
-    node.answers_to(numbers[-1])
-    streamed = {m.header.stamp.nanosec: m for m in node.feedforward}
+    iiwa.answers_to(numbers[-1])
+    streamed = {m.header.stamp.nanosec: m for m in iiwa.feedforward}
     for field in COMMAND_FIELDS:
         got, wanted = table(getattr(answer, field)), np.array([getattr(streamed[number], field) for number in numbers])
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
@@ -165,16 +167,12 @@ def test_derivatives_that_are_not_followed_come_back_as_those_of_the_motion(node
 
 def test_a_burst_of_requests_is_answered_in_whole(node):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
-    from rclpy.qos import QoSProfile
 
-    name = f"/{node.process.name}/{node.process.name}/trajectory_feedforward"
-    client = node.node.create_client(ComputeTrajectoryFeedforward, name, qos_profile=QoSProfile(depth=100))
-    node.wait(client.service_is_ready, "the service")
+    client = node.client(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", depth=100)
     request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
     answers = [client.call_async(request) for _ in range(60)]
     node.wait(lambda: all(answer.done() for answer in answers), "all answers")
     assert all(answer.result().success for answer in answers)
-    node.node.destroy_client(client)
 
 
 def test_exceeded_limits_and_the_scaling_that_meets_them(node):
@@ -214,9 +212,9 @@ NAN = [np.nan] + [0.0] * 6
 BAD = {
     "trajectory has no points": (lambda t: t.points.clear(), {}),
     "joint_names[0]: the robot has no joint 'gripper'": (lambda t: t.joint_names.__setitem__(0, "gripper"), {}),
-    "joint_names: 'iiwa_joint_7' missing": (lambda t: t.joint_names.pop(), {}),
+    "joint_names: joint 'iiwa_joint_7' missing": (lambda t: t.joint_names.pop(), {}),
     "joint_names[7]: the robot has no joint 'gripper'": (lambda t: t.joint_names.append("gripper"), {}),
-    "joint_names[1]: joint 'iiwa_joint_1' stands there twice": (lambda t: t.joint_names.__setitem__(1, NAMES[0]), {}),
+    "joint_names[1]: joint 'iiwa_joint_1' is listed twice": (lambda t: t.joint_names.__setitem__(1, NAMES[0]), {}),
     "points[2].positions has 6 entries, must have 7": (lambda t: set_point(t, 2, "positions", [0.0] * 6), {}),
     "points[2].positions is empty; each point must have positions": (lambda t: set_point(t, 2, "positions", []), {}),
     "points[1].velocities has 8 entries, must have 7": (lambda t: set_point(t, 1, "velocities", [0.0] * 8), {}),
@@ -289,8 +287,7 @@ def actions_of(client):
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    name = f"/{client.process.name}/{client.process.name}/compute_trajectory_feedforward"
-    actions = ActionClient(client.node, ComputeTrajectoryFeedforward, name)
+    actions = ActionClient(client.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
     client.wait(actions.server_is_ready, "the action")
     yield partial(Goal, client, actions)
     actions.destroy()
@@ -326,7 +323,7 @@ def test_an_action_that_is_refused_is_aborted_with_a_reason(action):
 LONG = {"times": TIMES * 60, "fields": ("positions",)}
 
 
-def test_an_action_tells_how_far_it_is(node, action):
+def test_an_action_reports_progress(node, action):
     asked = action(trajectory=message(**LONG), sample_rate=1000.0)
     _, result = asked.result()
     assert result.success, result.message
@@ -353,7 +350,7 @@ def test_an_action_under_way_is_cancelled(start, tmp_path):
     # What dampers remember is found sample after sample: this takes long enough to be in the middle of it.
     file = tmp_path / "damped.yaml"
     file.write_text((CONFIG / "iiwa.yaml").read_text().replace("{type: linear,", "{type: damped, damping: 100.0,"))
-    client = start("--params-file", file, "-p", "planning_services:=true")
+    client = start.planning("--params-file", file)
     with actions_of(client) as send:
         goal = send(trajectory=message(**LONG), sample_rate=1000.0)
         client.wait(lambda: goal.feedback and goal.feedback[-1] > 0, "the first feedback")
@@ -370,7 +367,5 @@ def test_services_answer_while_an_action_computes(node, action):
     last = asked[-1].handle.get_result_async()
     assert ask(node, message()).success
     assert not last.done()
-    deadline = time.monotonic() + PATIENCE
-    while not last.done() and time.monotonic() < deadline:
-        node.spin(0.05)
+    node.wait(last.done, "the last result")
     assert last.result().result.success

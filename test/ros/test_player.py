@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The player against a real node: what it sends, what it records, and a stream at 1 kHz."""
+"""The player with a node: setpoints, the record, and a stream at 1 kHz."""
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
 
 import numpy as np
+import processes
 import pytest
-from node_client import CONFIG, NodeProcess
+from node_client import NodeProcess
+from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.stream.conversions import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -31,40 +34,46 @@ def motion(count, *, wrench=True):
     return arrays
 
 
+@pytest.fixture(scope="module")
+def iiwa_process(ros, tmp_path_factory):
+    """One node with the iiwa, and no client in this process, which would be a third one of the stream."""
+    process = NodeProcess(tmp_path_factory.mktemp("iiwa"), "--params-file", CONFIG / "iiwa.yaml")
+    yield process
+    process.end()
+
+
 @pytest.fixture
-def play(ros, tmp_path):
-    """Start a node and play setpoints to it: exit code, lines on stdout, stderr, and the recorded answers."""
+def play(iiwa_process, tmp_path):
+    """Play setpoints to a node: exit code, lines on stdout, stderr, and the recorded answers."""
     nodes = []
 
-    def run(arrays, *options, node=("--params-file", CONFIG / "iiwa.yaml"), while_playing=lambda process: None):
+    def run(arrays, *options, node=iiwa_process, while_playing=lambda process: None):
         np.savez(tmp_path / "setpoints.npz", **arrays)
-        process = None
-        name = "nobody"
-        if node is not None:
-            process = NodeProcess(tmp_path, *node)
-            nodes.append(process)
-            name = process.name
-        # The second process of the test; pytest, the third, only looks at what it wrote.
-        player = subprocess.Popen(
+        if isinstance(node, tuple):
+            node = NodeProcess(tmp_path, *node)
+            nodes.append(node)
+        space = node.namespace if node else "/nobody"
+        player = processes.popen(
             [
                 *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", *options),
-                *("--ros-args", "-r", f"__ns:=/{name}", "-r", f"/diagnostics:=/{name}/diagnostics"),
+                *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
             ],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        watcher = threading.Thread(target=while_playing, args=(process,))
+        watcher = threading.Thread(target=while_playing, args=(node,))
         watcher.start()
         output, errors = player.communicate(timeout=110)
         watcher.join()
         answers = tmp_path / "answers.npz"
-        return player.returncode, output.splitlines(), errors, dict(np.load(answers)) if answers.exists() else None
+        record = dict(np.load(answers)) if answers.exists() else None
+        return player.returncode, output.splitlines(), processes.own_lines(errors), record
 
     yield run
-    for process in nodes:
-        process.kill()
+    for node in nodes:
+        node.end()
 
 
 def assert_answers(arrays, record, order=slice(None), every=1):
@@ -175,10 +184,9 @@ def test_stiffness_is_played_and_motors_are_recorded(play):
     ("node", "reason"),
     [
         (None, "after 1 s nobody subscribes to /nobody/setpoint"),
-        (("--params-file", CONFIG / "iiwa.yaml", "-r", "feedforward:=elsewhere"), "nobody publishes /"),
         (("--params-file", CONFIG / "planar_2r.yaml"), "no answer to setpoints on /"),
     ],
-    ids=["no node", "remapped", "other robot"],
+    ids=["no node", "other robot"],
 )
 def test_a_node_that_does_not_answer_is_an_error(play, node, reason):
     patience = "1" if node is None else "5"
@@ -204,15 +212,17 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("replaced", "reason"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_file_that_cannot_be_played_is_wrong_use(play, replaced, reason):
+def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path, replaced, reason):
+    from eom_dynamics.ros.player import PlayerError, read_setpoints
+
     arrays = {name: values for name, values in {**motion(10), **replaced}.items() if values is not None}
-    code, _, errors, _ = play(arrays, node=None)
-    assert code == 2
-    assert errors.splitlines()[-1] == f"player: setpoints.npz: {reason}"
+    np.savez(tmp_path / "setpoints.npz", **arrays)
+    with pytest.raises(PlayerError, match=re.escape(f"setpoints.npz: {reason}")):
+        read_setpoints(tmp_path / "setpoints.npz")
 
 
-def test_a_file_that_is_not_there_is_wrong_use(tmp_path, ros):
+def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
     command = [sys.executable, "-m", "eom_dynamics.ros.player", "missing.npz", "answers.npz"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert "missing.npz: cannot be read" in result.stderr
+    code, _, errors = processes.run(command, cwd=tmp_path)
+    assert code == 2
+    assert "missing.npz: cannot be read" in errors

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters, levels and figures of the diagnostics, and the throttle of warnings, without ROS."""
+"""Counts, levels and values of the stream's diagnostics."""
 
 import pytest
 
-from eom_dynamics.ros.statistics import Level, StreamStatistics, WarningThrottle
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+from eom_dynamics.ros.diagnostics import Level
+from eom_dynamics.ros.dynamics.statistics import StreamStatistics
 
 
 def answered(statistics, times):
@@ -72,24 +75,6 @@ def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum():
     values = statistics.report(60.0).values
     assert values["compute time median (us)"] == "1.0"
     assert values["compute time max (us)"] == "5.0"
-
-
-def test_throttle_lets_one_warning_through_in_each_period():
-    throttle = WarningThrottle(1.0)
-    assert [throttle.pass_at(now) for now in (0.0, 0.1, 0.9, 1.0, 1.1, 5.0)] == [0, None, None, 2, None, 1]
-
-
-def test_throttle_without_period_lets_all_through():
-    throttle = WarningThrottle(0.0)
-    assert [throttle.pass_at(now) for now in (0.0, 0.0, 0.1)] == [0, 0, 0]
-
-
-def test_a_new_period_counts_from_the_last_warning():
-    throttle = WarningThrottle(3600.0)
-    assert throttle.pass_at(0.0) == 0
-    assert throttle.pass_at(2.0) is None
-    throttle.period = 1.0
-    assert throttle.pass_at(2.1) == 1
 
 
 def test_exceeded_limits_warn_with_the_worst_of_the_period():

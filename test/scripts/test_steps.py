@@ -53,10 +53,3 @@ def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..
     ready.touch()
     assert run(step) == 1
     assert run(step) == 0
-
-
-def test_forgotten_step_runs_again_with_all_later_ones(run: Callable[..., int], tmp_path: Path) -> None:
-    steps = [Step(name, name, [python("pass")], []) for name in "abc"]
-    assert run(*steps) == 3
-    Setup(steps, tmp_path / "setup").forget(steps[1])
-    assert run(*steps) == 2

@@ -1,33 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions that stand in more than one file."""
+"""Versions and requirements that are listed in more than one file."""
 
 from __future__ import annotations
 
+import configparser
 import re
-from pathlib import Path
 from xml.etree import ElementTree
+
+from paths import ROOT
 
 import eom_dynamics
 
-ROOT = Path(__file__).parents[2]
+LOCK = ROOT / "requirements" / "lock.txt"
 
 
-def names(file: Path) -> set[str]:
-    lines = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
-    return {re.split("[=<> ;]", line)[0].lower() for line in lines if line and not line.startswith("-")}
+def names(text: str) -> set[str]:
+    lines = [line.split("#")[0].strip() for line in text.splitlines()]
+    return {re.split(r"[\[=<> ;]", line)[0].lower() for line in lines if line}
 
 
 def test_package_xml_and_library_agree() -> None:
     assert ElementTree.parse(ROOT / "package.xml").findtext("version") == eom_dynamics.__version__
 
 
-def test_every_wanted_package_has_a_locked_version() -> None:
-    lock = ROOT / "requirements" / "lock.txt"
-    for file in set(lock.parent.glob("*.txt")) - {lock}:
-        assert names(file) <= names(lock), file.name
+def test_every_requirement_has_a_locked_version() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    texts = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    texts += [(LOCK.parent / name).read_text() for name in ("ros.txt", "build.txt")]
+    assert names("\n".join(texts)) <= names(LOCK.read_text())
 
 
 def test_every_locked_version_is_exact() -> None:
-    lines = (ROOT / "requirements" / "lock.txt").read_text().splitlines()
-    for line in lines:
+    for line in LOCK.read_text().splitlines():
         assert line.startswith("#") or re.fullmatch(r'[\w.-]+==[\w.]+( ; python_version [<>=]+ "3\.\d+")?', line), line

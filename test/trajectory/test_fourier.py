@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Excitation trajectories: against SymPy, periodic, and at rest at their ends."""
+"""Excitation trajectories: against SymPy, and at rest at their ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 A, B, Q0 = RNG.normal(size=(3, 5)), RNG.normal(size=(3, 5)), RNG.normal(size=3)
 
 
-def test_derivatives_are_those_of_sympy() -> None:
+def test_derivatives_agree_with_sympy() -> None:
     t = sympy.Symbol("t")
     motion = Fourier(0.2, A, B, Q0)
     times = np.linspace(0, 5, 31)
@@ -32,7 +32,7 @@ def test_derivatives_are_those_of_sympy() -> None:
             np.testing.assert_allclose(actual[:, i], expected, rtol=0, atol=1e-11)
 
 
-def test_with_ramps_it_begins_and_ends_at_rest_and_is_the_series_between() -> None:
+def test_ramps() -> None:
     motion, plain = Fourier(0.5, A, B, Q0, periods=2, ramp=1), Fourier(0.5, A, B, Q0)
     assert motion.end == 8.0 and motion.n == 3
     for t in (0.0, 8.0, -1.0, 9.0):
@@ -48,7 +48,7 @@ def test_with_ramps_it_begins_and_ends_at_rest_and_is_the_series_between() -> No
             assert deviation(slope, motion.derivatives(at)[k + 1]) < 1e-8
 
 
-def test_shapes_follow_the_times() -> None:
+def test_shapes() -> None:
     motion = Fourier(1.0, A, B, Q0, ramp=1)
     assert [x.shape for x in motion.derivatives(0.5)] == [(3,)] * 5
     assert [x.shape for x in motion.derivatives([0.5, 1.5], order=1)] == [(2, 3)] * 2
@@ -67,6 +67,6 @@ def test_shapes_follow_the_times() -> None:
         ((1.0, A, B, Q0), {"ramp": 0.5}, "ramp"),
     ],
 )
-def test_bad_series(arguments: Any, options: dict[str, Any], message: str) -> None:
+def test_errors(arguments: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
         Fourier(*arguments, **options)

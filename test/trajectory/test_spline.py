@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splines by their states at knots: against SciPy's Bernstein polynomials, across knots, beyond the ends."""
+"""Splines of given states: against SciPy's Bernstein polynomials, at knots, beyond the ends."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:
 
 
 @given(st.integers(0, 1000))
-def test_pieces_are_those_of_scipy(seed: int) -> None:
+def test_pieces_agree_with_scipy(seed: int) -> None:
     motion = spline(seed)
     t = np.linspace(motion.start, motion.end, 201)
     other = BPoly.from_derivatives(motion.times, np.moveaxis(motion.states, 0, 1))
     for k, actual in enumerate(motion.derivatives(t, order=4)):
-        # SciPy's Bernstein form loses some digits of the higher derivatives.
+        # SciPy's Bernstein form loses digits in higher derivatives.
         assert deviation(actual, other.derivative(k)(t) if k else other(t)) < 1e-11
 
 
 @given(st.integers(0, 1000))
-def test_knots_are_met_from_both_sides(seed: int) -> None:
+def test_states_at_both_sides_of_knots(seed: int) -> None:
     motion = spline(seed)
     between = np.linspace(motion.start, motion.end, 201)
     for side in (-np.inf, np.inf):
         at = np.clip(np.nextafter(motion.times, side), motion.start, motion.end)
         for k, actual in enumerate(motion.derivatives(at)):
-            # Between knots of random states derivatives are far larger, and rounding is of their size.
+            # Relative to derivatives between knots, which are far larger for random states.
             assert np.max(np.abs(actual - motion.states[k])) < 1e-11 * np.max(np.abs(motion.derivatives(between)[k]))
 
 
-def test_one_time_is_one_row() -> None:
+def test_one_time_and_many() -> None:
     motion = spline(0)
-    t = np.linspace(motion.start, motion.end, 3001)  # more than are evaluated together
+    t = np.linspace(motion.start, motion.end, 3001)  # several chunks
     rows = motion.derivatives(t, order=2)
     assert [x.shape for x in motion.derivatives(1.0)] == [(3,)] * 5
     for i in (0, 1500, 3000):
@@ -50,7 +50,7 @@ def test_one_time_is_one_row() -> None:
             np.testing.assert_array_equal(actual, desired[i])
 
 
-def test_beyond_its_ends_it_stands_still() -> None:
+def test_at_rest_beyond_its_ends() -> None:
     motion = spline(0)
     for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):
         q, *rates = motion.derivatives(t)
@@ -58,14 +58,14 @@ def test_beyond_its_ends_it_stands_still() -> None:
         assert not np.any(rates)
 
 
-def test_one_knot_is_a_state() -> None:
+def test_single_knot() -> None:
     motion = Spline([2.0], np.arange(10.0).reshape(5, 1, 2))
     np.testing.assert_array_equal(motion.derivatives(2.0), np.arange(10.0).reshape(5, 2))
     assert not np.any(motion.derivatives([1.0, 3.0])[1:])
     np.testing.assert_array_equal(motion.derivatives([1.0, 3.0])[0], [[0, 1], [0, 1]])
 
 
-def test_scaled_in_time_the_derivatives_fall_by_powers() -> None:
+def test_time_scaling() -> None:
     motion = spline(1)
     slow = motion.scaled(2.5)
     assert isinstance(slow, Scaled) and slow.n == 3
@@ -79,12 +79,12 @@ def test_scaled_in_time_the_derivatives_fall_by_powers() -> None:
 
 
 @pytest.mark.parametrize("s", [0.0, -1.0, np.nan, np.inf])
-def test_a_scaling_is_a_positive_number(s: float) -> None:
+def test_time_scaling_must_be_positive(s: float) -> None:
     with pytest.raises(TrajectoryError, match="positive"):
         spline(0).scaled(s)
 
 
-def test_samples_end_at_the_end() -> None:
+def test_sample_times() -> None:
     motion = Spline([1.0, 1.35], np.zeros((5, 2, 1)))
     np.testing.assert_allclose(sample_times(motion, 10.0), [1.0, 1.1, 1.2, 1.3, 1.35])
     np.testing.assert_allclose(sample_times(motion, 20.0), np.linspace(1.0, 1.35, 8))
@@ -102,6 +102,6 @@ def test_samples_end_at_the_end() -> None:
         ([0.0, 1.0], np.full((5, 2, 1), np.inf), "finite"),
     ],
 )
-def test_bad_knots(times: list[float], states: np.ndarray, message: str) -> None:
+def test_errors(times: list[float], states: np.ndarray, message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
         Spline(times, states)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories through waypoints: against SciPy's splines, by the variational principle, and at odd times."""
+"""Trajectories through waypoints: against SciPy's splines, by the variational principle, and at uneven times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def waypoints(seed: int, K: int = 12, n: int = 3, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
-    """Times with steps that differ by up to a factor, and positions of a random walk."""
+    """Times with steps that differ by up to a factor ``spread``, and positions of a random walk."""
     rng = np.random.default_rng(seed)
     steps = spread ** rng.uniform(-0.5, 0.5, K)
     return np.cumsum(steps), np.cumsum(rng.normal(size=(K, n)) * steps[:, np.newaxis], axis=0)
@@ -32,33 +32,33 @@ def inside(t: np.ndarray, parts: int = 20) -> np.ndarray:
 
 @DEGREES
 @given(seed=SEEDS)
-def test_free_ends_give_the_natural_spline_of_scipy(degree: int, seed: int) -> None:
+def test_free_ends_agree_with_scipys_natural_spline(degree: int, seed: int) -> None:
     t, q = waypoints(seed)
     natural = [(k, np.zeros(3)) for k in range((degree + 1) // 2, degree)]
     other = make_interp_spline(t, q, degree, bc_type=(natural, natural))
     for k, actual in enumerate(through(t, q, ends="free", degree=degree).derivatives(inside(t))):
-        assert deviation(actual, other(inside(t), nu=k)) < 1e-7  # of which most is SciPy's, at uneven times
+        assert deviation(actual, other(inside(t), nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
 
 
 @DEGREES
 @given(seed=SEEDS)
-def test_rest_gives_the_clamped_spline_of_scipy(degree: int, seed: int) -> None:
+def test_rest_at_the_ends_agrees_with_scipys_clamped_spline(degree: int, seed: int) -> None:
     t, q = waypoints(seed)
     clamped = [(k, np.zeros(3)) for k in range(1, (degree + 1) // 2)]
     other = make_interp_spline(t, q, degree, bc_type=(clamped, clamped))
     motion = through(t, q, degree=degree)
     assert not np.any(motion.states[1:, [0, -1]])
-    # The snap at the ends is beyond degree 7: the pieces there differ.
+    # Degree 7 cannot satisfy the snap at the ends, so that the pieces there differ.
     at = inside(t) if degree == 9 else inside(t[1:-1])
     for k, actual in enumerate(motion.derivatives(at)):
         assert deviation(actual, other(at, nu=k)) < 1e-7
 
 
 @given(seed=SEEDS, velocities=st.booleans(), accelerations=st.booleans(), degree=st.sampled_from([7, 9]))
-def test_what_is_given_is_met_and_nothing_is_smoother(
+def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
     seed: int, velocities: bool, accelerations: bool, degree: int
 ) -> None:
-    """Of all that meet the waypoints the integral is least: it changes in second order by any admissible change."""
+    """The first variation of the integral is zero for any admissible change."""
     t, q = waypoints(seed, K=6, n=1)
     rng = np.random.default_rng(seed)
     given_ = {}
@@ -84,7 +84,7 @@ def test_what_is_given_is_met_and_nothing_is_smoother(
 
 
 @given(seed=SEEDS, mode=st.sampled_from(["smooth", "no overshoot", "velocities", "both"]))
-def test_derivatives_to_the_fourth_are_continuous(seed: int, mode: str) -> None:
+def test_four_derivatives_are_continuous(seed: int, mode: str) -> None:
     t, q = waypoints(seed)
     options: dict[str, Any] = {"overshoot": mode != "no overshoot"}
     if mode in ("velocities", "both"):
@@ -97,8 +97,8 @@ def test_derivatives_to_the_fourth_are_continuous(seed: int, mode: str) -> None:
         assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(largest))
 
 
-def test_samples_of_a_smooth_motion_come_back_between_them() -> None:
-    """A tenth of a period a step: the error falls with the degree-th power and more."""
+def test_smooth_motion_is_reproduced() -> None:
+    """With ten waypoints a period; the error is of the order of the degree or higher."""
     t = np.arange(0, 6, 0.1)
     w = 2 * np.pi
     at = inside(t[10:-10])
@@ -111,7 +111,7 @@ def test_samples_of_a_smooth_motion_come_back_between_them() -> None:
 @pytest.mark.parametrize(
     ("steps", "tolerance"),
     [
-        (np.append(np.full(50, 0.1), 3e-6), 1e-2),  # the rest of a duration, as planners leave it
+        (np.append(np.full(50, 0.1), 3e-6), 1e-2),  # a short last step, as of planners
         (np.append(np.full(50, 0.1), 3e-3), 1e-2),
         (10.0 ** np.random.default_rng(0).uniform(-2, -0.5, 300), 1e-2),
         (np.random.default_rng(1).uniform(5e-4, 1.5e-3, 5000), 1e-1),  # 1 kHz with jitter
@@ -119,27 +119,28 @@ def test_samples_of_a_smooth_motion_come_back_between_them() -> None:
     ids=["tail 3e-6", "tail 3e-3", "random", "jitter"],
 )
 @DEGREES
-def test_uneven_times_do_no_harm(steps: np.ndarray, tolerance: float, degree: int) -> None:
+def test_uneven_times(steps: np.ndarray, tolerance: float, degree: int) -> None:
     t = np.append(0.0, np.cumsum(steps))
     motion = through(t, np.sin(t)[:, np.newaxis], ends="free", degree=degree)
     middle = (t > 0.2 * t[-1]) & (t < 0.8 * t[-1])
     at = inside(t[middle], 5)
     for k, actual in enumerate(motion.derivatives(at)):
         np.testing.assert_allclose(actual[:, 0], np.sin(at + k * np.pi / 2), atol=tolerance)
-    # Near natural ends no derivative is exact; none is out of the size of the motion either, but for rounding.
+    # Near natural ends derivatives are not exact, but not larger than those of the motion.
     for actual in motion.derivatives(t)[:4]:
         assert np.max(np.abs(actual)) < 1.5
 
 
-def test_ten_thousand_waypoints_at_1_khz() -> None:
-    t = np.arange(10_000) * 1e-3
+def test_many_waypoints_at_1_khz() -> None:
+    t = np.arange(4_000) * 1e-3
     q = np.sin(t[:, np.newaxis] * np.arange(1, 8))
     motion = through(
         t, q, ends={end: [np.arange(1, 8) * np.cos(x * np.arange(1, 8))] for end, x in (("start", 0), ("end", t[-1]))}
     )
     at = inside(t[100:-100], 2)
     for k, actual in enumerate(motion.derivatives(at)):
-        # Rounding of times, 1e-15 s, moves positions by some 5e-15: over 1e-3 s to the power k, ten to a hundred times.
+        # Rounding of times, 1e-15 s, changes positions by 5e-15, the k-th derivatives by 10 to 100 times that over
+        # (1e-3 s)^k.
         expected = np.arange(1, 8) ** k * np.sin(at[:, np.newaxis] * np.arange(1, 8) + k * np.pi / 2)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=(1e-13, 3e-11, 1e-7, 2e-4, 0.5)[k])
 
@@ -147,7 +148,7 @@ def test_ten_thousand_waypoints_at_1_khz() -> None:
 @pytest.mark.parametrize("K", [1, 2, 3])
 @pytest.mark.parametrize("ends", ["rest", "free"])
 @pytest.mark.parametrize("overshoot", [True, False])
-def test_few_waypoints(K: int, ends: Any, overshoot: bool) -> None:
+def test_up_to_three_waypoints(K: int, ends: Any, overshoot: bool) -> None:
     t, q = waypoints(5, K)
     motion = through(t, q, ends=ends, overshoot=overshoot)
     np.testing.assert_array_equal(motion.derivatives(t)[0][0], q[0])
@@ -158,17 +159,17 @@ def test_few_waypoints(K: int, ends: Any, overshoot: bool) -> None:
         )
 
 
-def test_ends_as_asked() -> None:
+def test_conditions_at_the_ends() -> None:
     t, q = waypoints(3)
-    asked = np.random.default_rng(0).normal(size=(4, 3))
-    motion = through(t, q, ends={"start": asked, "end": (0.5, asked[1])})
-    np.testing.assert_array_equal(motion.states[1:, 0], asked)
+    given_ = np.random.default_rng(0).normal(size=(4, 3))
+    motion = through(t, q, ends={"start": given_, "end": (0.5, given_[1])})
+    np.testing.assert_array_equal(motion.states[1:, 0], given_)
     np.testing.assert_array_equal(motion.states[1, -1], 0.5)
-    np.testing.assert_array_equal(motion.states[2, -1], asked[1])
+    np.testing.assert_array_equal(motion.states[2, -1], given_[1])
     assert np.all(motion.states[3, -1])
 
 
-def test_at_rest_given_derivatives_stay() -> None:
+def test_given_derivatives_at_ends_at_rest() -> None:
     t, q = waypoints(3)
     v = np.full_like(q, np.nan)
     v[-1] = 0.3
@@ -177,34 +178,34 @@ def test_at_rest_given_derivatives_stay() -> None:
 
 
 @given(seed=SEEDS, spread=st.sampled_from([1.0, 10.0, 1e6]), ends=st.sampled_from(["rest", "free"]))
-def test_without_overshoot_each_joint_is_monotone_between_waypoints(seed: int, spread: float, ends: Any) -> None:
+def test_monotone_between_waypoints_without_overshoot(seed: int, spread: float, ends: Any) -> None:
     t, q = waypoints(seed, spread=spread)
     rng = np.random.default_rng(seed)
-    q = np.where(rng.random(q.shape) < 0.2, np.roll(q, 1, axis=0), q)  # some that stay
+    q = np.where(rng.random(q.shape) < 0.2, np.roll(q, 1, axis=0), q)  # some equal positions
     motion = through(t, q, ends=ends, overshoot=False)
     u = np.linspace(0, 1, 101)
     at = t[:-1, np.newaxis] + np.diff(t)[:, np.newaxis] * u
     at[:, -1] = t[1:]
     positions, rates = (x.reshape(len(t) - 1, 101, 3) for x in motion.derivatives(at.ravel(), order=1))
     change, steps = np.diff(q, axis=0)[:, np.newaxis], np.diff(t)[:, np.newaxis, np.newaxis]
-    # A rate with the wrong sign is rounding: of its Bernstein coefficients, some ten times Δq/h.
+    # A rate with the wrong sign is rounding, relative to its Bernstein coefficients of about ten times Δq/h.
     assert np.all(rates * np.sign(change) >= -1e-12 * np.abs(change) / steps)
     assert np.all(np.abs(rates[np.broadcast_to(change == 0, rates.shape)]) == 0)
     assert np.all(np.abs(positions - q[:-1, np.newaxis]) <= np.abs(change) * (1 + 1e-12))
 
 
-def test_without_overshoot_a_monotone_smooth_motion_is_left_alone() -> None:
+def test_monotone_motion_is_unchanged_without_overshoot() -> None:
     t = np.linspace(0.3, 1.2, 20)
-    smooth, drawn = (through(t, np.sin(t)[:, np.newaxis], ends="free", overshoot=x) for x in (True, False))
-    np.testing.assert_array_equal(drawn.states[:, 1:-1], smooth.states[:, 1:-1])
+    smooth, monotone = (through(t, np.sin(t)[:, np.newaxis], ends="free", overshoot=x) for x in (True, False))
+    np.testing.assert_array_equal(monotone.states[:, 1:-1], smooth.states[:, 1:-1])
 
 
-def test_overshoot_is_there_and_goes() -> None:
+def test_overshoot() -> None:
     q = np.array([[0.0], [0.0], [1.0], [1.0], [0.5], [1.0]])
     t = np.arange(6.0)
-    smooth, drawn = (through(t, q, overshoot=x).derivatives(np.linspace(0, 5, 1001))[0] for x in (True, False))
+    smooth, monotone = (through(t, q, overshoot=x).derivatives(np.linspace(0, 5, 1001))[0] for x in (True, False))
     assert smooth.max() > 1.02 and smooth.min() < -0.02
-    assert drawn.max() <= 1.0 and drawn.min() >= 0.0
+    assert monotone.max() <= 1.0 and monotone.min() >= 0.0
 
 
 Q = np.zeros((3, 2))
@@ -223,7 +224,7 @@ V = np.ones((3, 2))
         ([0, 1, 2], np.zeros((3, 0)), {}, "K, n >= 1"),
         ([0, 1, 2], [[0], [0, 1], [0]], {}, "not an array of numbers"),
         (["a", "b", "c"], Q, {}, "times is not an array of numbers"),
-        ([0, 1, 2], Q, {"velocities": V[:2]}, "velocities must have the shape"),
+        ([0, 1, 2], Q, {"velocities": V[:2]}, "velocities must have shape"),
         (
             [0, 1, 2],
             Q,
@@ -238,17 +239,17 @@ V = np.ones((3, 2))
         ([0, 1, 2], Q, {"velocities": V, "ends": {"end": (0.0,)}}, "differs"),
         ([0, 1, 2], Q, {"degree": 5}, "degree must be one of 7, 9"),
         ([0, 1, 2], Q, {"velocities": V, "overshoot": False}, "positions alone"),
-        ([0, 1, 2], Q, {"ends": {"end": (1.0,)}, "overshoot": False}, "ends that are"),
+        ([0, 1, 2], Q, {"ends": {"end": (1.0,)}, "overshoot": False}, "requires ends to be"),
     ],
 )
-def test_bad_waypoints(times: Any, positions: Any, options: dict[str, Any], message: str) -> None:
+def test_errors(times: Any, positions: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message) as error:
         through(times, positions, **options)
     assert "\n" not in str(error.value)
 
 
-def test_positions_that_ask_for_wild_speeds_are_refused_by_place() -> None:
+def test_excessive_overshoot() -> None:
     t, q = np.append(0.0, np.cumsum(np.tile([1.0, 1e-3], 10))), np.tile([[0.0], [1.0]], (11, 1))[:21]
-    with pytest.raises(TrajectoryError, match=r"between waypoints .* joint 0 would swing"):
+    with pytest.raises(TrajectoryError, match=r"joint 0 would overshoot by .* between waypoints"):
         through(t, q)
     assert np.ptp(through(t, q, overshoot=False).derivatives(inside(t))[0]) <= 1.0

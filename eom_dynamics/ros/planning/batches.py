@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuators import ElasticArm
+from ...elastic import ElasticArm
 from ...exceptions import StateError
-from ...simulate import forward_dynamics
-from ...stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS, JointOrder
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
+from ...messages.joint_order import JointOrders
+from ...messages.samples import read_samples, read_stiffness, write
+from ...messages.wrenches import read_wrenches
 from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
-from .arrays import read_samples, read_stiffnesses, read_wrenches, write
 
 
 def inverse_dynamics_batch(
@@ -21,11 +22,11 @@ def inverse_dynamics_batch(
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
         raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
-    order = joint_order(arm, request.joint_names)
-    states = read_samples(request, STATE_FIELDS, order, request.MAX_SAMPLES, optional=("jerk", "snap"))
-    count = len(states[0])
-    wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot.wrench_shape, count)
-    stiffness = read_stiffnesses(request, order, arm.variable, count)
+    order = JointOrders(arm).of(request.joint_names)
+    states = read_samples(request, order, optional=("jerk", "snap"), most=request.MAX_SAMPLES)
+    count = states.shape[1]
+    wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot, count)
+    stiffness = read_stiffness(request, order, arm.variable, count)
     with np.errstate(all="ignore"):
         command = arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
     response = ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
@@ -39,12 +40,12 @@ def inverse_dynamics_batch(
 
 def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Request) -> ComputeForwardDynamics.Response:
     """Answer ComputeForwardDynamics; StateError where the request, RobotDescriptionError where the robot cannot."""
-    order = joint_order(arm, request.joint_names)
-    q, qd, tau = read_samples(request, ("position", "velocity", "effort"), order, request.MAX_SAMPLES)
-    wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot.wrench_shape, len(q))
+    order = JointOrders(arm).of(request.joint_names)
+    q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=request.MAX_SAMPLES)
+    wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot, len(q))
     rotors = _rotors(arm) if request.include_rotor_inertia else 0.0
     with np.errstate(all="ignore"):
-        qdd = forward_dynamics(arm.dynamics, q, qd, tau, wrench=wrench, added_inertia=rotors)
+        qdd = arm.dynamics.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=rotors)
     response = ComputeForwardDynamics.Response(success=True, joint_names=order.names)
     write(response, ("acceleration",), [order.to_message(qdd)])
     return response
@@ -56,8 +57,3 @@ def _rotors(arm: ElasticArm) -> NDArray[np.float64]:
         raise StateError("include_rotor_inertia: rotors of a transmission do not turn with one joint each")
     rotors = np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n)
     return np.asarray(rotors, dtype=float)
-
-
-def joint_order(arm: ElasticArm, names: list[str]) -> JointOrder:
-    """The order of a request's joints; StateError where they are not the robot's."""
-    return JointOrder(arm.robot.joint_names, names, (arm.motor_names, arm.motor_joint))

@@ -7,15 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...actuators import ElasticArm
+from ...elastic import ElasticArm
 from ...exceptions import StateError
-from ...stream.conversions import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, JointOrder, doubles
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ...messages.joint_order import JointOrder, JointOrders
+from ...messages.samples import doubles, write
+from ...messages.waypoints import fill_in, read_points, read_times
 from ...trajectory import Peak, Spline, through
 from ...trajectory.feedforward import TrajectoryFeedforward, trajectory_feedforward
-from ..interfaces import ComputeTrajectoryFeedforward, LimitExcess
-from .arrays import write
-from .batches import joint_order
-from .waypoints import fill_in, read_points, read_times
+from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
@@ -46,7 +46,7 @@ def answer_trajectory(
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
     if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
         raise StateError(f"sample_rate must be a number of Hz, or 0 for the waypoints alone, is {request.sample_rate}")
-    order = joint_order(arm, list(request.trajectory.joint_names))
+    order = JointOrders(arm).of(list(request.trajectory.joint_names))
     times = read_times(request.trajectory)
     if len(times) > _Constants.MAX_SAMPLES:
         raise StateError(f"trajectory has {len(times)} points, may have {_Constants.MAX_SAMPLES}: ask in parts")
@@ -60,7 +60,7 @@ def answer_trajectory(
         fill_in(request.trajectory, _POINT_FIELDS[k], motion.derivatives(times, k)[k], order, where_given=True)
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
-    response.exceeded = [_limit_excess(peak) for peak in found.verdict.exceeded]
+    response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]
     response.time_scaling = found.verdict.time_scaling or math.nan
     response.time = doubles(found.samples.t)
     _write_samples(response, found, order, request.outputs or _ALL)
@@ -101,8 +101,8 @@ def followed(options: Any) -> tuple[str, ...]:
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
 
 
-def _limit_excess(peak: Peak) -> LimitExcess:
-    return LimitExcess(
+def _limit_violation(peak: Peak) -> LimitViolation:
+    return LimitViolation(
         quantity=peak.quantity,
         name=peak.name,
         time=peak.time,

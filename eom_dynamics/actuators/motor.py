@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Electric motor before the gear: current, winding voltage and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ..arrays import Array
+from .checks import not_negative, refuse
+
+
+@dataclass(frozen=True, eq=False)
+class Motor:
+    """DC motor, or the equivalent of another kind, each parameter one number or (m,) for m motors.
+
+    i = T/k_t, u = R i + k_e w with shaft torque T and speed w. The voltage of the winding's inductance, L di/dt, is
+    neglected: it would take one more derivative of the motion.
+
+    Attributes:
+        torque_constant: k_t > 0, N m/A; NaN if unknown, then current and voltage are NaN too.
+        resistance: R >= 0, ohm; NaN if unknown, then the voltage is NaN too.
+        back_emf_constant: k_e >= 0, V s/rad; NaN stands for k_t, its value in SI units.
+        torque_limit, speed_limit, current_limit, voltage_limit: > 0, N m, rad/s, A, V; infinite if unlimited.
+    """
+
+    torque_constant: float | Array = np.nan
+    resistance: float | Array = np.nan
+    back_emf_constant: float | Array = np.nan
+    torque_limit: float | Array = np.inf
+    speed_limit: float | Array = np.inf
+    current_limit: float | Array = np.inf
+    voltage_limit: float | Array = np.inf
+
+    def __post_init__(self) -> None:
+        """Check parameters; raises ParameterError if one is not positive, or a limit lacks its constant."""
+        for field in fields(self):
+            value = np.asarray(getattr(self, field.name), dtype=float)
+            if field.name in ("resistance", "back_emf_constant"):
+                not_negative(field.name, np.nan_to_num(value, nan=0.0, posinf=np.inf))
+            elif np.any(value <= 0):
+                refuse(field.name, f"must be positive, is {value}")
+        if np.any(np.isfinite(self.current_limit) & np.isnan(self.torque_constant)):
+            refuse("torque_constant", "missing; the current limit needs it")
+        if np.any(np.isfinite(self.voltage_limit) & np.isnan(np.multiply(self.torque_constant, self.resistance))):
+            refuse("resistance", "missing, or torque_constant is; the voltage limit needs both")
+
+    def current(self, torque: Array) -> Array:
+        """T/k_t, A; NaN if k_t is unknown."""
+        return torque / self.torque_constant
+
+    def voltage(self, torque: Array, speed: Array) -> Array:
+        """R i + k_e w, V; NaN if R or k_t is unknown."""
+        back_emf = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
+        return self.resistance * self.current(torque) + back_emf * speed
+
+    def clipped(self, torque: Array, speed: Array) -> Array:
+        """The nearest torque within the limits of torque, current and voltage.
+
+        Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
+        """
+        most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
+        back_emf = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_volt = np.divide(self.torque_constant, self.resistance)
+            high = np.nan_to_num((self.voltage_limit - back_emf * speed) * per_volt, nan=np.inf, posinf=np.inf)
+            low = np.nan_to_num((-self.voltage_limit - back_emf * speed) * per_volt, nan=-np.inf, neginf=-np.inf)
+        return np.clip(np.clip(torque, low, high), -most, most)
+
+
+IDEAL = Motor()
+"""Motor with unknown constants and no limits."""

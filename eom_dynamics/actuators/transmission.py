@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transmissions in which several motors move several joints together, such as a differential."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from .checks import refuse, square
+
+# Beyond this condition number a transmission counts as singular.
+_WORST_CONDITION = 1e8
+
+
+class Transmission:
+    """theta = T phi: joint sides theta of the springs from motor positions phi, and motor efforts Tᵀ tau.
+
+    A differential of two joints has T = [[1/2, 1/2], [1/2, -1/2]].
+
+    Attributes:
+        matrix: T (g, g).
+        inverse: its inverse.
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        """Check the matrix; raises ParameterError unless it is square, finite and invertible."""
+        self.matrix = square("matrix", matrix)
+        if not np.linalg.cond(self.matrix) < _WORST_CONDITION:
+            refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")
+        self.inverse = np.linalg.inv(self.matrix)
+
+    def motors(self, theta: Array) -> Array:
+        """phi (…, g) from theta (…, g), or rates from rates."""
+        return theta @ self.inverse.T
+
+    def joints(self, phi: Array) -> Array:
+        """theta (…, g) from phi (…, g), or rates from rates."""
+        return phi @ self.matrix.T
+
+    def motor_effort(self, tau: Array) -> Array:
+        """Efforts at the motors (…, g) from efforts at the springs."""
+        return tau @ self.matrix

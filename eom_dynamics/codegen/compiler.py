@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compilation of C source to shared objects in the cache, by the C compiler of the system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from ..exceptions import KernelError
+from .cache import cached, digest
+
+# Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
+# operations are fused for one state and in vector lanes, and both give the same bits.
+FLAGS = ("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared")
+
+_CANDIDATES = ("cc", "gcc", "clang")
+
+# Kernels compile in seconds; after this time the compiler is considered to hang.
+_TIMEOUT_S = 300
+
+
+def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> Path:
+    """Path of a shared object, compiled or from the cache.
+
+    Args:
+        source: returns the C source; called only if the cache lacks the result.
+        key: digest of everything that the source depends on; compiler, flags and processor are added to it.
+        flags: additional compiler flags.
+
+    Raises:
+        KernelError: no compiler was found, compilation failed, or the cache is not usable.
+    """
+    compiler = find_compiler()
+    command = [*compiler, *FLAGS, *flags]
+    try:
+        return cached(
+            digest(key, _identity(compiler[0]), _processor(), *command), lambda path: _run(command, source(), path)
+        )
+    except OSError as error:
+        raise KernelError(f"compiled kernels cannot be cached: {error}") from None
+
+
+def find_compiler() -> list[str]:
+    """Command of the C compiler: ``$CC``, or the first of cc, gcc and clang.
+
+    Raises:
+        KernelError: no compiler was found, or ``$CC`` is not a valid command.
+    """
+    given = os.environ.get("CC", "")
+    try:
+        requested = shlex.split(given)
+    except ValueError as error:
+        raise KernelError(f"CC={given!r} is not a valid command: {error}; correct or unset it") from None
+    for command in [requested] if requested else [[name] for name in _CANDIDATES]:
+        if path := shutil.which(command[0]):
+            return [path, *command[1:]]
+    wanted = f"CC={requested[0]}" if requested else ", ".join(_CANDIDATES)
+    raise KernelError(f"no C compiler found ({wanted}); install gcc")
+
+
+def _run(command: Sequence[str], source: str, output: Path) -> None:
+    source_file = output.with_suffix(".c")
+    source_file.write_text(source)
+    code, stderr = _finished([*command, str(source_file), "-o", str(output)])
+    if code != 0 or not output.exists():
+        errors = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
+        reason = errors[0].replace(str(source_file), "kernel") if errors else f"exit code {code}"
+        raise KernelError(f"{command[0]} failed: {reason}")
+
+
+def _finished(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and stderr of a compiler; kills all of its processes if interrupted."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            _, stderr = process.communicate(timeout=_TIMEOUT_S)
+        except BaseException as error:
+            # The whole process group, since the compiler starts others.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise KernelError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from None
+            raise
+        return process.returncode, stderr
+
+
+def _identity(compiler: str) -> str:
+    """Path, size and date of a compiler; running it to get its version would take longer than loading a kernel."""
+    path = os.path.realpath(compiler)
+    status = os.stat(path)
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+@cache
+def _processor() -> str:
+    """Properties of the processor that -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    wanted = ("model name", "flags", "Features", "CPU part")
+    return "\n".join([platform.machine(), *dict.fromkeys(line for line in lines if line.startswith(wanted))])

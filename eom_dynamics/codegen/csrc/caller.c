@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A Python callable that passes the arrays of one state to a kernel, at the cost of a C call.
+ *
+ * call(q, qd, qdd, qddd, qdddd, *, wrench=(W, Wd, Wdd)) calls the kernel if all arguments are plain, finite,
+ * contiguous vectors of doubles of the right length. It passes all other arguments to a Python callable of the same
+ * signature, which converts them, computes a batch or raises an error. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <numpy/arrayobject.h>
+
+enum { STATES = 5, WRENCHES = 3, EFFORTS = 3 };
+
+typedef void (*kernel_function)(const double *const *in, double *const *out);
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    kernel_function kernel;
+    npy_intp n;
+    npy_intp wrench_size;
+    double *no_wrench;
+    PyObject *general;
+} Caller;
+
+/* Data of a plain vector, or NULL. */
+static const double *numbers(PyObject *object, npy_intp length)
+{
+    if (!PyArray_CheckExact(object))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != length || PyArray_TYPE(array) != NPY_DOUBLE ||
+        !PyArray_ISCARRAY_RO(array))
+        return NULL;
+    const double *values = PyArray_DATA(array);
+    double sum = 0;
+    for (npy_intp i = 0; i < length; ++i)
+        sum += values[i] * 0.0; /* NaN if one of them is not finite */
+    return sum == 0 ? values : NULL;
+}
+
+static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t positional, PyObject *names,
+                           const double **in)
+{
+    if (positional != STATES)
+        return 0;
+    for (int k = 0; k < STATES; ++k)
+        if (!(in[k] = numbers(args[k], self->n)))
+            return 0;
+    for (int k = 0; k < WRENCHES; ++k)
+        in[STATES + k] = self->no_wrench;
+    if (!names || PyTuple_GET_SIZE(names) == 0)
+        return 1;
+    PyObject *wrench = args[STATES];
+    if (PyTuple_GET_SIZE(names) != 1 || !PyTuple_CheckExact(wrench) || PyTuple_GET_SIZE(wrench) > WRENCHES ||
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
+        return 0;
+    for (int k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
+        if (!(in[STATES + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_size)))
+            return 0;
+    return 1;
+}
+
+static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Caller *self = (Caller *)object;
+    const double *in[STATES + WRENCHES];
+    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, in))
+        return PyObject_Vectorcall(self->general, args, nargsf, names);
+    PyObject *efforts = PyTuple_New(EFFORTS);
+    if (!efforts)
+        return NULL;
+    double *out[EFFORTS];
+    for (int k = 0; k < EFFORTS; ++k) {
+        PyObject *effort = PyArray_SimpleNew(1, &self->n, NPY_DOUBLE);
+        if (!effort) {
+            Py_DECREF(efforts);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(efforts, k, effort);
+        out[k] = PyArray_DATA((PyArrayObject *)effort);
+    }
+    self->kernel(in, out);
+    return efforts;
+}
+
+static int caller_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(((Caller *)object)->general);
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+static int caller_clear(PyObject *object)
+{
+    Py_CLEAR(((Caller *)object)->general);
+    return 0;
+}
+
+static void caller_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    caller_clear(object);
+    PyMem_Free(((Caller *)object)->no_wrench);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"address", "n", "wrench_size", "general", NULL};
+    unsigned long long address;
+    Py_ssize_t n, wrench_size;
+    PyObject *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnnO", names, &address, &n, &wrench_size, &general))
+        return NULL;
+    Caller *self = (Caller *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->vectorcall = caller_call;
+    self->kernel = (kernel_function)(uintptr_t)address;
+    self->n = n;
+    self->wrench_size = wrench_size;
+    self->no_wrench = PyMem_Calloc((size_t)wrench_size, sizeof(double));
+    if (!self->no_wrench) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    self->general = Py_NewRef(general);
+    return (PyObject *)self;
+}
+
+static PyMemberDef caller_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(Caller, general), READONLY, NULL}, /* for inspect.signature */
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyObject *caller_doc(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyObject_GetAttrString(((Caller *)object)->general, "__doc__");
+}
+
+static PyGetSetDef caller_getset[] = {{"__doc__", caller_doc, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot caller_slots[] = {
+    {Py_tp_new, caller_new},           {Py_tp_dealloc, caller_dealloc}, {Py_tp_traverse, caller_traverse},
+    {Py_tp_clear, caller_clear},       {Py_tp_members, caller_members}, {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_getset, caller_getset},
+    {0, NULL},
+};
+
+static PyType_Spec caller_spec = {
+    .name = "eom_dynamics_caller.Caller",
+    .basicsize = sizeof(Caller),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .slots = caller_slots,
+};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "eom_dynamics_caller", .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit_eom_dynamics_caller(void)
+{
+    import_array();
+    PyObject *module = PyModule_Create(&module_definition);
+    if (!module)
+        return NULL;
+    PyObject *type = PyType_FromSpec(&caller_spec);
+    if (!type || PyModule_AddObjectRef(module, "Caller", type) < 0) {
+        Py_XDECREF(type);
+        Py_DECREF(module);
+        return NULL;
+    }
+    Py_DECREF(type);
+    return module;
+}

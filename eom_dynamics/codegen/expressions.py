@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scalar expressions of a graph in which equal subexpressions are shared.
+
+An :class:`Expression` is a constant factor times a node of a :class:`Graph`. Keeping the factor out of the node moves
+signs and factors to where they cost nothing: factors merge in products and cancel in sums, signs select a sum or a
+difference. Numbers remain numbers, so that zeros and ones of a robot cause no operations.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple, TypeAlias, Union
+
+Scalar: TypeAlias = Union["Expression", float]
+
+
+class Op(Enum):
+    """Operation of a node."""
+
+    INPUT = "input"  # operands: position among the inputs
+    SIN = "sin"  # node
+    COS = "cos"  # node
+    ADD = "add"  # node, node
+    SUB = "sub"  # node, node
+    MUL = "mul"  # node, node
+    SCALE = "scale"  # node, constant
+    SHIFT = "shift"  # node, constant
+
+
+ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT})
+"""Operations that take one floating-point instruction."""
+
+
+class Node(NamedTuple):
+    """An operation and its operands: indices of earlier nodes; for SCALE and SHIFT a node and a constant."""
+
+    op: Op
+    left: int
+    right: float = 0
+
+
+class Graph:
+    """Nodes in the order of their creation, so that operands precede their uses."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._index: dict[Node, int] = {}
+
+    def input(self) -> Expression:
+        """A new input."""
+        return Expression(self, self.node(Node(Op.INPUT, len(self.nodes))))
+
+    def node(self, node: Node) -> int:
+        """Index of a node, which is added unless an equal one exists."""
+        index = self._index.get(node)
+        if index is None:
+            index = self._index[node] = len(self.nodes)
+            self.nodes.append(node)
+        return index
+
+
+class Expression:
+    """``factor`` times a node of a graph."""
+
+    __slots__ = ("factor", "graph", "node")
+
+    def __init__(self, graph: Graph, node: int, factor: float = 1.0) -> None:
+        self.graph, self.node, self.factor = graph, node, factor
+
+    def value(self) -> int:
+        """Node of this expression with its factor multiplied in."""
+        if self.factor == 1:
+            return self.node
+        return self.graph.node(Node(Op.SCALE, self.node, self.factor))
+
+    def sin(self) -> Expression:
+        """Its sine."""
+        return Expression(self.graph, self.graph.node(Node(Op.SIN, self.value())))
+
+    def cos(self) -> Expression:
+        """Its cosine."""
+        return Expression(self.graph, self.graph.node(Node(Op.COS, self.value())))
+
+    def __neg__(self) -> Expression:
+        return Expression(self.graph, self.node, -self.factor)
+
+    def __add__(self, other: Scalar) -> Scalar:
+        if not isinstance(other, Expression):
+            if other == 0:
+                return self
+            return Expression(self.graph, self.graph.node(Node(Op.SHIFT, self.value(), float(other))))
+        if self.node == other.node:
+            factor = self.factor + other.factor
+            return Expression(self.graph, self.node, factor) if factor else 0.0
+        if abs(self.factor) == abs(other.factor):
+            return self._combined(self.node, other.node, self.factor, other.factor)
+        # Magnitudes become operations; the signs select a sum or a difference.
+        sign_self, sign_other = (1.0 if x.factor > 0 else -1.0 for x in (self, other))
+        left = Expression(self.graph, self.node, abs(self.factor)).value()
+        right = Expression(self.graph, other.node, abs(other.factor)).value()
+        return self._combined(left, right, sign_self, sign_other)
+
+    def _combined(self, left: int, right: int, factor_left: float, factor_right: float) -> Expression:
+        """Sum of two nodes whose factors are equal or opposite."""
+        if left > right:
+            left, right, factor_left, factor_right = right, left, factor_right, factor_left
+        op = Op.ADD if factor_left == factor_right else Op.SUB
+        return Expression(self.graph, self.graph.node(Node(op, left, right)), factor_left)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Scalar) -> Scalar:
+        return self + (-other)
+
+    def __rsub__(self, other: Scalar) -> Scalar:
+        return -self + other
+
+    def __mul__(self, other: Scalar) -> Scalar:
+        if not isinstance(other, Expression):
+            return Expression(self.graph, self.node, self.factor * float(other)) if other else 0.0
+        left, right = min(self.node, other.node), max(self.node, other.node)
+        return Expression(self.graph, self.graph.node(Node(Op.MUL, left, right)), self.factor * other.factor)
+
+    __rmul__ = __mul__

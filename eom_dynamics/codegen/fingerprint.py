@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests of all that determines the source of a kernel: the robot, the program and the code generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..robot import Robot
+from .cache import digest
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+# The modules of this package that trace and emit kernels.
+_GENERATOR = ("jet.py", "lie.py", "recursion", "codegen")
+
+
+def kernel_fingerprint(robot: Robot, program: str) -> str:
+    """Digest of a program of a robot and of the code generator."""
+    return digest("kernel", _robot_fingerprint(robot), program, generator_fingerprint())
+
+
+@cache
+def generator_fingerprint() -> str:
+    """Digest of the source files of the code generator."""
+    package = resources.files(__package__.rpartition(".")[0])
+    return digest(*(file.read_bytes() for name in _GENERATOR for file in _files(package / name)))
+
+
+def _robot_fingerprint(robot: Robot) -> str:
+    """Digest of all properties of a robot on which its dynamics depend."""
+    parts: list[bytes | str] = [np.asarray(robot.gravity).tobytes()]
+    parts += [array.tobytes() for array in robot.coupling]
+    for tool in robot.tools:
+        parts += [str(tool.joint), np.ascontiguousarray(tool.pose).tobytes()]
+    for joint in robot.joints:
+        numbers = [joint.screw, joint.reference_pose, joint.center_of_mass, joint.inertia_about_origin]
+        parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]
+    return digest(*parts)
+
+
+def _files(at: Traversable) -> Iterator[Traversable]:
+    """The file, or the source files of the folder, in a fixed order."""
+    if at.is_file():
+        yield at
+        return
+    for entry in sorted(at.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith((".py", ".c", ".h", ".in")) or (entry.is_dir() and entry.name == "csrc"):
+            yield from _files(entry)

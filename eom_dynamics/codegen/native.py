@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in compiled C, called without copies and without the global interpreter lock."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import os
+import sysconfig
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..exceptions import KernelError, KernelWarning
+from ..robot import Robot
+from ..states import all_finite
+from .cache import digest
+from .compiler import compiled
+from .emit_c import c_source
+from .fingerprint import kernel_fingerprint
+from .programs import PROGRAMS, c_name
+
+# Smallest number of states for which another thread saves time.
+_STATES_PER_THREAD = 4096
+
+
+class NativeKernel:
+    """A program of one robot, compiled at first use and then loaded from the cache.
+
+    Raises:
+        KernelError: the kernel cannot be compiled or loaded.
+    """
+
+    def __init__(self, robot: Robot, name: str) -> None:
+        path = compiled(lambda: c_source(PROGRAMS[name](robot)), kernel_fingerprint(robot, name))
+        try:
+            library = ctypes.CDLL(str(path))
+            self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
+        except (OSError, AttributeError) as error:
+            raise KernelError(f"{path}: cannot be loaded: {error}") from None
+        self._one.restype, self._batch.restype = None, ctypes.c_size_t
+
+    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
+        """Compute ``count`` states; see :class:`.backends.Kernel`."""
+        if count == 1:
+            if not all_finite(inputs):
+                return False
+            # The function that state_call calls, for the same bits: the compiler may fuse other operations in lanes.
+            self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
+            return True
+        threads = min(_processors(), count // _STATES_PER_THREAD)
+        if threads < 2:
+            return self._run(0, count, inputs, outputs)
+        bounds = [count * k // threads for k in range(threads + 1)]
+        parts = [_pool().submit(self._run, start, stop, inputs, outputs) for start, stop in pairwise(bounds)]
+        finite = [part.result() for part in parts]  # waits for all threads, which all(generator) would not
+        return all(finite)
+
+    def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
+        strides = [x.strides[0] if len(x) > 1 else 0 for x in inputs]
+        done: int = self._batch(
+            ctypes.c_size_t(stop - start),
+            _pointers([x.ctypes.data + start * stride for x, stride in zip(inputs, strides, strict=True)]),
+            (ctypes.c_size_t * len(strides))(*(stride // 8 for stride in strides)),
+            _pointers([y.ctypes.data + start * y.strides[0] for y in outputs]),
+        )
+        return done == stop - start
+
+    def state_call(self, n: int, wrench_size: int, general: Callable[..., Any]) -> Callable[..., Any]:
+        """Compiled caller of ``inverse_dynamics`` for one state.
+
+        Args:
+            n: number of joint variables.
+            wrench_size: 6 times the number of tools.
+            general: called in place of the kernel unless the arguments are plain arrays of one state.
+
+        Returns:
+            A callable with the signature of ``general``; ``general`` itself if the caller cannot be compiled.
+        """
+        try:
+            module = _caller()
+        except KernelError as error:
+            warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
+            return general
+        address = ctypes.cast(self._one, ctypes.c_void_p).value
+        caller: Callable[..., Any] = module.Caller(address, n, wrench_size, general)
+        # The caller may outlive this kernel: ctypes never unloads a library.
+        return caller
+
+
+def _pointers(addresses: Sequence[int]) -> Any:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_processors(), thread_name_prefix="eom_dynamics")
+
+
+# A forked process has no threads of its parent.
+os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@cache
+def _caller() -> ModuleType:
+    """Extension module of the compiled caller, for this version of Python and NumPy."""
+    include = sysconfig.get_path("include")
+    if not (Path(include) / "Python.h").exists():
+        raise KernelError(f"no Python headers in {include} (Debian: apt install python3-dev)")
+    source = (resources.files(__package__) / "csrc" / "caller.c").read_text()
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    path = compiled(
+        lambda: source,
+        digest("caller", source, suffix, np.__version__),
+        [f"-I{include}", f"-I{np.get_include()}"],
+    )
+    name = "eom_dynamics_caller"
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as error:
+        raise KernelError(f"{path}: cannot be loaded: {error}") from None
+    return module

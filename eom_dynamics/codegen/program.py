@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Straight-line programs, traced from a computation for one robot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .expressions import ARITHMETIC, Expression, Graph, Node, Op, Scalar
+
+Sizes: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Entry of an output: ``factor`` times a node, or the number ``factor`` if the node is None."""
+
+    node: int | None
+    factor: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """Arithmetic from named input vectors to named output vectors.
+
+    Attributes:
+        name: a C identifier.
+        inputs, outputs: names and lengths of the vectors, in order.
+        nodes: the operations; operands precede their uses. INPUT nodes index the entries of all inputs.
+        results: one for each entry of all outputs.
+    """
+
+    name: str
+    inputs: Sizes
+    outputs: Sizes
+    nodes: tuple[Node, ...]
+    results: tuple[Result, ...]
+
+    def operation_counts(self) -> Counter[str]:
+        """Number of operations by kind."""
+        return Counter(node.op.value for node in self.nodes if node.op is not Op.INPUT)
+
+    def costs(self) -> dict[str, int]:
+        """Number of operations by kind and in total; scalings are multiplications by constants."""
+        counts = self.operation_counts()
+        costs = {
+            "additions": counts["add"] + counts["sub"] + counts["shift"],
+            "multiplications": counts["mul"],
+            "scalings": counts["scale"],
+            "sines_and_cosines": counts["sin"] + counts["cos"],
+        }
+        return costs | {"total": sum(costs.values())}
+
+    @property
+    def operations(self) -> int:
+        """Number of arithmetic operations, without sines and cosines."""
+        return sum(node.op in ARITHMETIC for node in self.nodes)
+
+
+def trace(
+    name: str, inputs: Sizes, compute: Callable[[dict[str, list[Expression]]], Mapping[str, Sequence[Scalar]]]
+) -> Program:
+    """Program of a function, recorded by calling it with expressions.
+
+    Args:
+        name: a C identifier.
+        inputs: names and lengths of the input vectors.
+        compute: takes the input vectors by name and returns the output vectors by name.
+    """
+    graph = Graph()
+    symbols = {key: [graph.input() for _ in range(size)] for key, size in inputs.items()}
+    outputs = compute(symbols)
+    results = [value for vector in outputs.values() for value in vector]
+    kept = _reachable(graph, [x.node for x in results if isinstance(x, Expression)])
+    position = {old: new for new, old in enumerate(kept)}
+    return Program(
+        name=name,
+        inputs=dict(inputs),
+        outputs={key: len(vector) for key, vector in outputs.items()},
+        nodes=tuple(_renumbered(graph.nodes[old], position) for old in kept),
+        results=tuple(
+            Result(position[x.node], x.factor) if isinstance(x, Expression) else Result(None, float(x)) for x in results
+        ),
+    )
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """Indices of the nodes that a node operates on."""
+    if node.op is Op.INPUT:
+        return ()
+    if node.op in (Op.ADD, Op.SUB, Op.MUL):
+        return node.left, int(node.right)
+    return (node.left,)
+
+
+def _reachable(graph: Graph, roots: Sequence[int]) -> list[int]:
+    """The nodes that the roots depend on, in order."""
+    needed = set()
+    stack = list(roots)
+    while stack:
+        index = stack.pop()
+        if index not in needed:
+            needed.add(index)
+            stack.extend(operands(graph.nodes[index]))
+    return sorted(needed)
+
+
+def _renumbered(node: Node, position: Mapping[int, int]) -> Node:
+    if node.op is Op.INPUT:
+        return node
+    if node.op in (Op.ADD, Op.SUB, Op.MUL):
+        return Node(node.op, position[node.left], position[int(node.right)])
+    return Node(node.op, position[node.left], node.right)

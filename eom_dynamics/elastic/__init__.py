@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differential flatness: link motion to motor motion and effort, and back."""
+
+from .drive import Drive, LimitViolation
+from .elastic_arm import ElasticArm, Feedforward
+from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
+from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
+
+__all__ = [
+    "Drive",
+    "ElasticArm",
+    "Feedforward",
+    "FlatState",
+    "LimitViolation",
+    "MotorJet",
+    "chain_gains",
+    "derivatives_needed",
+    "flat_state",
+    "linearizing_effort",
+    "linearizing_snap",
+    "motor_jet",
+    "motor_pd_effort",
+]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Complete rotor model: rotors carried by the links, with the coupling that the reduced model neglects.
+
+The kinetic energy of rotor i, of inertia I about its spin axis a, on a link that turns by omega, with gear ratio N, is
+
+    I/2 (a · omega + N thetad)² = I/2 (a · omega)² + I N thetad (a · omega) + B/2 thetad²,    B = N² I,
+
+of which M. W. Spong's reduced model keeps the last term. P. Tomei, "A simple PD controller for robots with elastic
+joints", IEEE Trans. Automatic Control 36 (1991), writes the whole as M(q) + S B⁻¹ Sᵀ for the links and S(q) between
+links and motors; A. De Luca and W. Book, "Robots with flexible elements", Springer Handbook of Robotics. Along a chain
+whose motors sit on the links before their joints S is strictly upper triangular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..dynamics import Dynamics
+from ..robot import Robot
+from ..robot.model import RotorMount
+from ..robot.rotor_bodies import RotorBody, with_rotor_bodies
+
+
+class CarriedRotors:
+    """Links and rotors of m motors as one system, motors on the link side of their gears.
+
+    Attributes:
+        mounts: (m,) carriers and spin axes of the rotors.
+        inertia: (m,) rotor inertias before the gears, kg m².
+        gear_ratio: (m,).
+        dynamics: dynamics of links and rotors, with joint variables q and rotor angles.
+    """
+
+    def __init__(
+        self, robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Array, gear_ratio: Array
+    ) -> None:
+        """Mount the rotors.
+
+        Args:
+            robot: the links.
+            names: (m,) names of the motors.
+            joints: (m,) index of each motor's joint in joint vectors.
+            inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
+            gear_ratio: (m,).
+        """
+        self.mounts: tuple[RotorMount, ...] = tuple(robot.independent_joints[joint].mount for joint in joints)
+        self.inertia, self.gear_ratio = inertia / gear_ratio**2, gear_ratio
+        rotors = [RotorBody(*x) for x in zip(names, self.mounts, self.inertia.tolist(), strict=True)]
+        self.dynamics = Dynamics(with_rotor_bodies(robot, rotors))
+        self._n = robot.n
+        self._scale = np.concatenate([np.ones(robot.n), gear_ratio])
+
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrix of links and motors, [[M + S B⁻¹ Sᵀ, S], [Sᵀ, B]].
+
+        Returns:
+            (n + m, n + m), or (N, n + m, n + m) for q (N, n).
+        """
+        return self.dynamics.mass_matrix(self._angles(q)) * self._scale * self._scale[:, np.newaxis]
+
+    def bias(self, q: Array, qd: Array, motor_velocity: Array) -> Array:
+        """Efforts on links and motors at zero acceleration: centrifugal, Coriolis, gyroscopic, gravity.
+
+        Args:
+            q, qd: (n,) or (N, n).
+            motor_velocity: (m,) or (N, m).
+
+        Returns:
+            (n + m,) or (N, n + m).
+        """
+        angles = self._angles(q)
+        velocity = np.concatenate([qd, self.gear_ratio * motor_velocity], axis=-1)
+        return self.dynamics.effort(angles, velocity, np.zeros_like(angles)) * self._scale
+
+    def efforts(
+        self, links: Sequence[Array], motors: Sequence[Array], wrench: Sequence[ArrayLike]
+    ) -> tuple[tuple[Array, ...], Array]:
+        """Inverse dynamics of links and rotors.
+
+        Args:
+            links: q to qdddd, each (n,) or (N, n).
+            motors: motor positions with the same time derivatives, each (m,) or (N, m).
+            wrench: tool wrench with time derivatives, as for :meth:`Dynamics.inverse_dynamics`.
+
+        Returns:
+            (tau, taud, taudd) on the links, each (n,) or (N, n), and efforts that accelerate the rotors (m,) or (N, m).
+        """
+        states = [np.concatenate([x, self.gear_ratio * y], axis=-1) for x, y in zip(links, motors, strict=True)]
+        efforts = self.dynamics.inverse_dynamics(*states, wrench=wrench)
+        n = self._n
+        return tuple(x[..., :n] for x in efforts), self.gear_ratio * efforts[0][..., n:]
+
+    def _angles(self, q: Array) -> Array:
+        """q and rotor angles; these have no effect and are 0."""
+        return np.concatenate([q, np.zeros((*q.shape[:-1], len(self.gear_ratio)))], axis=-1)

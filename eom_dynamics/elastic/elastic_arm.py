@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feedforward of arms with elastic joints, by differential flatness.
+
+The reduced model of M. W. Spong, "Modeling and control of elastic joint robots", J. Dyn. Sys. Meas. Control
+109 (1987): a spring f between motor and link at each joint, and rotors whose own spin dominates their kinetic energy,
+
+    M(q) qdd + C(q, qd) qd + Q_grav + Q_ext = tau,    tau = f(theta - q),    tau_m = B thetadd + tau + friction.
+
+The link motion q(t) is a flat output: q to qdddd determine tau, taud, taudd and thereby motor motion and effort.
+
+In the complete rotor model of :mod:`.carried_rotors`, with the coupling of rotors and links, the exact map takes more
+derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..actuators import checks
+from ..actuators.actuator import stacked
+from ..actuators.springs import RIGID, CoupledSpring, Deflections, Spring, spring_of_stiffness
+from ..arrays import Array
+from ..dynamics import Dynamics
+from ..exceptions import RobotDescriptionError, StateError
+from ..robot import Robot
+from ..robot.model import ROTOR_MODELS
+from ..states import joint_states
+from .carried_rotors import CarriedRotors
+from .drive import Drive, limit_violations
+from .spring_set import SpringEfforts, SpringSet
+
+STIFFNESS_NAMES = ("k", "kd", "kdd")
+"""Names of commanded stiffness and its time derivatives."""
+
+
+class Feedforward(NamedTuple):
+    """Joint efforts, motor motion and motor efforts; motors on the link side of their gears.
+
+    Attributes:
+        tau, taud, taudd: joint efforts (n,) or (N, n), N m or N, and time derivatives.
+        motor_position, motor_velocity, motor_acceleration: (m,) or (N, m), rad or m, and per s, s².
+        motor_effort: (m,) or (N, m), N m or N.
+    """
+
+    tau: Array
+    taud: Array
+    taudd: Array
+    motor_position: Array
+    motor_velocity: Array
+    motor_acceleration: Array
+    motor_effort: Array
+
+
+class ElasticArm:
+    """Arm with elastic joints of any kind, rigid joints, or both.
+
+    n joints have m motors: a joint with an antagonistic pair has two, the agonist first, every other joint one. Motors
+    of a transmission take the places of its joints.
+
+    Attributes:
+        dynamics: dynamics of the links.
+        springs: springs of the joints; joints of the coupled spring count as rigid here.
+        coupled: indices of joints and the spring between them, or None.
+        spring_set: all springs of the arm.
+        transmission: indices of joints and their transmission, or None.
+        stiffness: (n,) stiffness without load, N m/rad or N/m; infinite at rigid joints, nominal where commanded.
+        rigid, damped, variable, paired: (n,) whether a joint is rigid, has a damper, has commanded stiffness, has two
+            motors.
+        rotor_inertia: (n,) rotor inertia of the motors of each joint on the link side of the gear, kg m² or kg.
+        motor_joint: (m,) joint of each motor.
+        motor_names: (m,) names of the motors.
+        motor_inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
+        gear_ratio: (m,) turns of each motor for one turn of its joint.
+        friction, gear, motor: parameters of the m motors.
+        ideal: whether no motor has friction or gear loss.
+        rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
+        rotors: links and rotors as one system in the complete model, else None.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        stiffness: ArrayLike | None = None,
+        rotor_inertia: ArrayLike | None = None,
+        rotor_model: str | None = None,
+    ) -> None:
+        """Take springs and rotors from the robot, or from arguments instead.
+
+        Args:
+            robot: the robot.
+            stiffness: stiffness of linear springs: (n,) or one number for all joints, ``inf`` is rigid; or a matrix
+                (n, n), n > 1, of coupled springs.
+            rotor_inertia: (n,) or one number for all joints, on the link side of the gear, kg m² or kg.
+            rotor_model: ``reduced`` or ``complete``.
+
+        Raises:
+            RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, an argument
+                has the wrong shape, or the rotor model is unknown.
+        """
+        self.dynamics = Dynamics(robot)
+        self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
+        if self.rotor_model not in ROTOR_MODELS:
+            raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
+        self.springs, self.coupled = _springs(robot, stiffness)
+        self.transmission = robot.transmission
+        self.spring_set = SpringSet(robot.joint_names, self.springs, self.coupled)
+        self.stiffness, self.variable = self.spring_set.rest_stiffness, self.spring_set.variable
+        self.rigid, self.damped, self.paired = self.spring_set.rigid, self.spring_set.damped, self.spring_set.paired
+        self.motor_joint, self.motor_names = self.spring_set.motor_joint, self.spring_set.motor_names
+        given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
+        self.rotor_inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
+        self.motor_inertia = self.rotor_inertia[self.motor_joint]
+        joints = [robot.independent_joints[i] for i in self.motor_joint]
+        self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        self.friction = stacked([joint.actuator.friction for joint in joints])
+        self.gear = stacked([joint.actuator.gear for joint in joints])
+        self.motor = stacked([joint.actuator.motor for joint in joints])
+        self.rotors: CarriedRotors | None = None
+        if self.rotor_model == "complete":
+            self.rotors = CarriedRotors(
+                robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
+            )
+        self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self.dynamics.robot
+
+    def feedforward(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        qddd: ArrayLike,
+        qdddd: ArrayLike,
+        *,
+        wrench: Sequence[ArrayLike] = (),
+        stiffness: Sequence[ArrayLike] = (),
+        deflection: ArrayLike | None = None,
+    ) -> Feedforward:
+        """Joint efforts, motor motion and motor efforts for a motion of the links.
+
+        In the complete rotor model it is an approximation: the coupling is that of rotors that follow the links,
+        theta = q, while motor motion is that of the springs. :func:`.motor_derivatives.motor_jet` is exact.
+
+        Shapes and units of motion and wrench are those of :meth:`Dynamics.inverse_dynamics`.
+
+        Args:
+            q, qd, qdd, qddd, qdddd: motion of the links.
+            wrench: tool wrench with time derivatives.
+            stiffness: (k, kd, kdd), commanded stiffness, N m/rad or N/m, with time derivatives, each (n,) or (N, n);
+                entries of other joints are not read. By default stiffness is nominal, and derivatives are zero.
+            deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
+                read. By default deflections are without transient, :meth:`DampedSpring.settled`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range.
+        """
+        if self.rotors is None:
+            tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
+        else:
+            links = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
+            following = [self.motors_following(x) for x in links]
+            (tau, taud, taudd), spin = self.rotors.efforts(links, following, wrench)
+        commanded = self._commanded(stiffness, tau.shape)
+        state = None if deflection is None else self.deflection_state(deflection, tau.shape)
+        delta, deltad, deltadd, load = self.spring_set.deflections((tau, taud, taudd), commanded, state)
+        motion = [self._at_motors(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
+        position, velocity, acceleration = (x + y for x, y in zip(motion, (delta, deltad, deltadd), strict=True))
+        if self.transmission:
+            joints, transmission = self.transmission
+            motors = np.searchsorted(self.motor_joint, joints)
+            for x in (position, velocity, acceleration):
+                x[..., motors] = transmission.motors(x[..., motors])
+            load = load.copy()
+            load[..., motors] = transmission.motor_effort(load[..., motors])
+        if self.rotors is None:
+            effort = self.motor_inertia * acceleration
+        else:
+            effort = spin + self.motor_inertia * (acceleration - following[2])
+        if self.ideal:
+            effort = effort + load
+        else:
+            effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
+        return Feedforward(tau, taud, taudd, position, velocity, acceleration, effort)
+
+    def spring_efforts(
+        self,
+        motor_position: ArrayLike,
+        motor_velocity: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        *,
+        stiffness: Sequence[ArrayLike] = (),
+        rigid_too: bool = False,
+    ) -> SpringEfforts:
+        """Efforts of the springs on the links, and their rates, from positions and velocities of motors and links.
+
+        Args:
+            motor_position, motor_velocity: (m,) or (N, m), as in :class:`Feedforward`.
+            q, qd: joint variables and their rates, (n,) or (N, n).
+            stiffness: (k, kd) as for :meth:`feedforward`; not read for antagonistic pairs.
+            rigid_too: whether joints may be rigid; their efforts are then NaN.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a joint is rigid or damped.
+        """
+        q, qd = joint_states(self.robot.n, q, qd)
+        shape = (*q.shape[:-1], len(self.motor_joint))
+        motors = [np.array(_like_joints(x, "motor state", shape)) for x in (motor_position, motor_velocity)]
+        if self.transmission:
+            joints, transmission = self.transmission
+            places = np.searchsorted(self.motor_joint, joints)
+            for x in motors:
+                x[..., places] = transmission.joints(x[..., places])
+        delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
+        return self.spring_set.efforts(delta, deltad, self._commanded(stiffness, q.shape), rigid_too=rigid_too)
+
+    def deflections(
+        self,
+        tau: ArrayLike,
+        taud: ArrayLike,
+        taudd: ArrayLike,
+        *,
+        stiffness: Sequence[ArrayLike] = (),
+        deflection: ArrayLike | None = None,
+    ) -> Deflections:
+        """Deflections of the springs under efforts, without the cancellation of theta - q.
+
+        Args:
+            tau, taud, taudd: efforts on the links and time derivatives, each (n,) or (N, n).
+            stiffness, deflection: as for :meth:`feedforward`.
+
+        Raises:
+            StateError: as for :meth:`feedforward`.
+        """
+        efforts = joint_states(self.robot.n, tau, taud, taudd)
+        shape = efforts[0].shape
+        state = None if deflection is None else self.deflection_state(deflection, shape)
+        commanded = self._commanded(stiffness, shape)
+        return self.spring_set.deflections((efforts[0], efforts[1], efforts[2]), commanded, state)
+
+    def efforts_of_deflections(
+        self, delta: ArrayLike, deltad: ArrayLike, *, stiffness: Sequence[ArrayLike] = (), rigid_too: bool = False
+    ) -> SpringEfforts:
+        """Efforts of the springs on the links from measured deflections and their rates, each (m,) or (N, m).
+
+        Other arguments and errors are those of :meth:`spring_efforts`.
+        """
+        m = len(self.motor_joint)
+        delta, deltad = np.asarray(delta, dtype=float), np.asarray(deltad, dtype=float)
+        if delta.shape != deltad.shape or delta.shape[-1:] != (m,) or delta.ndim > 2:
+            raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
+        if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
+            raise StateError("deflections must be finite")
+        commanded = self._commanded(stiffness, (*delta.shape[:-1], self.robot.n))
+        return self.spring_set.efforts(delta, deltad, commanded, rigid_too=rigid_too)
+
+    def motors_following(self, x: Array) -> Array:
+        """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""
+        motors = self._at_motors(x)
+        if self.transmission is None:
+            return motors
+        joints, transmission = self.transmission
+        places = np.searchsorted(self.motor_joint, joints)
+        motors = motors.copy()
+        motors[..., places] = transmission.motors(motors[..., places])
+        return motors
+
+    def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
+        """Motor shafts for a command, before the gears, with violations of their limits.
+
+        Args:
+            command: result of :meth:`feedforward`.
+            clip: whether to clip torques to the limits of torque, current and voltage.
+        """
+        names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
+        position, velocity, acceleration = (ratio * x for x in command[3:6])
+        torque = command.motor_effort / ratio
+        exceeded = [
+            *limit_violations(names, "torque", torque, np.asarray(motor.torque_limit)),
+            *limit_violations(names, "speed", velocity, np.asarray(motor.speed_limit)),
+            *limit_violations(names, "current", motor.current(torque), np.asarray(motor.current_limit)),
+            *limit_violations(names, "voltage", motor.voltage(torque, velocity), np.asarray(motor.voltage_limit)),
+        ]
+        if clip:
+            torque = motor.clipped(torque, velocity)
+        return Drive(
+            position,
+            velocity,
+            acceleration,
+            torque,
+            motor.current(torque),
+            motor.voltage(torque, velocity),
+            tuple(exceeded),
+        )
+
+    def deflections_over_time(self, time: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
+        """Deflections (N, n) of damped springs along a motion, zero at other joints.
+
+        Args:
+            time: (N,), s, increasing.
+            efforts: tau, taud, taudd, each (N, n).
+            start: (n,) deflection at the first time, rad or m; by default without transient.
+
+        Raises:
+            StateError: times do not increase, or shapes differ.
+        """
+        t = np.asarray(time, dtype=float)
+        shape = (len(t), self.robot.n) if t.ndim == 1 else ()
+        if any(np.shape(x) != shape for x in efforts) or not np.all(np.diff(t) > 0):
+            raise StateError(f"time must increase and have shape (N,), efforts must have shape (N, {self.robot.n})")
+        result = np.zeros(shape)
+        if not np.any(self.damped):
+            return result
+        if start is None:
+            result[0] = self.spring_set.settled([x[0] for x in efforts])
+        else:
+            result[0] = np.where(self.damped, self.deflection_state(start, (self.robot.n,)), 0.0)
+        for i, dt in enumerate(np.diff(t)):
+            before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
+            result[i + 1] = self.spring_set.advance(result[i], before, after, dt)
+        return result
+
+    def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
+        """k, kd, kdd, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
+        return self.spring_set.commanded(self._commanded(stiffness, shape), shape[:-1])
+
+    def _at_motors(self, x: Array) -> Array:
+        return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]
+
+    def _commanded(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
+        if not len(stiffness):
+            return []
+        if len(stiffness) > 3:
+            raise StateError(f"stiffness must be (k, kd, kdd) or the first of them, has {len(stiffness)} entries")
+        given = [
+            _like_joints(x, f"stiffness {name}", shape) for x, name in zip(stiffness, STIFFNESS_NAMES, strict=False)
+        ]
+        for x, name in zip(given, STIFFNESS_NAMES, strict=False):
+            if not np.all(np.isfinite(x[..., self.variable])):
+                raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
+        return given
+
+    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+        """The deflection of damped springs as an array (n,) or (N, n), checked to be finite where it is read."""
+        given = _like_joints(deflection, "deflection", shape)
+        if not np.all(np.isfinite(given[..., self.spring_set.damped])):
+            raise StateError("deflection must be finite at damped joints")
+        return given
+
+
+def _springs(
+    robot: Robot, stiffness: ArrayLike | None
+) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
+    """Springs of the joints, and the spring between coupled joints."""
+    if stiffness is None:
+        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
+    given = checks.numbers("stiffness", stiffness)
+    if robot.n > 1 and given.shape == (robot.n, robot.n):
+        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
+    return tuple(map(spring_of_stiffness, checks.repeated("stiffness", given, robot.n))), None
+
+
+def _like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
+    """The value as an array (n,), or of the shape of all joint vectors."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} is not an array of numbers") from None
+    if array.shape not in (shape, shape[-1:]):
+        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
+    return array

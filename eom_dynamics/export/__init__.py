@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export of a robot's dynamics as standalone C, CUDA, MATLAB and CasADi code, with tests against stored values."""
+
+from .files import project_files
+from .languages import LANGUAGES
+from .project import Project, project
+from .readme import readme
+from .stored_values import ExportError, StoredValues, stored_values
+
+__all__ = [
+    "LANGUAGES",
+    "ExportError",
+    "Project",
+    "StoredValues",
+    "project",
+    "project_files",
+    "readme",
+    "stored_values",
+]

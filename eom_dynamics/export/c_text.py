@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text that exported C and CUDA code have in common."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..arrays import Array
+from ..codegen.program import Program
+from ..codegen.straight_line import angles
+from .project import SUMMARIES, Project, is_matrix, plain, table
+from .stored_values import TOLERANCE, StoredValues
+
+WIDTH = 120
+
+
+def comment(lines: Iterable[str]) -> str:
+    """Lines as a C comment."""
+    return "/* " + "\n".join(f" * {line}".rstrip() for line in lines)[3:] + " */\n"
+
+
+def constants(project: Project) -> str:
+    """Constants of the number of joints and of the index of each."""
+    prefix = project.name.upper()
+    lines = [f"    {prefix}_JOINTS = {project.robot.n},"]
+    for k, (name, joint) in enumerate(zip(project.joints, project.robot.independent_joints, strict=True)):
+        lines.append(f"    {prefix}_INDEX_{name} = {k}, /* {plain(joint.name)} */")
+    head = "/* The number of joints, and the index of each in all joint vectors. */"
+    return "\n".join([head, "enum {", *lines, "};\n"])
+
+
+def function_comment(project: Project, function: str) -> list[str]:
+    """Summary and cost of a function, and a line for each argument."""
+    program = project.programs[function]
+    rows = [(name, "in", f"[{size}]", project.meaning(name)) for name, size in program.inputs.items()]
+    for name, size in program.outputs.items():
+        meaning = project.meaning(name) + (", row-major" if is_matrix(name) else "")
+        rows.append((name, "out", f"[{size}]", meaning))
+    pairs = len(angles(program))
+    cost = f"{program.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state"
+    return [f"{SUMMARIES[function]} {cost}.", "", *("  " + line for line in table(rows))]
+
+
+def wrapped(text: str, indent: str) -> str:
+    """Text wrapped between words, with all lines but the first indented."""
+    return "\n".join(
+        textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
+
+
+def sincos_calls(program: Program, inputs: Sequence[str], function: str) -> list[str]:
+    """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
+
+    Args:
+        program: the program.
+        inputs: expressions of the entries of all inputs.
+        function: name of a function of an angle and pointers to its sine and cosine.
+    """
+    if not angles(program):
+        return []
+    lines = ["double " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
+    for k, angle in enumerate(angles(program)):
+        lines.append(f"{function}({angle.text(inputs)}, &s{k}, &c{k});")
+    return lines
+
+
+def sincos_names(program: Program) -> list[tuple[str, str]]:
+    """Names that :func:`sincos_calls` declares."""
+    return [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
+
+
+def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
+    """Fields that the templates of the tests in C and CUDA share."""
+    return {
+        "notice": comment(project.notice()),
+        "library": project.library,
+        "states": str(stored.count),
+        "tolerance": repr(TOLERANCE),
+        "stored": stored_arrays(project, stored),
+        "calls": "\n".join(f"    check_{program.name}();" for program in project.programs.values()),
+    }
+
+
+def entries(program: Program, form: str) -> list[str]:
+    """Expressions of the entries of all inputs, from a format with the fields name and index."""
+    return [form.format(name=name, index=k) for name, size in program.inputs.items() for k in range(size)]
+
+
+def stored_arrays(project: Project, stored: StoredValues) -> str:
+    """Inputs and expected outputs as constant arrays with one row for each state."""
+    inputs = dict.fromkeys(name for program in project.programs.values() for name in program.inputs)
+    arrays: Mapping[str, Array] = {name: stored.inputs[name] for name in inputs} | dict(stored.outputs)
+    return "\n".join(
+        f"static const double stored_{name}[STATES][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
+        for name, values in arrays.items()
+    )
+
+
+def _rows(values: Array) -> str:
+    return ",\n".join(wrapped("    {" + ", ".join(map(repr, row)) + "}", "     ") for row in values.tolist())
+
+
+def prototype(name: str, parameters: Sequence[str], *, returns: str = "void") -> str:
+    """Prototype of a function without semicolon, wrapped between parameters."""
+    tied = ", ".join(parameter.replace(" ", "\N{NO-BREAK SPACE}") for parameter in parameters)
+    return wrapped(f"{returns} {name}({tied})", "    ").replace("\N{NO-BREAK SPACE}", " ")

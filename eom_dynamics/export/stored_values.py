@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored values: states with results of the closed form, against which exported code is tested.
+
+The closed form is independent of the recursion from which the code was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..codegen.emit_python import python_function
+from ..codegen.straight_line import angles
+from ..equations import equations_of_motion
+from ..exceptions import EomDynamicsError
+from ..robot import Robot
+from ..states import STATE_NAMES, WRENCH_NAMES
+from .project import Project
+
+TOLERANCE = 1e-11
+"""Allowed error relative to 1 + the largest entry of an output in all states."""
+
+_STATES = 10
+
+# Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
+_FAR_TURN = 1e7
+
+
+class ExportError(EomDynamicsError):
+    """Generated code of a robot that differs from the closed form."""
+
+
+@dataclass(frozen=True)
+class StoredValues:
+    """States, and results of the closed form for them.
+
+    Attributes:
+        inputs: by name (q … qdddd, W … Wdd) arrays (states, size).
+        outputs: by name arrays (states, size); matrices in row-major order.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+    @property
+    def count(self) -> int:
+        """Number of states."""
+        return len(self.inputs["q"])
+
+    def tolerance(self, output: str) -> float:
+        """Allowed error of an output."""
+        return TOLERANCE * (1.0 + float(np.abs(self.outputs[output]).max()))
+
+
+def stored_values(project: Project) -> StoredValues:
+    """States, always the same for a robot, with the results of all programs of a project.
+
+    Raises:
+        ExportError: a program does not agree with the closed form.
+    """
+    inputs = _states(project)
+    outputs: dict[str, Array] = {}
+    for function, program in project.programs.items():
+        results = [_CLOSED_FORMS[function](project.robot, *state) for state in zip(*inputs.values(), strict=True)]
+        for name, values in zip(program.outputs, zip(*results, strict=True), strict=True):
+            outputs[name] = np.array([np.ravel(value) for value in values])
+    stored = StoredValues(inputs, outputs)
+    _check(project, stored)
+    return stored
+
+
+def _states(project: Project) -> dict[str, Array]:
+    """Random states with few digits; the first one is zero, and the last one has large angles."""
+    robot = project.robot
+    random = np.random.default_rng(2021)
+    inputs = {name: random.uniform(-np.pi, np.pi, (_STATES, robot.n)) for name in STATE_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (_STATES, 6 * len(robot.tools))) for name in WRENCH_NAMES}
+    for values in inputs.values():
+        values[0] = 0.0
+    inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
+    return {name: np.round(values, 4) for name, values in inputs.items()}
+
+
+def _may_turn_far(project: Project, joint: int) -> bool:
+    """Whether large angles of a joint have no rounding error.
+
+    They do if a constant is added, or if the angle is multiplied by the length of an axis that is 1 up to rounding.
+    """
+    moving = project.robot.independent_joints[joint]
+    exact = moving.type == "revolute" and np.count_nonzero(moving.screw[:3]) == 1
+    taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
+    return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
+
+
+def _check(project: Project, stored: StoredValues) -> None:
+    for program in project.programs.values():
+        entries = [column for name in program.inputs for column in stored.inputs[name].T]
+        results = iter(python_function(program)(entries))
+        for name, size in program.outputs.items():
+            computed = np.transpose([np.broadcast_to(next(results), stored.count) for _ in range(size)])
+            error = float(np.abs(computed - stored.outputs[name]).max())
+            if not error <= stored.tolerance(name):
+                raise ExportError(
+                    f"{program.name}: {name} differs from the closed form by {error:.2g}, "
+                    f"more than {stored.tolerance(name):.2g}; nothing was written"
+                )
+
+
+def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:
+    """Wrenches of all tools, in the shape that the closed form expects."""
+    return [np.reshape(W, robot.wrench_shape) for W in wrench]
+
+
+def _inverse_dynamics(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    q, qd, qdd, qddd, qdddd, *wrench = state
+    return equations_of_motion(robot, q, qd, qdd, qddd, wrench=_at_tools(robot, *wrench)).efforts(qdddd)
+
+
+def _effort(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    q, qd, qdd, _, _, W, *_ = state
+    return equations_of_motion(robot, q, qd, wrench=_at_tools(robot, W)).efforts(qdd)
+
+
+def _mass_matrix(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    q, qd, *_ = state
+    return (equations_of_motion(robot, q, qd).M[0],)
+
+
+def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    """Partial derivatives of tau, from time derivatives along suitable motions.
+
+    With C of Christoffel symbols, C(x) y = C(y) x is linear in both, and so is its derivative along w,
+    B(w; x) y. At qd = w and qdd = 0, dC/dt is B(w; w). With unit vectors e and bilinearity,
+
+        B(e; qd) qd = (B(e + qd; e + qd) - B(e; e) - B(qd; qd)) qd - B(qd; qd) e.
+    """
+    q, qd, qdd, _, _, W, *_ = state
+    rest = np.zeros(robot.n)
+    moving = equations_of_motion(robot, q, qd, rest, wrench=_at_tools(robot, W))
+    columns = []
+    for e in np.eye(robot.n):
+        along = equations_of_motion(robot, q, e, rest, wrench=_at_tools(robot, W))
+        both = equations_of_motion(robot, q, e + qd, rest, wrench=_at_tools(robot, W))
+        coriolis = (both.C[1] - along.C[1] - moving.C[1]) @ qd - moving.C[1] @ e
+        columns.append(along.M[1] @ qdd + coriolis + along.gravity[1] + along.external[1])
+    return np.transpose(columns), 2 * moving.C[0], moving.M[0]
+
+
+_CLOSED_FORMS: Mapping[str, Callable[..., Iterable[Array]]] = {
+    "inverse_dynamics": _inverse_dynamics,
+    "effort": _effort,
+    "mass_matrix": _mass_matrix,
+    "effort_partials": _effort_partials,
+}

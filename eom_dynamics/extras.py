@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optional libraries, and the extra that installs each: ``pip install 'eom_dynamics[EXTRA]'``."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .exceptions import EomDynamicsError
+
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "casadi": ("casadi",),
+        "cluster": ("distributed",),
+        "demo": ("matplotlib", "plotly", "rich"),
+        "parquet": ("pyarrow",),
+        "replay": ("mcap", "rich", "rosbags"),
+        "report": ("mcap", "plotly", "rich", "rosbags"),
+        "simulate": ("matplotlib", "plotly", "rich"),
+        "symbolic": ("sympy",),
+        "xacro": ("xacro",),
+    }
+)
+"""Modules that an extra of ``setup.cfg`` installs, by the name of the extra."""
+
+
+class MissingLibraryError(EomDynamicsError, ImportError):
+    """An optional library is not installed."""
+
+
+def require(extra: str) -> None:
+    """Check that the libraries of an extra are installed.
+
+    Args:
+        extra: a key of :data:`EXTRAS`.
+
+    Raises:
+        MissingLibraryError: one is missing; the message says how to install it.
+    """
+    for module in EXTRAS[extra]:
+        if not _is_installed(module):
+            raise MissingLibraryError(
+                f"{module} is not installed; run: make build EXTRAS={extra}, or pip install 'eom_dynamics[{extra}]'"
+            )
+
+
+def require_ros() -> None:
+    """Check that rclpy and the messages of this package are installed.
+
+    Raises:
+        MissingLibraryError: one is missing; the message says how to install it.
+    """
+    for module in ("rclpy", "eom_dynamics.msg"):
+        if not _is_installed(module):
+            raise MissingLibraryError(
+                f"{module} is not installed; run: make build, or colcon build on a ROS 2 installation, and source "
+                "install/setup.bash"
+            )
+
+
+def _is_installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The terms of the equations of motion as fields of a response."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..equations import EquationsOfMotion
+from ..exceptions import StateError
+from .joint_order import JointOrder
+
+_RATES = ("", "_rate", "_acceleration")
+
+
+def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str, Array]:
+    """The terms of the equations of motion by response field, in the message's joint order.
+
+    Returns:
+        mass_matrix, coriolis_matrix (n, n) and gravity_effort, external_effort (n,), each with ``_rate`` and
+        ``_acceleration`` for its time derivatives, as far as the equations have them.
+
+    Raises:
+        StateError: an entry is not finite, since the state's numbers are too large.
+    """
+    fields: dict[str, Array] = {}
+    for k, rate in enumerate(_RATES[: equations.order + 1]):
+        fields[f"mass_matrix{rate}"] = order.to_message(order.to_message(equations.M[k]).T).T
+        fields[f"coriolis_matrix{rate}"] = order.to_message(order.to_message(equations.C[k]).T).T
+        fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])
+        fields[f"external_effort{rate}"] = order.to_message(equations.external[k])
+    for name, values in fields.items():
+        if not np.isfinite(values).all():
+            raise StateError(f"numbers too large: {name} would not be finite")
+    return fields

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matching of the names in messages with those of a robot's joints and motors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..exceptions import StateError
+
+_SHOWN_NAMES = 20
+
+
+def places(
+    names: Sequence[str], given: Sequence[str], *, field: str, kind: str, others: bool = False
+) -> NDArray[np.intp]:
+    """Where each of the robot's names is in the list of a message.
+
+    Args:
+        names: joints or motors of the robot.
+        given: the list of the message.
+        field: name of the list, for errors.
+        kind: "joint" or "motor", for errors.
+        others: allow names that the robot does not have.
+
+    Raises:
+        StateError: a name is unknown, missing or listed twice.
+    """
+    known = set(names)
+    found: dict[str, int] = {}
+    for place, name in enumerate(given):
+        if name not in known and not others:
+            raise StateError(f"{field}[{place}]: the robot has no {kind} {shown(name)}")
+        if name in found and name in known:
+            raise StateError(f"{field}[{place}]: {kind} {shown(name)} is listed twice")
+        found[name] = place
+    if missing := [shown(name) for name in names if name not in found]:
+        there = ", ".join(map(shown, given[:_SHOWN_NAMES])) or "is empty"
+        remedy = f"{field} has {there}" if others and given else f"list each {kind} once"
+        raise StateError(f"{field}: {kind} {', '.join(missing[:_SHOWN_NAMES])} missing; {remedy}")
+    return np.array([found[name] for name in names])
+
+
+class JointOrder:
+    """The order in which a message lists the robot's joints, and with them its motors.
+
+    Motors follow the order of their joints; the motors of one joint are in the robot's order.
+
+    Attributes:
+        names: the joints in the message's order; the robot's own order where the message names none.
+        motor_names: the motors in the message's order.
+        message_index: (n,) place of each of the robot's joints in the message; None where the orders agree.
+        robot_index: (n,) the robot's joint at each place of the message; None where the orders agree.
+        motor_index: (m,) the robot's motor at each place of the message; None where the orders agree.
+    """
+
+    def __init__(
+        self,
+        robot_names: Sequence[str],
+        names: Sequence[str],
+        motors: tuple[Sequence[str], NDArray[np.intp]] | None = None,
+    ) -> None:
+        """Match the joint names of a message with those of the robot.
+
+        Args:
+            robot_names: the robot's joints.
+            names: those of the message; none for the robot's order.
+            motors: the names of the robot's m motors, and the joint (m,) of each, in the order of joints; by default
+                one motor for each joint, with its name.
+
+        Raises:
+            StateError: a joint is unknown, missing or listed twice.
+        """
+        self.names = list(names or robot_names)
+        index = places(robot_names, self.names, field="joint_names", kind="joint")
+        self.message_index = None if self.names == list(robot_names) else index
+        self.robot_index = None if self.message_index is None else np.argsort(self.message_index)
+        motor_names, motor_joint = motors or (robot_names, np.arange(len(robot_names)))
+        self.motor_index = (
+            None if self.message_index is None else np.argsort(self.message_index[motor_joint], kind="stable")
+        )
+        self.motor_names = [motor_names[i] for i in self.motors_to_message(np.arange(len(motor_names)))]
+
+    def to_robot(self, values: Array) -> Array:
+        """Bring values (…, n) from the message's order into the robot's."""
+        return values if self.message_index is None else values[..., self.message_index]
+
+    def to_message(self, values: Array) -> Array:
+        """Bring values (…, n) from the robot's order into the message's."""
+        return values if self.robot_index is None else values[..., self.robot_index]
+
+    def motors_to_message(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bring values (…, m) of motors from the robot's order into the message's."""
+        return values if self.motor_index is None else values[..., self.motor_index]
+
+
+class JointOrders:
+    """Joint orders of messages for one arm; that of the last message is kept, as a stream repeats it."""
+
+    def __init__(self, arm: ElasticArm) -> None:
+        self._robot_names, self._motors = arm.robot.joint_names, (arm.motor_names, arm.motor_joint)
+        self._last_names: list[str] = []
+        self._last = self._new([])
+
+    def of(self, names: list[str]) -> JointOrder:
+        """The order of a message with this list of names.
+
+        Raises:
+            StateError: a joint is unknown, missing or listed twice.
+        """
+        if names != self._last_names:
+            self._last, self._last_names = self._new(names), names
+        return self._last
+
+    def _new(self, names: list[str]) -> JointOrder:
+        return JointOrder(self._robot_names, names, self._motors)
+
+
+class MotorOrder:
+    """The order in which messages list the robot's motors; that of the last message is kept, as a stream repeats it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Take the names of the robot's m motors."""
+        self._names = tuple(names)
+        self._last: list[str] = []
+        self._index: NDArray[np.intp] | None = None
+
+    def read(self, field: str, given: Sequence[str], **values: Any) -> list[Array]:
+        """Values of motors by the names of their fields, each (m,) in the robot's order.
+
+        Args:
+            field: name of the list of names, for errors.
+            given: the names; empty for the robot's own order.
+            values: contents of the fields; the first must not be empty, an empty one of the others is zero.
+
+        Raises:
+            StateError: a motor is unknown, missing or listed twice, a field has the wrong length, or a number is not
+                finite.
+        """
+        if list(given) != self._last:
+            same = not given or list(given) == list(self._names)
+            self._index = None if same else places(self._names, given, field=field, kind="motor")
+            self._last = list(given)
+        first = next(iter(values))
+        return [self._checked(name, value, required=name == first) for name, value in values.items()]
+
+    def _checked(self, field: str, value: Any, *, required: bool) -> Array:
+        m = len(self._names)
+        if not len(value) and not required:
+            return np.zeros(m)
+        if len(value) != m:
+            raise StateError(f"{field} has {len(value)} entries, must have {m}{'' if required else ' or none'}")
+        array = np.array(value, dtype=float)
+        if self._index is not None:
+            array = array[self._index]
+        if not np.isfinite(array).all():
+            bad = int(np.argmin(np.isfinite(array)))
+            raise StateError(f"{field} of motor {shown(self._names[bad])} is {array[bad]}")
+        return array
+
+
+def shown(name: str) -> str:
+    """A name for an error message: one from the network can be of any length and hold any character."""
+    return repr(name if len(name) <= 60 else name[:57] + "...")

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a setpoint or a request of one state to the command for it: one way for the stream, the service and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import ElasticArm, LimitViolation
+from ..equations import equations_of_motion
+from ..exceptions import StateError, StiffnessError
+from .deflection_filter import DeflectionFilter
+from .equation_terms import equation_terms
+from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
+from .joint_order import JointOrder, JointOrders, shown
+from .samples import read_samples, read_stiffness
+from .wrenches import read_wrenches
+
+HOLDS: dict[str, tuple[type[StateError], ...]] = {
+    "stiffness": (StiffnessError,),
+    "always": (StateError,),
+    "never": (),
+}
+"""Errors of setpoints that are answered with the last good command, by the value of ``hold_last_command``."""
+
+
+class Solution(NamedTuple):
+    """A command, and the state that it was computed for, in the robot's order of joints and motors.
+
+    Attributes:
+        order: the joint order of the message.
+        state: q, qd, qdd, qddd, qdddd (5, n).
+        wrench: W, Wd, Wdd, each (6,), with several tools (number of tools, 6); or () for none.
+        efforts: tau, taud, taudd (3, n); every entry is finite.
+        motors: motor position, velocity, acceleration and effort (4, m); every entry is finite.
+        exceeded: limits of the motors that the command exceeds, before any clipping.
+    """
+
+    order: JointOrder
+    state: Array
+    wrench: tuple[Array, ...]
+    efforts: Array
+    motors: Array
+    exceeded: tuple[LimitViolation, ...] = ()
+
+    def fields(self) -> dict[str, Array]:
+        """The command by field, in the message's order."""
+        rows = (*self.order.to_message(self.efforts), *self.order.motors_to_message(self.motors))
+        return dict(zip(COMMAND_FIELDS, rows, strict=True))
+
+
+class Solver:
+    """Checks setpoints and requests and computes their commands, for one arm."""
+
+    def __init__(self, arm: ElasticArm) -> None:
+        self.arm = arm
+        self._orders = JointOrders(arm)
+        self._deflections = DeflectionFilter(arm)
+        motor = arm.motor
+        limits = (motor.torque_limit, motor.speed_limit, motor.current_limit, motor.voltage_limit)
+        self._limited = any(np.isfinite(limit).any() for limit in limits)
+
+    def solve(
+        self, message: Any, optional: Collection[str] = (), *, stamp: int | None = None, clip: bool = False
+    ) -> Solution:
+        """Compute the command for a setpoint or request.
+
+        Args:
+            message: the setpoint or request.
+            optional: fields of STATE_FIELDS that may be empty, which means zero.
+            stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
+                before. None for a message that stands alone; their deflection is then that without transient.
+            clip: whether to clip motor efforts to the limits of torque, current and voltage.
+
+        Raises:
+            StiffnessError: a commanded stiffness cannot be used.
+            StateError: the message cannot be used; the error says what is wrong, and where.
+        """
+        arm = self.arm
+        order = self._orders.of(message.joint_names)
+        state = read_samples(message, order, optional=optional)[:, 0]
+        wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
+        stiffness = read_stiffness(message, order, arm.variable)
+        deflection = None
+        # Numbers that overflow are refused below; NumPy would write to stderr for each.
+        with np.errstate(all="ignore"):
+            if stamp is not None and self._deflections.needed:
+                efforts = np.stack(arm.dynamics.inverse_dynamics(*state, wrench=wrench))
+                _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
+                deflection = self._deflections.at(stamp, efforts)
+            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection)
+            efforts, motors = self._checked(np.concatenate(command))
+            exceeded: tuple[LimitViolation, ...] = ()
+            if self._limited:
+                exceeded = arm.drive(command).exceeded
+                if clip and exceeded:
+                    motors[-1] = arm.gear_ratio * arm.drive(command, clip=True).torque
+        if stamp is not None and deflection is not None:
+            self._deflections.keep(stamp, efforts, deflection)
+        return Solution(order, state, wrench, efforts, motors, exceeded)
+
+    def restart(self) -> None:
+        """Begin a stream: forget the state of springs with dampers."""
+        self._deflections.forget()
+
+    def _checked(self, values: Array) -> tuple[Array, Array]:
+        """Efforts (3, n) and motors (4, m) of a command, finite."""
+        joint_names, motor_names = self.arm.robot.joint_names, self.arm.motor_names
+        split = len(EFFORT_FIELDS) * len(joint_names)
+        efforts, motors = values[:split].reshape(-1, len(joint_names)), values[split:].reshape(-1, len(motor_names))
+        if not np.isfinite(values).all():
+            _refuse_overflow(efforts, EFFORT_FIELDS, "joint", joint_names)
+            _refuse_overflow(motors, MOTOR_FIELDS, "motor", motor_names)
+        return efforts, motors
+
+
+def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
+    """The terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
+
+    Raises:
+        StateError: an entry is not finite, since the state's numbers are too large.
+    """
+    q, qd, qdd, qddd, _ = solution.state
+    with np.errstate(all="ignore"):
+        equations = equations_of_motion(solver.arm.robot, q, qd, qdd, qddd, wrench=solution.wrench)
+    return equation_terms(equations, solution.order)
+
+
+def _refuse_overflow(values: Array, fields: Sequence[str], kind: str, names: Sequence[str]) -> None:
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise StateError(
+            f"numbers too large: {fields[row]} of {kind} {shown(names[column])} would be {values[row, column]}"
+        )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of SplineTrajectory as a spline, checked, and back.
+
+A piecewise polynomial of degree 9 at most that is continuous from position to snap is the Hermite interpolant of its
+states at the knots. Reading therefore takes those states, and loses nothing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from math import factorial, perm
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arrays import Array
+from ..exceptions import StateError
+from ..trajectory import Spline
+from ..trajectory.spline import DEGREE, ORDERS
+from .fields import STATE_FIELDS
+from .joint_order import JointOrder
+from .samples import doubles
+
+MAX_COEFFICIENTS = 500_000
+"""The constant of the same name in the message."""
+
+# Largest jump at a knot, of a piece's range of motion and of the position that it starts from. Rounding gives 1e-11 of
+# the range. The spline takes the state after the knot, which smooths what is left of a jump.
+_JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
+
+
+class SplineMessage(Protocol):
+    """The fields of SplineTrajectory that describe the motion."""
+
+    joint_names: list[str]
+    knots: array[float]
+    degree: int
+    coefficients: array[float]
+
+
+def check_size(message: SplineMessage) -> None:
+    """Refuse a message that would take long to read; StateError says by how much it is too large."""
+    if max(len(message.coefficients), len(message.knots)) > MAX_COEFFICIENTS:
+        raise StateError(
+            f"coefficients has {len(message.coefficients)} entries and knots {len(message.knots)}, may have "
+            f"{MAX_COEFFICIENTS}: send the motion in parts"
+        )
+
+
+def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
+    """The motion of a message, joints in the robot's order.
+
+    Args:
+        message: with one knot at least.
+        robot_names: the robot's joints.
+
+    Raises:
+        StateError: a joint is missing, a field has the wrong length or a number that is not finite, knots do not
+            increase, the degree is too high, or a derivative jumps at a knot.
+    """
+    check_size(message)
+    order = JointOrder(robot_names, list(message.joint_names))
+    knots = np.array(message.knots, dtype=float)
+    if not np.isfinite(knots).all():
+        place = int(np.argmin(np.isfinite(knots)))
+        raise StateError(f"knots[{place}] is {knots[place]}")
+    steps = np.diff(knots)
+    if not (steps > 0).all():
+        place = int(np.argmin(steps > 0)) + 1
+        raise StateError(f"knots[{place}] is {knots[place]:g} s, must be later than {knots[place - 1]:g} s before it")
+    if message.degree > DEGREE:
+        raise StateError(f"degree is {message.degree}, may be {DEGREE}: split pieces, or fit them")
+    n, powers, pieces = len(order.names), message.degree + 1, max(len(steps), 1)
+    if len(message.coefficients) != pieces * powers * n:
+        raise StateError(
+            f"coefficients has {len(message.coefficients)} entries, must have {pieces * powers * n}: {pieces} pieces, "
+            f"{powers} powers, {n} joints"
+        )
+    coefficients = np.zeros((pieces, DEGREE + 1, n))
+    coefficients[:, :powers] = np.array(message.coefficients, dtype=float).reshape(pieces, powers, n)
+    if not np.isfinite(coefficients).all():
+        piece, power, joint = np.argwhere(~np.isfinite(coefficients))[0]
+        raise StateError(
+            f"coefficients[{(piece * powers + power) * n + joint}] (piece {piece}, power {power}, joint "
+            f"{order.names[joint]!r:.60}) is {coefficients[piece, power, joint]}"
+        )
+    with np.errstate(all="ignore"):
+        starts = _states(coefficients, np.zeros(pieces))
+        if not len(steps):
+            return Spline(knots, order.to_robot(starts))
+        ends = _states(coefficients, steps)
+        _check_continuity(knots, steps, coefficients, starts, ends, order.names)
+    return Spline(knots, order.to_robot(np.concatenate([starts, ends[:, -1:]], axis=1)))
+
+
+def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> None:
+    """Write a motion into the fields of a message.
+
+    Args:
+        message: a SplineTrajectory.
+        motion: with n joints.
+        joint_names: their names.
+
+    Raises:
+        StateError: the motion has more coefficients than a message may have.
+    """
+    single = len(motion.times) == 1
+    count = (ORDERS if single else (DEGREE + 1) * (len(motion.times) - 1)) * motion.n
+    if count > MAX_COEFFICIENTS:
+        raise StateError(
+            f"{len(motion.times)} waypoints of {motion.n} joints make {count} coefficients, may be {MAX_COEFFICIENTS}: "
+            "send the trajectory in parts"
+        )
+    degree = ORDERS - 1 if single else DEGREE
+    derivatives = motion.derivatives(motion.times[: max(len(motion.times) - 1, 1)], degree)
+    coefficients = np.stack([values / factorial(p) for p, values in enumerate(derivatives)], axis=1)
+    message.joint_names = list(joint_names)
+    message.knots = doubles(motion.times)
+    message.degree = degree
+    message.coefficients = doubles(coefficients)
+
+
+def _states(coefficients: Array, local: Array) -> Array:
+    """Position to snap (ORDERS, pieces, n) of each piece at one local time (pieces,)."""
+    states = []
+    for order in range(ORDERS):
+        value = np.zeros_like(coefficients[:, 0])
+        for power in range(DEGREE, order - 1, -1):
+            value = value * local[:, np.newaxis] + perm(power, order) * coefficients[:, power]
+        states.append(value)
+    return np.stack(states)
+
+
+def _check_continuity(
+    knots: Array, steps: Array, coefficients: Array, starts: Array, ends: Array, names: Sequence[str]
+) -> None:
+    """Refuse states (ORDERS, pieces, n) at the ends of pieces that are not those at the starts of the next pieces."""
+    if not np.isfinite(ends).all():
+        order, piece, joint = np.argwhere(~np.isfinite(ends))[0]
+        raise StateError(f"the motion is too fast: {STATE_FIELDS[order]} of {names[joint]} overflows on piece {piece}")
+    size = np.abs(coefficients)
+    size[:, 0] *= _JUMP_OF_POSITION
+    size[:, 1:] *= _JUMP_OF_RANGE * (steps[:, np.newaxis] ** np.arange(1, DEGREE + 1))[..., np.newaxis]
+    allowed = size.sum(axis=1) / (steps ** np.arange(ORDERS)[:, np.newaxis])[..., np.newaxis]
+    jumps = starts[:, 1:] - ends[:, :-1]
+    too_large = np.abs(jumps) > allowed[:, 1:] + allowed[:, :-1]
+    if too_large.any():
+        place, order, joint = np.argwhere(too_large.transpose(1, 0, 2))[0]
+        raise StateError(
+            f"{STATE_FIELDS[order]} of {names[joint]} jumps by {jumps[order, place, joint]:.3g} at knots[{place + 1}] "
+            f"({knots[place + 1]:g} s): position to snap must be continuous"
+        )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of robot descriptions: URDF, xacro, and parameter files."""

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Springs, actuators and couplings of joints from the sections of a robot file.
+
+The section ``elasticity`` of a joint has the ``type`` of the spring and its parameters, as the classes in
+:mod:`eom_dynamics.actuators.springs` declare them (SI units; per rad at joints that turn, per m at prismatic ones):
+
+.. code-block:: yaml
+
+    elasticity: {type: cubic, stiffness: 1.0e4, cubic: 5.0e5}
+
+The section ``actuator`` of a joint; all entries are optional:
+
+.. code-block:: yaml
+
+    actuator:
+      friction: {viscous: 5.0, coulomb: 2.0, static: 3.0, stribeck_velocity: 0.1, smoothing_velocity: 0.01}
+      efficiency: 0.8
+      smoothing_power: 0.1
+      torque_constant: 0.1
+      back_emf_constant: 0.1         # by default the torque constant
+      resistance: 0.5
+      limits: {torque: 2.0, speed: 400.0, current: 20.0, voltage: 48.0}
+
+The section ``rotor`` of a joint, for the complete rotor model; both entries are optional:
+``{carrier: upper_arm, axis: [0.0, 0.0, 1.0]}``, the body or link that carries the rotor (by default the joint's parent)
+and its spin axis in the frame of that link (by default along the joint's axis, all joints at 0).
+
+The robot's ``coupled_stiffness: {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` couples joints without an
+elasticity of their own. Its ``transmission: {joints: [a, b], matrix: […]}`` gives the joint sides of the springs as
+the matrix times the motor positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ...actuators.checks import ParameterError, not_negative, positive, row
+from ...actuators.friction import FRICTIONLESS, Friction
+from ...actuators.gear import Gear
+from ...actuators.motor import Motor
+from ...actuators.springs import RIGID, SPRINGS, Spring
+from ...arrays import Array
+from ..description import JointGroup, RotorDescription, SharedElement
+from .section import Section
+
+_READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
+    positive: Section.positive,
+    not_negative: Section.not_negative,
+    row: Section.row,
+}
+"""How to read a parameter, by its check."""
+
+
+def read_spring(joint: Section) -> Spring:
+    """Read the spring of a joint's section."""
+    if "elasticity" not in joint:
+        return RIGID
+    with joint.section("elasticity") as section, _named(section):
+        kind = SPRINGS[section.choice("type", sorted(SPRINGS))]
+        return kind(
+            **{
+                attribute: _READERS[declared.check](section, declared.name)
+                for attribute, declared in kind.parameters().items()
+                # A dataclass keeps the default of a field as an attribute of the class.
+                if declared.name in section or not hasattr(kind, attribute)
+            }
+        )
+
+
+def read_actuator(joint: Section) -> Actuator:
+    """Read the actuator of a joint's section."""
+    if "actuator" not in joint:
+        return IDEAL_ACTUATOR
+    with joint.section("actuator") as section:
+        friction = _friction(section) if "friction" in section else FRICTIONLESS
+        with _named(section):
+            gear = Gear(**_given(section, "efficiency", "smoothing_power"))
+            motor = _motor(section)
+    return Actuator(friction, gear, motor)
+
+
+def read_rotor(joint: Section) -> RotorDescription | None:
+    """Read the rotor mount of a joint's section; None if it has none."""
+    if "rotor" not in joint:
+        return None
+    with joint.section("rotor") as section:
+        carrier = section.text("carrier") if "carrier" in section else None
+        axis = section.vector("axis", 3) if "axis" in section else None
+        if axis is not None:
+            length = float(np.linalg.norm(axis))
+            if length == 0:
+                section.refuse("axis", "must not be zero")
+            axis = axis / length
+    return RotorDescription(section.name, carrier, axis)
+
+
+def read_group(
+    robot: Section, key: str, joints: Sequence[str], what: str, make: Callable[[Array], SharedElement]
+) -> JointGroup[SharedElement]:
+    """Read a coupling of joints by a square matrix.
+
+    Args:
+        robot: the robot's section.
+        key: name of the section within.
+        joints: names of the joints that may be coupled.
+        what: description of these joints, for errors.
+        make: makes a coupled spring or transmission from a matrix (g, g).
+    """
+    with robot.section(key) as section, _named(section):
+        names = tuple(section.names("joints"))
+        for name in names:
+            if name not in joints:
+                section.refuse("joints", f"{name!r} is not a joint {what}; those are {', '.join(joints)}")
+        if len(names) < 2:
+            section.refuse("joints", "must be at least two")
+        g = len(names)
+        return JointGroup(names, make(section.vector("matrix", g * g).reshape(g, g)), section.name)
+
+
+def _friction(actuator: Section) -> Friction:
+    with actuator.section("friction") as section, _named(section):
+        coulomb = section.not_negative("coulomb", 0.0)
+        return Friction(
+            viscous=section.not_negative("viscous", 0.0),
+            coulomb=coulomb,
+            static=section.not_negative("static", coulomb),
+            **_given(section, "stribeck_velocity", "smoothing_velocity"),
+        )
+
+
+def _motor(actuator: Section) -> Motor:
+    limits: dict[str, float] = {}
+    if "limits" in actuator:
+        with actuator.section("limits") as section:
+            for name in ("torque", "speed", "current", "voltage"):
+                limits |= {f"{key}_limit": value for key, value in _given(section, name).items()}
+    return Motor(
+        resistance=actuator.not_negative("resistance") if "resistance" in actuator else math.nan,
+        back_emf_constant=actuator.not_negative("back_emf_constant") if "back_emf_constant" in actuator else math.nan,
+        **_given(actuator, "torque_constant"),
+        **limits,
+    )
+
+
+def _given(section: Section, *names: str) -> dict[str, float]:
+    """Those of these entries that the section has, as positive numbers."""
+    return {name: section.positive(name) for name in names if name in section}
+
+
+@contextmanager
+def _named(section: Section) -> Iterator[None]:
+    """Name the file and the section in errors of parameters."""
+    try:
+        yield
+    except ParameterError as error:
+        section.refuse(error.name, error.reason)

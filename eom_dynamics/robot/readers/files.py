@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read text files of bounded size."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from ...exceptions import RobotDescriptionError
+
+
+def read_text(path: Path, largest: int) -> str:
+    """Read a file as UTF-8 text.
+
+    Args:
+        path: the file.
+        largest: maximum size in bytes.
+
+    Raises:
+        RobotDescriptionError: the file cannot be read, is larger, or is not UTF-8 text.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a file")  # opening a pipe would wait for its writer
+        with path.open("rb") as file:
+            data = file.read(largest + 1)
+    except OSError as error:
+        raise RobotDescriptionError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # an invalid file name, such as one with a null character
+        raise RobotDescriptionError(f"{str(path)!r}: cannot be read: {error}") from None
+    if len(data) > largest:
+        raise RobotDescriptionError(f"{path}: must be at most {largest} bytes; is this a robot description?")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RobotDescriptionError(f"{path}: must be UTF-8 text, is not at byte {error.start}") from None

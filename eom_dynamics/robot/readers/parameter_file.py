@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robot section of a ROS 2 parameter file, parsed as ROS 2 does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from ...exceptions import RobotDescriptionError
+
+
+def robot_section(text: str, label: str) -> dict[str, Any]:
+    """Parse a parameter file and return its only ``robot`` section.
+
+    Args:
+        text: contents of the file.
+        label: name of the file; every message begins with it.
+
+    Raises:
+        RobotDescriptionError: the text is not YAML that ROS 2 accepts, or does not describe exactly one robot.
+    """
+    return _robot_section(_parse(text, label), label)
+
+
+def _parse(text: str, label: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
+    except RecursionError:
+        raise RobotDescriptionError(f"{label}: not valid YAML: nested too deeply") from None
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        return f"{place}: not valid YAML: {error.problem}"
+    return f"not valid YAML: {' '.join(str(error).split())}"
+
+
+def _robot_section(document: Any, label: str) -> dict[str, Any]:
+    """The only ``robot`` mapping of a parameter file, under any node name."""
+    found: list[Any] = []
+
+    def search(node: Any) -> None:
+        if not isinstance(node, dict):
+            return
+        for key, value in node.items():
+            if key == "ros__parameters":
+                if isinstance(value, dict) and "robot" in value:
+                    found.append(value["robot"])
+            else:
+                search(value)
+
+    search(document)
+    if not found:
+        raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot")
+    if len(found) > 1:
+        raise RobotDescriptionError(f"{label}: {len(found)} robots; a file must describe one")
+    if not isinstance(found[0], dict):
+        raise RobotDescriptionError(f"{label}: robot: must be a section, is {found[0]!r:.60}")
+    return found[0]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as in ROS 2: 1e-3 is a number, lists have one type, and names are unique within a section."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is not a string", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} occurs twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+    def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list[Any]:
+        values = super().construct_sequence(node, deep)
+        if len({type(value) for value in values}) > 1:
+            raise yaml.constructor.ConstructorError(
+                None, None, "list of mixed types, which ROS 2 refuses (write 0.0, not 0, among floats)", node.start_mark
+            )
+        return values
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        # As in ROS 2. Without aliases, no file expands to more than its own size.
+        if self.check_event(yaml.events.AliasEvent):
+            event = self.get_event()
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", event.start_mark)
+        event = self.peek_event()
+        if event.tag is not None:
+            raise yaml.composer.ComposerError(None, None, f"the tag {event.tag} is not allowed", event.start_mark)
+        return super().compose_node(parent, index)
+
+
+# The scalars of ROS 2: no dates, merge keys, grouped digits or numbers to the base 60. Integers beyond its range are
+# floats, whose size is checked.
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(0x[0-9a-fA-F]{1,15}|0[0-7]{0,17}|[1-9][0-9]{0,17})", "-+0123456789"),
+    ("float", r"[-+]?((\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|\.(inf|Inf|INF)|\.(nan|NaN|NAN))", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""URDF reader: links, joints, limits, mimic relations and simple transmissions, every number and name checked.
+
+Meshes, materials, collision shapes, sensors and simulator elements are ignored, and no file that they name is
+opened. Misspelt elements and attributes are refused: with a misspelt ``<inertial>``, a body would have no mass. Axes
+are normalised, as is usual for URDF.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ... import lie
+from ...arrays import Array
+from .. import inertia as inertias
+from ..description import Description, JointDescription, LinkDescription, MimicDescription
+from ..inertia import Inertial
+from ..model import Limits
+from ..tree import depth_first
+from .element import Element
+from .transmissions import Reduction, reductions
+from .xml import parse
+
+_TYPES = ("revolute", "continuous", "prismatic", "fixed", "planar", "floating")
+
+_ROBOT = ("link", "joint", "material", "transmission", "gazebo", "ros2_control", "sensor")
+_LINK = ("inertial", "visual", "collision")
+_INERTIAL = ("origin", "mass", "inertia")
+_JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller")
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_LIMITS = ("lower", "upper", "velocity", "effort")
+
+# Below this length, an axis has no direction.
+_NO_DIRECTION = 1e-6
+
+
+def description_from_urdf(text: str, source: str = "robot_description") -> Description:
+    """Read a URDF.
+
+    Args:
+        text: the URDF.
+        source: file or topic that it comes from; every message begins with it.
+
+    Returns:
+        The description. Joints are in depth-first order from the root, those below one link in the order of the file.
+
+    Raises:
+        RobotDescriptionError: the text is not a URDF, or no robot can be described like this. The message names the
+            line, the element and the rule.
+    """
+    root = parse(text, source)
+    if root.tag != "robot":
+        root.refuse(f"the root element must be <robot>, is <{root.tag}>")
+    name = root.name()
+    if any(element.tag.startswith("xacro:") for element in root.walk()):
+        root.refuse("has xacro elements: expand it with xacro first, or give the path of the .xacro file")
+    root.check_children(_ROBOT, once=())
+    links, joints = root.named("link"), root.named("joint")
+    if not links:
+        root.refuse("has no <link>")
+    geared, assumed = reductions(root)
+    described = [_joint(name, element, geared.pop(name, None)) for name, element in joints.items()]
+    assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
+    described_links = {name: _link(name, element) for name, element in links.items()}
+    whole = Description(name, source, described_links, tuple(described), unphysical="warn")
+    ordered = depth_first(list(links), described, whole.refuse)
+    if default := [joint.name for joint in ordered if _has_default_axis(joints[joint.name], joint)]:
+        assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
+    return replace(whole, joints=tuple(ordered), assumed=tuple(assumed))
+
+
+def _link(name: str, link: Element) -> LinkDescription:
+    link.check_children(_LINK, once=("inertial",))
+    inertial = link.child("inertial")
+    if inertial is None:
+        return LinkDescription(name, None, link.where)
+    return LinkDescription(name, _inertial(inertial), f"line {inertial.line}: {inertial.where}")
+
+
+def _inertial(element: Element) -> Inertial:
+    """The inertia in the link's frame."""
+    element.check_children(_INERTIAL)
+    pose = _origin(element)
+    mass, inertia = element.needed("mass"), element.needed("inertia")
+    mass.check_attributes(("value",))
+    inertia.check_attributes(_MOMENTS)
+    about_center = inertias.symmetric(*(inertia.number(moment) for moment in _MOMENTS))
+    return Inertial(mass.number("value"), np.zeros(3), about_center).moved(pose)
+
+
+def _origin(element: Element) -> Array:
+    origin = element.child("origin")
+    if origin is None:
+        return np.eye(4)
+    origin.check_attributes(("xyz", "rpy"))
+    zero = (0.0, 0.0, 0.0)
+    return lie.pose(lie.rotation_from_rpy(origin.vector("rpy", zero)), origin.vector("xyz", zero))
+
+
+def _joint(name: str, joint: Element, reduction: Reduction | None) -> JointDescription:
+    joint.check_children(_JOINT)
+    kind = joint.word("type")
+    if kind not in _TYPES:
+        joint.refuse(f"type must be one of {', '.join(_TYPES)}, is {kind!r:.60}")
+    ends = []
+    for tag in ("parent", "child"):
+        end = joint.needed(tag)
+        end.check_attributes(("link",))
+        ends.append(end.word("link").strip())
+    damping, friction = _dynamics(joint)
+    return JointDescription(
+        name=name,
+        type=kind,
+        parent=ends[0],
+        child=ends[1],
+        origin=_origin(joint),
+        screw=_screw(joint, kind),
+        where=joint.where,
+        mimic=_mimic(joint),
+        limits=_limits(joint, kind),
+        damping=damping,
+        friction=friction,
+        rotor_inertia=reduction.rotor_inertia if reduction else 0.0,
+        gear_ratio=reduction.ratio if reduction else 1.0,
+    )
+
+
+def _screw(joint: Element, kind: str) -> Array:
+    """The joint screw (6,); its axis runs through the origin of the child link."""
+    axis = joint.child("axis")
+    direction = np.array([1.0, 0.0, 0.0])
+    if axis is not None:
+        axis.check_attributes(("xyz",))
+        direction = axis.vector("xyz", direction.tolist())
+        length = float(np.linalg.norm(direction))
+        if length < _NO_DIRECTION and kind not in ("fixed", "floating"):
+            axis.refuse("xyz must not be zero: it is the direction of the axis")
+        direction = direction / (length or 1.0)
+    zero = np.zeros(3)
+    return np.concatenate([zero, direction] if kind == "prismatic" else [direction, zero])
+
+
+def _has_default_axis(element: Element, joint: JointDescription) -> bool:
+    return joint.type not in ("fixed", "floating") and element.child("axis") is None
+
+
+def _limits(joint: Element, kind: str) -> Limits:
+    limit = joint.child("limit")
+    if limit is None or kind not in ("revolute", "continuous", "prismatic"):
+        return Limits()
+    for attribute in limit.attributes:
+        if attribute not in _LIMITS and (close := difflib.get_close_matches(attribute, _LIMITS, n=1, cutoff=0.8)):
+            limit.refuse(f"unknown attribute {attribute!r}; did you mean {close[0]!r}?")
+    lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ("lower", "upper"))
+    velocity, effort = (limit.not_negative(rate, math.inf, largest=math.inf) for rate in ("velocity", "effort"))
+    # URDF's default for both is 0, which in practice means that there are no limits.
+    if kind == "continuous" or ("lower" not in limit.attributes and "upper" not in limit.attributes):
+        return Limits(velocity=velocity, effort=effort)
+    if lower > upper:
+        limit.refuse(f"lower must not exceed upper, is {lower:g} and {upper:g}")
+    return Limits(lower, upper, velocity, effort)
+
+
+def _dynamics(joint: Element) -> tuple[float, float]:
+    """Damping and friction."""
+    dynamics = joint.child("dynamics")
+    if dynamics is None:
+        return 0.0, 0.0
+    return dynamics.not_negative("damping", 0.0), dynamics.not_negative("friction", 0.0)
+
+
+def _mimic(joint: Element) -> MimicDescription | None:
+    mimic = joint.child("mimic")
+    if mimic is None:
+        return None
+    mimic.check_attributes(("joint", "multiplier", "offset"))
+    return MimicDescription(mimic.word("joint").strip(), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))

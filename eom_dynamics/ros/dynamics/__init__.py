@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the node ``eom_dynamics``: parameters, statistics, trajectory playback and real-time scheduling."""

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of the node ``eom_dynamics``."""
+
+from __future__ import annotations
+
+from ..parameters import COMMON, EXECUTOR, Definition, Table
+from .realtime import HIGHEST
+
+TABLE: Table = {
+    "autostart": Definition(
+        True, "configure and activate at the start; false leaves both to a lifecycle manager", read_only=True
+    ),
+    "stream_rate": Definition(
+        1000.0,
+        "rate at which commands are published while a trajectory from the topic spline_trajectory is played, in Hz",
+        limits=(1.0, 10_000.0),
+        read_only=True,
+    ),
+    "realtime_priority": Definition(
+        0,
+        "priority of the stream under SCHED_FIFO, from the activation of the node on, 1 to 99; 0 for normal "
+        "scheduling. Where it is not permitted, a warning says what to do",
+        limits=(0, HIGHEST),
+        read_only=True,
+    ),
+    "effort_command": Definition(
+        "motor",
+        "content of the topic effort_command: effort of the motors (motor), or effort at the link side of the joints "
+        "(joint); does not change while the node is active",
+        choices=("motor", "joint"),
+        while_inactive=True,
+    ),
+    "clip_to_limits": Definition(
+        False,
+        "clip motor efforts to the limits of torque, current and voltage in the robot's file; violations are reported "
+        "in any case; does not change while the node is active",
+        while_inactive=True,
+    ),
+    "hold_last_command": Definition(
+        "stiffness",
+        "which refused setpoints are answered with the last good command: those whose stiffness cannot be used "
+        "(stiffness), all (always), or none (never)",
+        choices=("stiffness", "always", "never"),
+    ),
+    "executor": EXECUTOR,
+    **COMMON,
+}

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The parts of the node ``fake_robot``: its time, its watchdog, its commands and its parameters."""

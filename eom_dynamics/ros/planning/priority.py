@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priority, cores and memory of the planning process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+
+# Options of mallopt in glibc.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+# The largest that glibc accepts.
+_LARGEST_MMAP_THRESHOLD = 32 * 2**20
+
+
+def give_way(niceness: int, reserved_cores: int) -> None:
+    """Let the stream run first where both could, and leave cores to it.
+
+    In Linux each thread has its own priority, also those that libraries of linear algebra have started already.
+
+    Args:
+        niceness: nice value of all threads, unless theirs is higher.
+        reserved_cores: left to others; one core at least is used.
+    """
+    if sys.platform != "linux":
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    used = cores[min(reserved_cores, len(cores) - 1) :]
+    for thread in map(int, os.listdir("/proc/self/task")):
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            if os.getpriority(os.PRIO_PROCESS, thread) < niceness:
+                os.setpriority(os.PRIO_PROCESS, thread, niceness)
+            os.sched_setaffinity(thread, used)
+
+
+def keep_memory(megabytes: int) -> None:
+    """Keep freed memory for the next answer, which would otherwise be mapped and cleared page by page again."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
+    if megabytes and mallopt:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, megabytes * 2**20)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node ``eom_dynamics_planning``: services for planners, and the fit of trajectories to be played.
+
+An ordinary node in a process of its own, so that a batch of thousands of states keeps no setpoint waiting. It takes its
+robot from the same sources as the node ``eom_dynamics`` (:mod:`.robot_sources`), and answers as soon as it has one.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from trajectory_msgs.msg import JointTrajectory
+
+from ..elastic import ElasticArm
+from ..exceptions import EomDynamicsError, StateError
+from ..messages.joint_order import JointOrders
+from ..messages.spline_trajectory import write_spline
+from ..messages.waypoints import read_times
+from ..terminal import printable
+from ..trajectory.feedforward import CHECK_RATE, require_finite
+from .command_line import Program
+from .diagnostics import Level, Report
+from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
+from .planning.parameters import TABLE
+from .planning.priority import give_way, keep_memory
+from .planning.services import PlanningServices
+from .planning.trajectories import fitted
+from .robot_node import RobotNode
+from .robot_sources import Loaded
+from .running import run
+from .stopping import StopSignals
+
+STATUS_NAME = "eom_dynamics: planning"
+
+PROGRAM = Program(
+    "planning_node",
+    "eom_dynamics_planning",
+    "The node eom_dynamics_planning: services for planners, and the fit of trajectories to be played.",
+    """\
+examples:
+  planning_node --ros-args --params-file my_arm.yaml      beside dynamics_node with the same file
+  planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
+  planning_node --ros-args --params-file my_arm.yaml -r eom_dynamics/trajectory_feedforward:=feedforward_of
+
+topics, services and actions (relative to the namespace):
+  joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to be played
+  spline_trajectory                           out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
+  robot_description                           in     std_msgs/msg/String, where no parameter names a robot
+  /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
+  eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
+  eom_dynamics/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics
+  eom_dynamics/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion
+  eom_dynamics/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward
+  eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
+""",
+    TABLE,
+)
+
+_Constants = ComputeTrajectoryFeedforward.Request
+_FIT_OPTIONS = _Constants()
+
+# As of trajectory controllers: a planner sends few of them.
+_DEPTH = 10
+
+
+class PlanningNode(RobotNode):
+    """The node; docs/services.md describes its services, topics and parameters."""
+
+    def __init__(self, stop: StopSignals) -> None:
+        """Declare parameters and open topics, services and action.
+
+        Args:
+            stop: signals that end the process.
+
+        Raises:
+            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
+        """
+        super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
+        self._current: ElasticArm | None = None
+        self._refused_trajectory = ""
+        self.declare(TABLE)
+        give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
+        keep_memory(self.get_parameter("kept_memory").value)
+        self._requests = PlanningServices(self, "eom_dynamics", self._arm)
+        self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", _DEPTH)
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, _DEPTH)
+        self.complete(STATUS_NAME, stop)
+
+    # --- Robot --------------------------------------------------------------------------
+
+    @property
+    def has_robot(self) -> bool:
+        """Whether requests can be answered."""
+        return self._current is not None
+
+    @property
+    def robot_wanted(self) -> bool:
+        """Always: a new robot on the topic replaces the old one."""
+        return True
+
+    def on_robot(self, loaded: Loaded) -> None:
+        """Take, or refuse, a robot."""
+        if loaded.solver is not None:
+            self._current, self.failure, self.refused_robot = loaded.solver.arm, "", ""
+            self.supply.pause()
+            self.supply.log_warnings(loaded)
+            robot = loaded.solver.arm.robot
+            self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joints, from {self.supply.source}")
+        elif self.has_robot:
+            self.refuse_robot(loaded)
+        else:
+            self.fail(loaded, self.consequence)
+
+    def _arm(self) -> ElasticArm:
+        if self._current is None:
+            missing = f"none from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
+            raise StateError(f"there is no robot: {self.failure or missing}")
+        return self._current
+
+    # --- Trajectories -------------------------------------------------------------------
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        self._requests.worker.submit(partial(self._spline, message), self._publish)
+
+    def _spline(self, message: JointTrajectory) -> SplineTrajectory | Exception:
+        """A trajectory as a smooth motion, or why there is none; in the thread that computes."""
+        spline = SplineTrajectory(header=message.header)
+        try:
+            if message.points:
+                arm = self._arm()
+                order = JointOrders(arm).of(list(message.joint_names))
+                motion = fitted(message, read_times(message), order, _FIT_OPTIONS)
+                require_finite(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES)
+                write_spline(spline, motion, arm.robot.joint_names)
+        except Exception as error:
+            return error
+        return spline
+
+    def _publish(self, spline: SplineTrajectory | Exception) -> None:
+        if isinstance(spline, SplineTrajectory):
+            self._splines.publish(spline)
+            if not self._splines.get_subscription_count():
+                self.get_logger().warning(f"nobody subscribes to {self._splines.topic_name}: is dynamics_node running?")
+            return
+        internal = "" if isinstance(spline, EomDynamicsError) else f"internal error: {type(spline).__name__}: "
+        self._refused_trajectory = printable(f"{internal}{spline}")
+        self.get_logger().warning(
+            f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
+        )
+
+    # --- Diagnostics --------------------------------------------------------------------
+
+    def report(self, seconds: float) -> Report:
+        """Diagnostic status of the services."""
+        robot = self._current.robot if self._current else None
+        values = {
+            "robot": robot.name if robot else "",
+            "joints": ", ".join(robot.joint_names) if robot else "",
+            "requests answered": str(self._requests.answered),
+            "requests refused": str(self._requests.refused),
+            "last refusal": self._requests.last_refusal,
+        }
+        if self._refused_trajectory:
+            values["last refused trajectory"] = self._refused_trajectory
+        return Report(Level.OK, "ready", values)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    return run(PROGRAM, PlanningNode, PlanningNode.start_up, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulation did: counters since the start, and figures of the last period."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import median
+
+from ..diagnostics import Level, Report
+from .pace import Pace
+from .watchdog import Phase
+
+_KEPT_TIMES = 10_000
+
+
+class SimulatedRobotStatistics:
+    """Counts commands and steps.
+
+    Attributes:
+        received, refused: commands that came, and of those, that could not be used.
+        last_refusal: why the last one was refused.
+        stops: how often the motion left all bounds.
+        timeouts: how often commands were missing.
+    """
+
+    def __init__(self) -> None:
+        self.received = self.refused = self.stops = self.timeouts = 0
+        self.last_refusal = ""
+        self._before = (0, 0, 0, 0, 0)
+        self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
+
+    def add_step(self, nanoseconds: int) -> None:
+        """Add the time that one step took."""
+        self._times.append(nanoseconds)
+
+    def refuse(self, reason: str) -> None:
+        """Count a refused command."""
+        self.refused += 1
+        self.last_refusal = reason
+
+    def report(self, seconds: float, pace: Pace, phase: Phase) -> Report:
+        """Figures since the last report, ``seconds`` ago; starts the next period."""
+        counts = (self.received, self.refused, pace.steps, pace.late, pace.lost)
+        received, refused, steps, late, lost = (a - b for a, b in zip(counts, self._before, strict=True))
+        self._before = counts
+        times, self._times = self._times, deque(maxlen=_KEPT_TIMES)
+        values = {
+            "phase": phase.name.lower(),
+            "commands": str(self.received),
+            "commands refused": str(self.refused),
+            "last refusal": self.last_refusal,
+            "command rate (Hz)": f"{received / seconds:.1f}",
+            "timeouts": str(self.timeouts),
+            "stops": str(self.stops),
+            "steps": str(pace.steps),
+            "steps late": str(pace.late),
+            "steps lost": str(pace.lost),
+            "step rate (Hz)": f"{steps / seconds:.1f}",
+            "step time median (us)": f"{median(times) * 1e-3:.1f}" if times else "",
+            "step time max (us)": f"{max(times) * 1e-3:.1f}" if times else "",
+        }
+        if phase is Phase.STOPPED:
+            return Report(Level.ERROR, "stopped: the motion left all bounds; pause the commands to go on", values)
+        if lost:
+            return Report(Level.WARN, f"slower than time: {lost} of {steps + lost} steps let go", values)
+        if refused:
+            level = Level.ERROR if refused == received else Level.WARN
+            return Report(level, f"{refused} of {received} commands refused, the last: {self.last_refusal}", values)
+        if phase is Phase.LOST:
+            return Report(Level.WARN, "no commands: on_timeout is in effect", values)
+        if late > 0.5 * steps > 0:
+            return Report(Level.WARN, f"{late} of {steps} steps were late", values)
+        return Report(Level.OK, phase.value, values)

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node ``simulated_robot``: motor commands in, joint states out, at the rate of the clock.
+
+It simulates links, springs, motors and drives of the robot that the node ``eom_dynamics`` computes for, which it takes
+from the same sources. It starts at rest and holds its position until commands arrive; when they stop it holds again.
+A command that cannot be used is refused, and the last good one remains in effect. A motion that diverges ends: the arm
+is at rest where it was, and obeys no command until commands have paused.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from functools import partial
+from typing import Any, cast
+
+from rclpy.clock import Clock, ROSClock
+from rclpy.clock_type import ClockType
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from ..elastic import ElasticArm
+from ..exceptions import EomDynamicsError, StateError
+from ..messages.joint_order import MotorOrder
+from ..messages.samples import doubles
+from ..simulation import SimulatedRobot, SimulationError
+from ..simulation.simulated_robot import torque_controlled
+from ..terminal import printable
+from .command_line import Program
+from .diagnostics import Level, Report
+from .interfaces import FeedforwardCommand
+from .robot_node import RobotNode
+from .robot_sources import Loaded
+from .running import run
+from .simulated_robot.pace import Pace
+from .simulated_robot.parameters import ARRAYS, TABLE
+from .simulated_robot.statistics import SimulatedRobotStatistics
+from .simulated_robot.watchdog import Phase, Watchdog
+from .stopping import StopSignals
+from .stream_qos import overriding_options
+
+STATUS_NAME = "eom_dynamics: simulated robot"
+
+PROGRAM = Program(
+    "simulated_robot_node",
+    "simulated_robot",
+    "The node simulated_robot: a robot in simulation, which takes motor commands and publishes joint states.",
+    """\
+examples:
+  simulated_robot_node --ros-args --params-file my_arm.yaml                 a robot, and parameters, from a file
+  simulated_robot_node --ros-args -p robot_source_node:=/eom_dynamics       the robot of a running node
+  simulated_robot_node --ros-args --params-file my_arm.yaml -p command:=motor_effort
+
+topics (relative to the namespace):
+  motor_setpoint      in     sensor_msgs/msg/JointState, with the parameter command:=motor_setpoint
+  feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
+  effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort or joint_effort
+  robot_description   in     std_msgs/msg/String, where no parameter names a robot
+  joint_states        out    sensor_msgs/msg/JointState, of the links
+  motor_states        out    sensor_msgs/msg/JointState, of the motors, link side of the gear
+  /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray
+""",
+    TABLE,
+)
+
+# The latest command is the one that counts; of a burst, the last few.
+_QOS_DEPTH = 10
+
+
+class SimulatedRobotNode(RobotNode):
+    """The node; docs/simulated_robot.md describes its topics and parameters."""
+
+    def __init__(self, stop: StopSignals) -> None:
+        """Declare parameters and open topics; nothing moves before there is a robot.
+
+        Args:
+            stop: signals that end the process.
+
+        Raises:
+            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
+        """
+        super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
+        self._robot: SimulatedRobot | None = None
+        self._statistics = SimulatedRobotStatistics()
+        self._published = 0
+        self.declare(TABLE)
+        self._command = self.get_parameter("command").value
+        self._period = 1.0 / self.get_parameter("rate").value
+        self._publish_period = 1.0 / self.get_parameter("publish_rate").value
+        self._pace = Pace(self._period)
+        self._watchdog = Watchdog(self.get_parameter("command_timeout").value)
+        self._joint_states, self._motor_states = JointState(), JointState()
+        self._joint_states_publisher = self._state_publisher("joint_states")
+        self._motor_states_publisher = self._state_publisher("motor_states")
+        self._subscribe()
+        self.complete(STATUS_NAME, stop)
+
+    def _state_publisher(self, topic: str) -> Publisher:
+        return self.create_publisher(
+            JointState, topic, QoSProfile(depth=_QOS_DEPTH), qos_overriding_options=overriding_options()
+        )
+
+    def _subscribe(self) -> None:
+        message_type, topic, read = {
+            "motor_setpoint": (JointState, "motor_setpoint", self._read_motor_setpoint),
+            "feedforward": (FeedforwardCommand, "feedforward", self._read_feedforward),
+            "motor_effort": (Float64MultiArray, "effort_command", self._read_effort),
+            "joint_effort": (Float64MultiArray, "effort_command", self._read_effort),
+        }[self._command]
+        self.create_subscription(
+            message_type,
+            topic,
+            partial(self._on_command, read),
+            QoSProfile(depth=_QOS_DEPTH),
+            qos_overriding_options=overriding_options(),
+        )
+
+    # --- Robot --------------------------------------------------------------------------
+
+    @property
+    def has_robot(self) -> bool:
+        """Whether a robot is simulated."""
+        return self._robot is not None
+
+    @property
+    def robot_wanted(self) -> bool:
+        """Until there is a robot: the first one stays."""
+        return not self.has_robot
+
+    def on_robot(self, loaded: Loaded) -> None:
+        """Take, or refuse, a robot."""
+        if loaded.solver is not None:
+            try:
+                self._take_robot(loaded, loaded.solver.arm)
+            except EomDynamicsError as refusal:
+                loaded = Loaded(loaded.description, error=str(refusal))
+        if self._robot is None:
+            self.fail(loaded, self.consequence)
+
+    def _take_robot(self, loaded: Loaded, arm: ElasticArm) -> None:
+        if self._command == "joint_effort":
+            arm = ElasticArm(torque_controlled(arm.robot))
+        given = {name: self.get_parameter_or(name).value for name in ARRAYS}
+        self._robot = robot = SimulatedRobot(
+            arm,
+            period=self._period,
+            position=given["initial_position"] or 0.0,
+            natural_frequency=self.get_parameter("natural_frequency").value,
+            damping_ratio=self.get_parameter("damping_ratio").value,
+            kp=given["kp"],
+            kd=given["kd"],
+            limited=self.get_parameter("limit_effort").value,
+        )
+        self.failure = ""
+        self.supply.pause()
+        self._order = MotorOrder(arm.motor_names)
+        self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
+        self.supply.log_warnings(loaded)
+        if any(arm.variable & ~arm.paired):
+            self.get_logger().warning("joints of type variable keep their nominal stiffness: no command sets another")
+        # The first step takes kernels from the cache, or compiles them.
+        robot.advance()
+        # Else the collector would go through the objects of imported modules in mid-motion.
+        gc.collect()
+        gc.freeze()
+        self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.get_logger().info(
+            f"robot {printable(arm.robot.name)} with {arm.robot.n} joints, from {self.supply.source}: "
+            f"{1 / self._period:g} steps a second, commands from {self._command}"
+        )
+
+    # --- Commands -----------------------------------------------------------------------
+
+    def _on_command(self, read: Any, message: Any) -> None:
+        robot = self._robot
+        if robot is None:
+            return
+        self._statistics.received += 1
+        try:
+            command = read(message)
+        except StateError as error:
+            self._refuse(str(error))
+            return
+        if self._watchdog.command(self._now()):
+            if len(command) == 1:
+                robot.apply(*command)
+            else:
+                robot.follow(*command)
+
+    def _read_motor_setpoint(self, message: JointState) -> list[Any]:
+        return self._order.read(
+            "name", message.name, position=message.position, velocity=message.velocity, effort=message.effort
+        )
+
+    def _read_feedforward(self, message: FeedforwardCommand) -> list[Any]:
+        return self._order.read(
+            "motor_names",
+            message.motor_names,
+            motor_position=message.motor_position,
+            motor_velocity=message.motor_velocity,
+            motor_effort=message.motor_effort,
+        )
+
+    def _read_effort(self, message: Float64MultiArray) -> list[Any]:
+        return self._order.read("names", (), data=message.data)
+
+    def _refuse(self, reason: str) -> None:
+        self._statistics.refuse(reason)
+        self.get_logger().warning(
+            f"command refused, the last good one stays: {printable(reason)}", throttle_duration_sec=self.warning_period
+        )
+
+    # --- Motion -------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        """Time of the clock that the simulation follows, s: /clock with use_sim_time, else a steady clock."""
+        clock = cast(ROSClock, self.get_clock())
+        return clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else time.monotonic()
+
+    def _tick(self) -> None:
+        try:
+            self._move()
+        except Exception:
+            if self.context.ok():  # else the publishers are gone, which is no error
+                raise
+
+    def _move(self) -> None:
+        """Take the steps that are due, and publish when it is time."""
+        robot, now = self._robot, self._now()
+        stamp = self.get_clock().now().nanoseconds
+        if robot is None or now == 0.0:  # there is no /clock yet
+            return
+        due = self._pace.due(now)
+        if not due:
+            return
+        if self._watchdog.missed(now):
+            self._on_timeout(robot)
+        for _ in range(due):
+            started = time.perf_counter_ns()
+            try:
+                robot.advance()
+            except SimulationError as error:
+                self._on_stop(str(error), now)
+            self._statistics.add_step(time.perf_counter_ns() - started)
+        # Allow for rounding of products of periods.
+        number = int(self._pace.steps * self._period / self._publish_period + 1e-6)
+        if number > self._published:
+            self._published = number
+            # The time of the state, which after a stall is before now.
+            self._publish_states(robot, stamp - round(self._pace.lag * 1e9))
+
+    def _on_timeout(self, robot: SimulatedRobot) -> None:
+        self._statistics.timeouts += 1
+        action = self.get_parameter("on_timeout").value
+        if action == "hold":
+            robot.hold()
+        else:
+            robot.apply(robot.readings().motor_effort * 0.0)
+        done = "holding the position" if action == "hold" else "no effort"
+        self.get_logger().warning(f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}")
+
+    def _on_stop(self, reason: str, now: float) -> None:
+        self._statistics.stops += 1
+        self._watchdog.stop(now)
+        self.get_logger().error(
+            f"stopped: {printable(reason)}. The arm is at rest where it was, and obeys after a pause in commands",
+            throttle_duration_sec=self.warning_period,
+        )
+
+    def _publish_states(self, robot: SimulatedRobot, nanoseconds: int) -> None:
+        stamp = Time(nanoseconds=max(nanoseconds, 0)).to_msg()
+        said = robot.readings()
+        joints, motors = self._joint_states, self._motor_states
+        joints.header.stamp = motors.header.stamp = stamp
+        joints.position, joints.velocity, joints.effort = map(doubles, said[:3])
+        motors.position, motors.velocity, motors.effort = map(doubles, said[3:])
+        self._joint_states_publisher.publish(joints)
+        self._motor_states_publisher.publish(motors)
+
+    # --- Diagnostics --------------------------------------------------------------------
+
+    def report(self, seconds: float) -> Report:
+        """Diagnostic status of the simulation."""
+        level, message, figures = self._statistics.report(seconds, self._pace, self._watchdog.phase)
+        if self._watchdog.phase is Phase.WAITING and self._now() == 0.0:
+            level, message = Level.WARN, "waiting for /clock"
+        arm = self._robot.arm if self._robot else None
+        values = {
+            "robot": arm.robot.name if arm else "",
+            "joints": ", ".join(arm.robot.joint_names) if arm else "",
+            "motors": ", ".join(arm.motor_names) if arm else "",
+            "command": self._command,
+            **figures,
+        }
+        return Report(level, message, values)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    return run(PROGRAM, SimulatedRobotNode, SimulatedRobotNode.start_up, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulation of links and motors of arms with elastic joints, energy, and comparison of feedforwards."""
+
+from .elastic_plant import ElasticPlant
+from .energy import Energy, energy
+from .feedforward_comparison import Comparison, compare_feedforward
+from .integration import Simulation, SimulationError, simulate
+from .servo import Servo
+from .simulated_robot import SimulatedRobot
+from .stepping import Stepper
+
+__all__ = [
+    "Comparison",
+    "ElasticPlant",
+    "Energy",
+    "Servo",
+    "SimulatedRobot",
+    "Simulation",
+    "SimulationError",
+    "Stepper",
+    "compare_feedforward",
+    "energy",
+    "simulate",
+]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plant: links and motors coupled by springs.
+
+From motor efforts to the motion of links and motors, in the reduced model of M. W. Spong, "Modeling and control of
+elastic joint robots", J. Dyn. Sys. Meas. Control 109 (1987),
+
+    M(q) qdd + C(q, qd) qd + Q_grav = tau,    tau = f(theta - q),    B thetadd = tau_m - tau - friction.
+
+The motor of a rigid joint moves with the link, and its rotor inertia adds to that of the links. In the complete rotor
+model (:mod:`eom_dynamics.elastic.carried_rotors`):
+
+    (M + S B⁻¹ Sᵀ) qdd + S thetadd + c_q = tau,    Sᵀ qdd + B thetadd + c_theta = tau_m - tau - friction.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arrays import Array
+from ..elastic import ElasticArm, motor_jet
+from ..exceptions import RobotDescriptionError
+from ..states import STATE_NAMES
+from .plant_inertia import plant_inertia
+
+
+class State(NamedTuple):
+    """Parts of a state, as views.
+
+    Attributes:
+        q, qd: (…, n) links, rad or m and per s.
+        theta, thetad: (…, m) motors on the link side of their gears, rad or m and per s.
+    """
+
+    q: Array
+    theta: Array
+    qd: Array
+    thetad: Array
+
+
+class ElasticPlant:
+    """Links and motors of an arm, in one state or many at once.
+
+    A state is an array (2n + 2m,), or (N, 2n + 2m) for N arms side by side: q, theta, qd, thetad one after the
+    other. At a rigid joint theta is q.
+
+    Attributes:
+        arm: links, springs, rotors, gears and friction.
+        springs: springs of the arm.
+        rigid: (m,) whether the joint of a motor is rigid.
+        inertia: inertia of links and motors.
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        """Check that the arm can be simulated.
+
+        Raises:
+            RobotDescriptionError: a motor at an elastic joint has no rotor inertia; or a rigid joint has a gear with
+                loss or a transmission, which this model does not cover.
+        """
+        self.arm = arm
+        self.springs = arm.spring_set
+        self.rigid = arm.rigid[arm.motor_joint]
+        n, m = arm.robot.n, len(arm.motor_joint)
+        self._ends = np.cumsum([n, m, n])
+        self._of_joint = np.zeros((m, n))
+        self._of_joint[np.arange(m), arm.motor_joint] = 1.0
+        self._geared = np.eye(m)
+        if arm.transmission:
+            motors = np.searchsorted(arm.motor_joint, arm.transmission[0])
+            self._geared[np.ix_(motors, motors)] = arm.transmission[1].matrix
+            self._refuse(self.rigid & np.isin(np.arange(m), motors), "a transmission moves rigid joints")
+        self._refuse(~self.rigid & (arm.motor_inertia == 0), "rotor_inertia must be positive at elastic joints")
+        self._refuse(self.rigid & (arm.gear.efficiency < 1), "efficiency must be 1 at rigid joints")
+        self.inertia = plant_inertia(arm, self.rigid)
+
+    def _refuse(self, motors: NDArray[np.bool_], reason: str) -> None:
+        if np.any(motors):
+            names = [name for name, bad in zip(self.arm.motor_names, motors, strict=True) if bad]
+            raise RobotDescriptionError(f"{self.arm.robot.name}: cannot be simulated: {reason}; see {', '.join(names)}")
+
+    def parts(self, state: Array) -> State:
+        """q, theta, qd, thetad of a state."""
+        return State(*np.split(state, self._ends, axis=-1))
+
+    def on_trajectory(self, *motion: ArrayLike) -> Array:
+        """State of the arm on a trajectory: links in a given motion, motors as it requires.
+
+        Damped springs are without transient, variable ones at nominal stiffness.
+
+        Args:
+            motion: q, qd, qdd, qddd, qdddd as for :meth:`ElasticArm.feedforward`, with its approximation of carried
+                rotors and its errors; or as many derivatives as :func:`motor_jet` needs, with its errors.
+        """
+        if len(motion) == len(STATE_NAMES):
+            command = self.arm.feedforward(*motion)
+            position, velocity = command.motor_position, command.motor_velocity
+        else:
+            position, velocity = motor_jet(self.arm, motion).motor_position[:2]
+        return np.concatenate([motion[0], position, motion[1], velocity], axis=-1)
+
+    def deflection(self, theta: Array, q: Array) -> Array:
+        """Deflections (…, m) from positions of motors (…, m) and links (…, n), or rates from velocities."""
+        return np.where(self.rigid, 0.0, theta @ self._geared.T - q[..., self.arm.motor_joint])
+
+    def motor_load(self, spring: Array, thetad: Array) -> Array:
+        """Motor efforts against springs, gear loss and friction (…, m), N m or N.
+
+        Args:
+            spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
+            thetad: motor velocities (…, m), rad/s or m/s.
+        """
+        load: Array = self.arm.gear.load(spring @ self._geared, thetad) + self.arm.friction.effort(thetad)
+        return load
+
+    def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
+        """Time derivative of the state, of its shape.
+
+        Args:
+            state: q, theta, qd, thetad, see the class.
+            motor_effort: (…, m), N m or N.
+            stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
+        """
+        q, theta, qd, thetad = self.parts(state)
+        spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
+        free = motor_effort - self.motor_load(spring, thetad)
+        accelerations = self.inertia.accelerations(q, qd, thetad, spring @ self._of_joint, free)
+        return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
+
+    def powers(self, state: Array, motor_effort: Array) -> Array:
+        """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
+
+        At nominal stiffness; a mechanism that changes it would add power.
+        """
+        q, theta, qd, thetad = self.parts(state)
+        deltad = self.deflection(thetad, qd)
+        spring = self.springs.loads(self.deflection(theta, q), deltad)
+        heat = np.sum((self.motor_load(spring, thetad) - spring @ self._geared) * thetad, axis=-1)
+        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad)])
+
+    def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
+        """Accelerations of links (…, n) and motors (…, m), which at rigid joints are those of the link."""
+        qdd, thetadd = np.split(accelerations, [self.arm.robot.n], axis=-1)
+        return qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)

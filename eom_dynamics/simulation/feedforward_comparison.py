@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracking of a trajectory without feedforward, with that for rigid joints, and by flatness.
+
+All three have the same PD on the motors, each around its own motor reference:
+
+    tau_m = feedforward + kp (theta_ref - theta) + kd (thetad_ref - thetad),    kp = B w²,  kd = 2 B w
+
+A motor alone is critically damped with natural frequency w; w = 0 is open loop.
+
+| feedforward | theta_ref                | effort                                  |
+|-------------|--------------------------|-----------------------------------------|
+| none        | q                        | 0                                       |
+| rigid       | q                        | B qdd + tau                             |
+| flatness    | q + spring deflection    | B thetadd + tau, which includes taudd   |
+
+The last two include friction and gear loss at the velocity of the reference. The motors of an antagonistic pair keep
+their pretension in all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..robot import Robot
+from .elastic_plant import ElasticPlant
+from .energy import energy_imbalance
+from .integration import Control, End, SimulationError, simulate
+from .perturbation import perturbed
+
+FEEDFORWARDS = ("none", "rigid", "flatness")
+"""Compared feedforwards, in the order of all results."""
+
+# The potential energy of a state takes longer than a step of the integrator.
+_ENERGY_SAMPLES = 50
+
+
+class Motion(Protocol):
+    """Motion of the links with time derivatives."""
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> Sequence[Array]:
+        """q and its time derivatives up to ``order``, each (n,) at one time, (T, n) at times (T,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Tracking errors of the links with F feedforwards, as :data:`FEEDFORWARDS`, and G gains.
+
+    Errors of an arm whose simulation ends early are NaN from there on, as are their RMS and peak.
+
+    Attributes:
+        robot: the model of the feedforwards.
+        stiffness_error, mass_error: relative errors of that model, real over modelled stiffness and mass less 1.
+        t: (T,) s.
+        natural_frequency: (G,) of the motors' PD, rad/s.
+        q: (T, n) desired link positions, rad or m.
+        error: (T, G, F, n) actual less desired link positions, rad or m.
+        energy_imbalance: largest difference of energy and work of any arm, relative to the largest of both.
+        ends: (G F,) early ends of simulations, gain by gain; None for a complete one.
+    """
+
+    robot: Robot
+    stiffness_error: float
+    mass_error: float
+    t: Array
+    natural_frequency: Array
+    q: Array
+    error: Array
+    energy_imbalance: float
+    ends: tuple[End | None, ...]
+
+    @property
+    def rms(self) -> Array:
+        """(G, F) root mean square of the error over time and joints, rad or m."""
+        rms: Array = np.sqrt(np.mean(self.error**2, axis=(0, 3)))
+        return rms
+
+    @property
+    def peak(self) -> Array:
+        """(G, F) largest error over time and joints, rad or m."""
+        peak: Array = np.max(np.abs(self.error), axis=(0, 3))
+        return peak
+
+
+def compare_feedforward(
+    robot: Robot,
+    motion: Motion,
+    t: ArrayLike,
+    natural_frequency: ArrayLike,
+    *,
+    stiffness_error: float = 0.0,
+    mass_error: float = 0.0,
+    tolerance: float = 1e-10,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Simulate the arm with every feedforward and every gain, all from the same state.
+
+    In the initial state the real arm is on the trajectory, with the spring deflections that it requires.
+
+    Args:
+        robot: the model of the feedforwards.
+        motion: motion of the links.
+        t: times (T,), s.
+        natural_frequency: (G,) of the motors' PD, rad/s; 0 for no feedback.
+        stiffness_error, mass_error: relative errors of the model; 0.1: the real springs are 10 % stiffer.
+        tolerance: relative tolerance of the integrator, and absolute tolerance in rad or m.
+        progress: is called with the time reached, s.
+
+    Raises:
+        RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
+        SimulationError: every simulation ends early.
+    """
+    times, gains = np.asarray(t, dtype=float), np.atleast_1d(np.asarray(natural_frequency, dtype=float))
+    plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness_error, mass=mass_error)))
+    start = plant.on_trajectory(*motion.derivatives(times[0]))
+    count = len(gains) * len(FEEDFORWARDS)
+    simulation = simulate(
+        plant,
+        motor_control(ElasticPlant(ElasticArm(robot)), motion, gains, times[0]),
+        times,
+        np.repeat(start[np.newaxis], count, axis=0),
+        relative_tolerance=tolerance,
+        absolute_tolerance=tolerance,
+        partial=True,
+        progress=progress,
+    )
+    if None not in simulation.ends:
+        last = max((end for end in simulation.ends if end), key=lambda end: end.t)
+        raise SimulationError(
+            f"{robot.name}: no arm reaches the end of the motion; the last one gets to {last.t:.6g} s: {last.reason}"
+        )
+    q = np.asarray(motion.derivatives(times, order=0)[0])
+    error = plant.parts(simulation.states).q - q[:, np.newaxis]
+    return Comparison(
+        robot=robot,
+        stiffness_error=stiffness_error,
+        mass_error=mass_error,
+        t=times,
+        natural_frequency=gains,
+        q=q,
+        error=error.reshape(len(times), len(gains), len(FEEDFORWARDS), robot.n),
+        energy_imbalance=float(np.max(energy_imbalance(plant, simulation, _ENERGY_SAMPLES))),
+        ends=simulation.ends,
+    )
+
+
+def motor_control(known: ElasticPlant, motion: Motion, natural_frequency: Array, start: float) -> Control:
+    """Control law of motor efforts (G F, m) for every gain and feedforward.
+
+    Args:
+        known: model of the arm.
+        motion: motion of the links.
+        natural_frequency: (G,) of the motors' PD, rad/s.
+        start: time of the mass matrix whose diagonal the gains at rigid joints include, s.
+    """
+    arm = known.arm
+    shape = (len(natural_frequency), len(FEEDFORWARDS), len(arm.motor_joint))
+    zero = np.zeros(arm.robot.n)
+    rest = known.springs.deflections((zero, zero, zero)).delta
+    links = np.diagonal(arm.dynamics.mass_matrix(motion.derivatives(start, order=0)[0]))
+    inertia = arm.motor_inertia + np.where(known.rigid, links[arm.motor_joint], 0.0)
+    w = natural_frequency[:, np.newaxis]
+    kp, kd = (np.repeat(gain, len(FEEDFORWARDS), axis=0) for gain in (w**2 * inertia, 2 * w * inertia))
+
+    def control(t: float, state: Array) -> Array:
+        q, qd, qdd, qddd, qdddd = motion.derivatives(t)
+        command = arm.feedforward(q, qd, qdd, qddd, qdddd)
+        # Spring efforts by flatness are what the links require, whatever the feedforward.
+        delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
+        load = np.where(known.rigid, command.tau[arm.motor_joint], known.springs.loads(delta, deltad))
+        position, velocity, acceleration = (arm.motors_following(x) for x in (q, qd, qdd))
+        position = position + rest
+        rigid = arm.motor_inertia * acceleration + known.motor_load(load, velocity)
+        effort = np.stack([np.zeros_like(rigid), rigid, command.motor_effort])
+        theta = np.stack([position, position, command.motor_position])
+        thetad = np.stack([velocity, velocity, command.motor_velocity])
+        effort, theta, thetad = (np.broadcast_to(x, shape).reshape(-1, shape[-1]) for x in (effort, theta, thetad))
+        now = known.parts(state)
+        return effort + kp * (theta - now.theta) + kd * (thetad - now.thetad)
+
+    return control

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Perturbed robot models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..robot import Robot
+
+
+def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Robot:
+    """Robot with other springs and bodies; rotors stay the same.
+
+    Args:
+        robot: the robot.
+        stiffness: relative change of the efforts of all springs at a given deflection: 0.1 is 10 % stiffer.
+        mass: relative change of all masses and inertias, at the same centers of mass.
+    """
+    joints = tuple(
+        replace(
+            joint,
+            mass=joint.mass * (1 + mass),
+            inertia_about_origin=joint.inertia_about_origin * (1 + mass),
+            spring=joint.spring.scaled(1 + stiffness),
+        )
+        for joint in robot.joints
+    )
+    coupled = robot.coupled_stiffness
+    if coupled is not None:
+        coupled = (coupled[0], coupled[1].scaled(1 + stiffness))
+    return replace(robot, joints=joints, coupled_stiffness=coupled)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled motions with time derivatives, interpolated, and their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arrays import Array
+from ..exceptions import StateError
+from ..robot import Robot
+from ..states import STATE_NAMES, joint_states
+
+# Largest error of a Taylor step from sample to sample, relative to the largest change within a step.
+_LARGEST_MISS = 0.05
+
+
+class SampledMotion:
+    """q … qdddd between samples, each by a linear blend of the Taylor polynomials of both neighbours.
+
+    Every derivative is continuous, exact at the samples, and free of rounding amplified from another. Between samples a
+    time h apart the error of the k-th derivative is of order h^(5 - k), of the fourth h².
+
+    Attributes:
+        t: times (T,) of the samples, s.
+    """
+
+    def __init__(self, t: ArrayLike, states: ArrayLike) -> None:
+        """Take times (T,), s, and q … qdddd (5, T, n), rad or m and per s, s², s³, s⁴.
+
+        Raises:
+            StateError: shapes are wrong, numbers are not finite, times do not increase, or the derivatives are not
+                those of q.
+        """
+        self.t = np.asarray(t, dtype=float)
+        given = np.asarray(states, dtype=float)
+        if self.t.ndim != 1 or len(self.t) < 2 or given.ndim != 3 or given.shape[:2] != (len(STATE_NAMES), len(self.t)):
+            raise StateError(f"t must have shape (T,), T > 1, and the states (5, T, n); {self.t.shape}, {given.shape}")
+        self._states = np.stack(joint_states(given.shape[2], *given))
+        if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0):
+            raise StateError("t must increase from sample to sample")
+        self._refuse_other_derivatives()
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """q and its time derivatives up to ``order`` <= 4.
+
+        Args:
+            t: one time, or times (N,), s; outside the samples the polynomial of the nearest one is used.
+            order: highest derivative.
+
+        Returns:
+            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
+        """
+        at = np.asarray(t, dtype=float)
+        i = np.clip(np.searchsorted(self.t, at, side="right") - 1, 0, len(self.t) - 2)
+        before, after = (at - self.t[i])[..., np.newaxis], (at - self.t[i + 1])[..., np.newaxis]
+        share = np.clip(before / (before - after), 0.0, 1.0)
+        first, second = self._states[:, i], self._states[:, i + 1]
+        return tuple(
+            (1 - share) * _taylor(first, k, before) + share * _taylor(second, k, after) for k in range(order + 1)
+        )
+
+    def _refuse_other_derivatives(self) -> None:
+        step = np.diff(self.t)[:, np.newaxis]
+        for k in range(len(STATE_NAMES) - 1):
+            change = np.diff(self._states[k], axis=0)
+            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
+            # A rough motion misses in some steps, a wrong column in most.
+            largest = np.max(np.abs(change), initial=1e-12)
+            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
+                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
+
+
+def _taylor(states: Array, order: int, step: Array) -> Array:
+    """Derivative of this order a time step from the sample."""
+    value = np.zeros_like(states[0])
+    for k in range(len(states) - 1, order - 1, -1):
+        value = states[k] + value * step / (k - order + 1)
+    return value
+
+
+def read_motion(path: Path, robot: Robot) -> SampledMotion:
+    """Read a motion from a .npz file with arrays t (T,) and q, qd, qdd, qddd, qdddd (T, n), or from a .csv file.
+
+    Joints in a .npz file are in the order of its array joint_names (n,) if it has one, else in the robot's order. The
+    first line of a .csv file names its columns: t and q.NAME … qdddd.NAME for each joint's name, in any order.
+
+    Raises:
+        StateError: an entry is missing, joints are those of another robot, or the numbers are not a motion.
+        OSError: the file cannot be read.
+    """
+    try:
+        t, states = _from_npz(path, robot) if path.suffix == ".npz" else _from_csv(path, robot)
+    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise StateError(f"{path}: {str(error.args[0]).splitlines()[0]}") from None
+    if states.ndim != 3 or states.shape[2] != robot.n:
+        raise StateError(f"{path}: q must have shape (T, {robot.n}), has {states.shape[1:]}")
+    try:
+        return SampledMotion(t, states)
+    except StateError as error:
+        raise StateError(f"{path}: {error}") from None
+
+
+def _from_npz(path: Path, robot: Robot) -> tuple[Array, Array]:
+    with path.open("rb") as file:
+        if not is_zipfile(file):
+            raise ValueError("is not a .npz archive")
+    with np.load(path, allow_pickle=False) as data:
+        wanted = ("t", *STATE_NAMES)
+        missing = [name for name in wanted if name not in data.files]
+        if missing:
+            raise ValueError(
+                f"has no {', '.join(missing)}; it has {', '.join(data.files) or 'nothing'}, and must have the arrays "
+                f"{', '.join(wanted)}, see docs/elastic_joints.md"
+            )
+        states = np.stack([data[name] for name in STATE_NAMES])
+        if "joint_names" in data.files:
+            order = _order(data["joint_names"], robot)
+            # The caller refuses other shapes.
+            states = states[:, :, order] if states.shape[2:] == (robot.n,) else states
+        return data["t"], states
+
+
+def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:
+    """Indices of the robot's joints in a file; raises ValueError if it has other joints."""
+    names = [str(name) for name in joint_names.ravel()]
+    if sorted(names) != sorted(robot.joint_names):
+        raise ValueError(
+            f"has the joints {', '.join(names)}; robot {robot.name} has {', '.join(robot.joint_names)}"[:1000]
+        )
+    return [names.index(name) for name in robot.joint_names]
+
+
+def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
+    with path.open(encoding="utf-8") as file:
+        names = [name.strip() for name in file.readline().split(",")]
+        lines = [line for line in file if line.strip()]
+    wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(f"has no column {missing[0]}")
+    if not lines:
+        raise ValueError("has no rows of numbers")
+    table = np.loadtxt(lines, delimiter=",", ndmin=2)
+    if table.shape[1] != len(names):
+        raise ValueError(f"has {len(names)} column names and {table.shape[1]} columns")
+    ordered = table[:, [names.index(name) for name in wanted]]
+    return ordered[:, 0], np.moveaxis(ordered[:, 1:].reshape(len(ordered), len(STATE_NAMES), robot.n), 1, 0)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated robot: commands in, sensor readings out, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..actuators import checks
+from ..actuators.actuator import IDEAL_ACTUATOR
+from ..actuators.springs import RIGID
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..robot import Robot
+from .elastic_plant import ElasticPlant
+from .integration import SimulationError
+from .servo import Servo, effort_only
+from .stepping import Stepper
+
+
+class Readings(NamedTuple):
+    """Sensor readings of an arm.
+
+    Attributes:
+        q, qd: (n,) positions and velocities of the links, rad or m, and per s.
+        tau: (n,) efforts between motors and links, N m or N: of springs, and of motors at rigid joints.
+        theta, thetad: (m,) positions and velocities of the motors on the link side of the gears, rad or m, and per s.
+        motor_effort: (m,) motor efforts, N m or N.
+    """
+
+    q: Array
+    qd: Array
+    tau: Array
+    theta: Array
+    thetad: Array
+    motor_effort: Array
+
+
+class SimulatedRobot:
+    """Links, springs, motors, and drives with a PD; holds its position from the start.
+
+    Attributes:
+        arm: the model.
+        period: time step, s.
+        kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
+    """
+
+    def __init__(
+        self,
+        arm: ElasticArm,
+        *,
+        period: float = 1e-3,
+        position: ArrayLike = 0.0,
+        natural_frequency: float = 70.0,
+        damping_ratio: float = 1.0,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        limited: bool = True,
+    ) -> None:
+        """Put the arm at rest.
+
+        Args:
+            arm: the model.
+            period: time step, s.
+            position: initial positions of the links, one number or (n,), rad or m.
+            natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the
+                link inertia of the initial position.
+            kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
+            limited: whether to clip motor efforts to the limits of the motors.
+
+        Raises:
+            RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
+                length, is not finite, or a gain is negative.
+            StateError: an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
+        """
+        self.arm, self.period = arm, period
+        plant = ElasticPlant(arm)
+        self._stepper = Stepper(plant, period, limited=limited)
+        n, m = arm.robot.n, len(arm.motor_joint)
+        q, zero = checks.finite("initial_position", checks.repeated("initial_position", position, n)), np.zeros(n)
+        inertia = arm.motor_inertia + np.where(plant.rigid, np.diag(arm.dynamics.mass_matrix(q))[arm.motor_joint], 0.0)
+        own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
+        self.kp, self.kd = (
+            own if given is None else checks.not_negative(name, checks.repeated(name, given, m))
+            for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
+        )
+        self._state = plant.on_trajectory(q, zero, zero, zero, zero)
+        self._qdd = zero
+        self._held: Array | None = None
+        self.hold()
+
+    def follow(self, position: Array, velocity: Array, effort: Array) -> None:
+        """Let the drives follow motor positions and velocities (m,), with efforts (m,) added to their PD."""
+        self._servo = Servo(effort, position, velocity, self.kp, self.kd)
+        self._held = position
+
+    def apply(self, effort: Array) -> None:
+        """Let the motors apply efforts (m,) without feedback."""
+        self._servo = effort_only(effort)
+        self._held = None
+
+    def hold(self) -> None:
+        """Let the drives hold the position that they follow, or else the present one.
+
+        The effort added to the PD is that against gravity, at antagonistic pairs that of the springs.
+        """
+        plant, arm = self._stepper.plant, self.arm
+        q, theta, qd, thetad = plant.parts(self._state)
+        gravity = arm.dynamics.effort(q, np.zeros_like(q), np.zeros_like(q))
+        springs = plant.springs.loads(plant.deflection(theta, q), plant.deflection(thetad, qd))
+        balance = np.where(arm.paired[arm.motor_joint], springs, gravity[arm.motor_joint])
+        at_rest = np.zeros_like(theta)
+        position = theta.copy() if self._held is None else self._held
+        self.follow(position, at_rest, plant.motor_load(balance, at_rest))
+
+    def advance(self) -> None:
+        """Advance by a period.
+
+        Raises:
+            SimulationError: the motion leaves all bounds. The arm is then put to rest where it was, and holds there.
+        """
+        plant = self._stepper.plant
+        before = self._state
+        try:
+            self._state = self._stepper.step(before, self._servo)
+        except SimulationError:
+            q, theta, qd, thetad = plant.parts(before)
+            self._state = np.concatenate([q, theta, np.zeros_like(qd), np.zeros_like(thetad)])
+            self._qdd, self._held = np.zeros_like(qd), None
+            self.hold()
+            raise
+        self._qdd = (plant.parts(self._state).qd - plant.parts(before).qd) / self.period
+
+    def readings(self) -> Readings:
+        """Present sensor readings."""
+        q, theta, qd, thetad = self._stepper.plant.parts(self._state)
+        tau = self._stepper.joint_effort(self._state, self._servo, self._qdd)
+        return Readings(q, qd, tau, theta, thetad, self._stepper.motor_effort(self._state, self._servo))
+
+
+def torque_controlled(robot: Robot) -> Robot:
+    """The robot with ideal torque control at the link side: links alone, moved by joint efforts (n,).
+
+    The drives compensate springs, rotors, gears and friction.
+    """
+    joints = (
+        replace(
+            joint,
+            spring=RIGID,
+            rotor_inertia=0.0,
+            gear_ratio=1.0,
+            actuator=IDEAL_ACTUATOR,
+        )
+        for joint in robot.joints
+    )
+    return replace(robot, joints=tuple(joints), coupled_stiffness=None, transmission=None, rotor_model="reduced")

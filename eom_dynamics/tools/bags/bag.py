@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a bag: a folder with metadata.yaml, the folder of a recorder that was killed before writing it, or one file."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import yaml
+import zstandard
+from rosbags.typesys.store import Typestore
+
+from .errors import BagError
+from .mcap_file import McapFile
+from .sqlite_file import SqliteFile
+from .storage import Block, StorageFile
+from .types import typestore
+
+METADATA = "metadata.yaml"
+
+_FORMATS: dict[str, type[StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
+_COMPRESSED = ".zstd"
+
+# metadata.yaml takes some hundred bytes for each topic.
+_LARGEST_METADATA = 64 * 2**20
+
+# Messages in a block.
+_BLOCK = 2048
+
+
+class Topic(NamedTuple):
+    """A topic of a bag.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text of the type in the bag; empty if the bag has none.
+    """
+
+    name: str
+    type: str
+    definition: str
+
+    def types(self) -> Typestore:
+        """Return the types to read the messages by; BagError as for :func:`typestore`."""
+        try:
+            return typestore(self.type, self.definition)
+        except BagError as error:
+            raise BagError(f"topic {self.name}: {error}") from None
+
+
+class Bag:
+    """A bag to read from; a context manager, which closes its files.
+
+    Attributes:
+        path: of the bag.
+        topics: in the bag.
+        custom_data: of its metadata.yaml.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the bag and list its topics; :attr:`damage` reports what could not be read.
+
+        Raises:
+            BagError: it is not a bag, or too damaged to list its topics.
+            OSError: a file cannot be read.
+        """
+        self.path = path
+        self.custom_data: dict[str, str] = {}
+        self._stack = ExitStack()
+        self._damage: list[str] = []
+        self._files: list[StorageFile] = []
+        self._compressed_messages = False
+        try:
+            for file in self._paths():
+                self._open(file)
+            if not self._files:
+                raise BagError(self._damage[-1] if self._damage else f"{path}: not a bag: no .db3 or .mcap file in it")
+            self.topics = sorted({Topic(*topic[:3]) for file in self._files for topic in file.topics.values()})
+            if not self.topics and self.damage:
+                raise BagError(self.damage[-1])
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __enter__(self) -> Bag:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def damage(self) -> list[str]:
+        """What could not be read so far, one line each."""
+        return self._damage + [line for file in self._files for line in file.damage.lines]
+
+    def messages(
+        self, topic: Topic, progress: Callable[[float], None] | None = None
+    ) -> Iterator[tuple[list[int], list[bytes]]]:
+        """Read the messages of a topic in the order of recording, in blocks: times of recording in ns, and bytes.
+
+        Args:
+            topic: one of :attr:`topics`.
+            progress: is called with the fraction of the bag read, 0 to 1.
+
+        Raises:
+            BagError: the messages are not serialised as CDR.
+        """
+        decompressor = zstandard.ZstdDecompressor() if self._compressed_messages else None
+        for place, file in enumerate(self._files):
+            numbers = [number for number, stored in file.topics.items() if Topic(*stored[:3]) == topic]
+            for number in numbers:
+                if (encoding := file.topics[number].encoding) != "cdr":
+                    raise BagError(f"topic {topic.name}: messages are serialised as {encoding!r:.40}, not cdr")
+            if not numbers:
+                continue
+            for times, messages, fraction in _of_one_size(file.blocks(numbers)):
+                if decompressor:
+                    messages = [_decompressed(decompressor, message) for message in messages]
+                if progress:
+                    progress((place + fraction) / len(self._files))
+                yield times, messages
+
+    def _paths(self) -> list[Path]:
+        if not self.path.is_dir():
+            if not self.path.exists():
+                raise BagError(f"{self.path}: there is no such bag")
+            if not self.path.is_file() or not _is_storage(self.path):
+                raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
+            return [self.path]
+        metadata = self._metadata()
+        if metadata is None:
+            return sorted(path for path in self.path.iterdir() if _is_storage(path))
+        mode, custom_data = metadata.get("compression_mode"), metadata.get("custom_data")
+        self._compressed_messages = isinstance(mode, str) and mode.lower() == "message"
+        if isinstance(custom_data, dict):
+            self.custom_data = {key: value for key, value in custom_data.items() if isinstance(value, str)}
+        # By name alone: the files of a bag are in its folder.
+        return [self.path / Path(name).name for name in metadata["relative_file_paths"]]
+
+    def _metadata(self) -> dict[str, Any] | None:
+        path = self.path / METADATA
+        reason = "missing"
+        if path.is_file() and path.stat().st_size <= _LARGEST_METADATA:
+            try:
+                metadata = yaml.safe_load(path.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+                names = metadata["relative_file_paths"]
+                if isinstance(names, list) and all(isinstance(name, str) and "\0" not in name for name in names):
+                    return dict(metadata)
+                reason = "relative_file_paths is not a list of names"
+            except (KeyError, TypeError, RecursionError):
+                reason = "not the metadata of a bag"
+            except (yaml.YAMLError, ValueError) as error:
+                reason = f"cannot be read: {' '.join(str(error).split())}"
+        remedy = f"to write it anew: ros2 bag reindex {shlex.quote(str(self.path))}"
+        self._damage.append(f"{path}: {reason}; all files of the folder are read, by name; {remedy}")
+        return None
+
+    def _open(self, path: Path) -> None:
+        try:
+            if path.suffix == _COMPRESSED:
+                path = self._decompressed_file(path)
+            if path.stat().st_size == 0:
+                raise BagError(f"{path}: is empty")
+            storage = _FORMATS.get(path.suffix)
+            if storage is None:
+                raise BagError(f"{path}: is neither a .db3 nor a .mcap file")
+            file = storage(path)
+        except (BagError, FileNotFoundError) as error:
+            self._damage.append(str(error) if isinstance(error, BagError) else f"{path}: is missing")
+            return
+        self._stack.callback(file.close)
+        self._files.append(file)
+
+    def _decompressed_file(self, path: Path) -> Path:
+        """Decompress a file, as far as it goes, for as long as the bag is open."""
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
+        file = Path(folder) / path.stem
+        with path.open("rb") as compressed, file.open("wb") as plain:
+            try:
+                zstandard.ZstdDecompressor().copy_stream(compressed, plain)
+            except zstandard.ZstdError as error:
+                self._damage.append(f"{path}: cannot be decompressed any further: {error}")
+        return file
+
+
+def _is_storage(path: Path) -> bool:
+    return bool({path.suffix, Path(path.stem).suffix} & set(_FORMATS))
+
+
+def _of_one_size(parts: Iterator[Block]) -> Iterator[tuple[list[int], list[bytes], float]]:
+    """Regroup messages into blocks of one size, the last of which may be smaller."""
+    times: list[int] = []
+    messages: list[bytes] = []
+    fraction = 0.0
+    for part in parts:
+        times += part.times
+        messages += part.messages
+        fraction = part.fraction
+        whole = len(times) // _BLOCK * _BLOCK
+        for start in range(0, whole, _BLOCK):
+            yield times[start : start + _BLOCK], messages[start : start + _BLOCK], fraction
+        del times[:whole], messages[:whole]
+    if times:
+        yield times, messages, fraction
+
+
+def _decompressed(decompressor: zstandard.ZstdDecompressor, message: bytes) -> bytes:
+    """Decompress a message; one that cannot be decompressed becomes empty, which is not a message."""
+    try:
+        return bytes(decompressor.decompressobj().decompress(message))
+    except zstandard.ZstdError:
+        return b""

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a bag's file that is MCAP, in the order in which messages were written.
+
+The mcap library reads the records of the file: by its index, or without one, as a recorder that was killed leaves it,
+from the start as far as they go. Only the messages within a chunk are taken apart here, since the library makes an
+object of each, which takes longer than computing a command from it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from collections.abc import Collection, Iterator
+from io import BytesIO
+from pathlib import Path
+
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import EndOfFile, McapError
+from mcap.opcode import Opcode
+from mcap.reader import SeekingReader
+from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Schema
+from mcap.stream_reader import StreamReader, get_chunk_data_stream
+
+from .errors import BagError
+from .storage import Block, Damage, StoredTopic
+
+_RECORD = struct.Struct("<BQ")
+_MESSAGE = struct.Struct("<HIqQ")  # times of recording signed, as everywhere else
+
+# No chunk or message is larger, unless its length is damaged.
+_LARGEST_RECORD = 2**31
+
+# Exceptions of the library, struct, zstandard and lz4 for records that are cut off or not what they claim to be.
+_DAMAGED = (
+    McapError,
+    struct.error,
+    ValueError,
+    zstandard.ZstdError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    EOFError,
+)
+
+Messages = tuple[list[int], list[bytes]]
+
+
+class McapFile:
+    """An MCAP file of messages; a damaged one is read without its damaged chunks, one without an index up to its end.
+
+    Attributes:
+        topics: by their number in the file, that of the channel.
+        damage: what could not be read so far.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the topics: from the index, or from the whole file if it has none.
+
+        Raises:
+            BagError: the file is not MCAP.
+        """
+        self.path = path
+        self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
+        self.topics: dict[int, StoredTopic] = {}
+        self._schemas: dict[int, Schema] = {}
+        self._size = path.stat().st_size
+        self._file = path.open("rb")
+        try:
+            self._chunks = self._index()
+            if not self._chunks:
+                for _ in self._sequential(frozenset()):
+                    pass
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def blocks(self, topics: Collection[int]) -> Iterator[Block]:
+        """Read the messages of some topics, in blocks."""
+        wanted = frozenset(topics)
+        for times, messages in self._indexed(wanted) if self._chunks else self._sequential(wanted):
+            yield Block(times, messages, min(1.0, self._file.tell() / self._size))
+
+    def _index(self) -> list[ChunkIndex]:
+        """Read topics and chunks from the summary at the end of the file; empty if there is none."""
+        try:
+            reader = SeekingReader(self._file, record_size_limit=_LARGEST_RECORD)
+        except (McapError, struct.error):
+            raise BagError(f"{self.path}: cannot be read as an MCAP bag: it does not begin like one") from None
+        try:
+            summary = reader.get_summary()
+        except (*_DAMAGED, OSError):  # OSError: seeks before the start of the file
+            return []
+        if summary is None or not summary.channels:
+            return []
+        for record in (*summary.schemas.values(), *summary.channels.values()):
+            self._describe(record)
+        chunks = {chunk.chunk_start_offset: chunk for chunk in summary.chunk_indexes}
+        return [chunks[place] for place in sorted(chunks)]
+
+    def _indexed(self, wanted: frozenset[int]) -> Iterator[Messages]:
+        for index in self._chunks:
+            if index.message_index_offsets and not wanted & index.message_index_offsets.keys():
+                continue
+            place = index.chunk_start_offset
+            try:
+                self._file.seek(place)
+                yield self._messages(next(self._records(skip_magic=True), None), wanted)
+            except (*_DAMAGED, OSError) as error:
+                self._report(f"the chunk at byte {place}", error)
+
+    def _sequential(self, wanted: frozenset[int]) -> Iterator[Messages]:
+        self._file.seek(0)
+        place = 0
+        try:
+            for record in self._records():
+                if isinstance(record, Chunk):
+                    try:
+                        yield self._messages(record, wanted)
+                    except _DAMAGED as error:
+                        self._report(f"the chunk before byte {self._file.tell()}", error)
+                elif isinstance(record, Message):
+                    if record.channel_id in wanted and record.log_time < 2**63:
+                        yield [record.log_time], [record.data]
+                else:
+                    self._describe(record)
+                place = self._file.tell()
+        except _DAMAGED as error:
+            self._report(f"what follows byte {place} of {self._size}", error)
+
+    def _records(self, *, skip_magic: bool = False) -> Iterator[McapRecord]:
+        reader = StreamReader(self._file, skip_magic=skip_magic, emit_chunks=True, record_size_limit=_LARGEST_RECORD)
+        return reader.records
+
+    def _messages(self, chunk: McapRecord | None, wanted: frozenset[int]) -> Messages:
+        """Take the wanted messages from a chunk; raises one of ``_DAMAGED`` if it cannot be read."""
+        if not isinstance(chunk, Chunk):
+            raise ValueError("it is not a chunk")
+        size = chunk.uncompressed_size
+        if chunk.compression == "zstd":
+            size = max(size, zstandard.frame_content_size(chunk.data))
+        if size > _LARGEST_RECORD:
+            raise ValueError(f"its length is said to be {size} bytes")
+        stream, size = get_chunk_data_stream(chunk, validate_crc=True)
+        data = stream.read(size)
+        times, messages = [], []
+        at, head, body = 0, _RECORD.size, _RECORD.size + _MESSAGE.size
+        while at < size:
+            code, length = _RECORD.unpack_from(data, at)
+            end = at + head + length
+            if end > size:
+                raise ValueError("a record does not end in it")
+            if code == Opcode.MESSAGE:
+                channel, _, time, _ = _MESSAGE.unpack_from(data, at + head)
+                if channel in wanted:
+                    times.append(time)
+                    messages.append(data[at + body : end])
+            elif code == Opcode.SCHEMA:
+                self._describe(Schema.read(ReadDataStream(BytesIO(data[at + head : end]))))
+            elif code == Opcode.CHANNEL:
+                self._describe(Channel.read(ReadDataStream(BytesIO(data[at + head : end]))))
+            at = end
+        return times, messages
+
+    def _describe(self, record: McapRecord) -> None:
+        """Keep what a record says of topics."""
+        if isinstance(record, Schema):
+            self._schemas[record.id] = record
+        elif isinstance(record, Channel):
+            schema = self._schemas.get(record.schema_id, Schema(0, b"", "", ""))
+            readable = schema.encoding in ("ros2msg", "ros2idl")
+            definition = schema.data.decode(errors="replace") if readable else ""
+            self.topics[record.id] = StoredTopic(
+                record.topic, schema.name, definition, record.message_encoding or "cdr"
+            )
+
+    def _report(self, what: str, error: Exception) -> None:
+        ends = isinstance(error, (struct.error, EndOfFile))
+        reason = "it is cut off" if ends else " ".join(str(error).split()) or type(error).__name__
+        self.damage.add(f"{self.path}: {what} cannot be read: {reason}")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of a bag's files, whatever their storage format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+# More lines than these are only counted.
+_LISTED = 20
+
+
+class Damage:
+    """What could not be read, one line for each place; the first line names a remedy."""
+
+    def __init__(self, remedy: str) -> None:
+        self._remedy = remedy
+        self._listed: list[str] = []
+        self._others = 0
+
+    def add(self, line: str) -> None:
+        """Report a place that cannot be read."""
+        if line in self._listed:
+            return  # found again: a file is read once for each topic
+        if len(self._listed) < _LISTED:
+            self._listed.append(line)
+        else:
+            self._others += 1
+
+    @property
+    def lines(self) -> list[str]:
+        """The first lines, and the number of the others."""
+        first = [f"{line}; {self._remedy}" for line in self._listed[:1]]
+        return [*first, *self._listed[1:], *([f"… and {self._others} more places"] if self._others else [])]
+
+
+class StoredTopic(NamedTuple):
+    """A topic in a file.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text of the type and of all types that it uses; empty if the file has none.
+        encoding: of the messages; ROS 2 writes ``cdr``.
+    """
+
+    name: str
+    type: str
+    definition: str
+    encoding: str
+
+
+class Block(NamedTuple):
+    """Messages in the order in which they were recorded.
+
+    Attributes:
+        times: of recording, ns.
+        messages: serialised.
+        fraction: of the file read so far, 0 to 1.
+    """
+
+    times: Sequence[int]
+    messages: Sequence[bytes]
+    fraction: float
+
+
+class StorageFile(Protocol):
+    """A file of a bag.
+
+    Attributes:
+        topics: by their number in the file.
+        damage: what could not be read so far.
+    """
+
+    topics: dict[int, StoredTopic]
+    damage: Damage
+
+    def __init__(self, path: Path) -> None: ...
+
+    def blocks(self, topics: Collection[int]) -> Iterator[Block]:
+        """Read the messages of some topics, in blocks."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...

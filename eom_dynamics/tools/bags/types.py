@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message types: of ROS 2, of this package, and those that a bag defines."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from rosbags.interfaces import Nodetype
+from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from .errors import BagError
+
+PACKAGE = "eom_dynamics"
+
+
+@lru_cache(maxsize=1)
+def own_definitions() -> dict[str, str]:
+    """Return this package's message definitions by type name."""
+    folder = resources.files(__package__) / "definitions"
+    return {
+        f"{PACKAGE}/msg/{file.name[: -len('.msg')]}": file.read_text(encoding="utf-8")
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".msg")
+    }
+
+
+@lru_cache(maxsize=1)
+def _known() -> Typestore:
+    """Return the types of ROS 2 and of this package."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, text in own_definitions().items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+@lru_cache(maxsize=64)
+def typestore(name: str, definition: str = "") -> Typestore:
+    """Return the types to read and write messages of one type by.
+
+    Args:
+        name: of the type, such as ``sensor_msgs/msg/JointState``.
+        definition: its text in the bag, in the language of .msg or .idl files, with the types that it uses; those that
+            are missing, or all if it is empty, are taken from ROS 2 Jazzy and this package.
+
+    Raises:
+        BagError: the type is unknown, or its definition cannot be read.
+    """
+    known = _known()
+    if not definition:
+        if name not in known.fielddefs:
+            raise BagError(f"the bag has no definition of {name}, and neither ROS 2 Jazzy nor this package defines it")
+        return known
+    try:
+        if definition.startswith("=" * 80 + "\nIDL: "):
+            types: dict[str, Any] = dict(get_types_from_idl(definition))
+        else:
+            types = dict(get_types_from_msg(definition, name))
+        _complete(types, known)
+        store = get_typestore(Stores.EMPTY)
+        store.register(types)
+    except (TypesysError, RecursionError) as error:
+        raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
+    if name not in store.fielddefs:
+        raise BagError(f"the bag's definition of {name} only defines {', '.join(types)}")
+    return store
+
+
+def _complete(types: dict[str, Any], known: Typestore) -> None:
+    """Add the types that these use and do not define."""
+    wanted = list(types)
+    while wanted:
+        for _, (kind, what) in types[wanted.pop()][1]:
+            if kind in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+                kind, what = what[0]
+            if kind == Nodetype.NAME and what not in types:
+                if what not in known.fielddefs:
+                    raise TypesysError(f"{what} is not defined")
+                types[what] = known.fielddefs[what]
+                wanted.append(what)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of command-line arguments, for argparse."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+
+def path(text: str) -> Path:
+    """Return the path of a file or folder; an empty one, which would be the working directory, is refused."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a path, is empty")
+    return Path(text)
+
+
+def number(accepts: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
+    """Return a type for finite numbers.
+
+    Args:
+        accepts: whether a number may be given.
+        wanted: the numbers that may be given, in words; part of the error message.
+    """
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and accepts(value)):
+            raise argparse.ArgumentTypeError(f"must be {wanted}, is {text!r}")
+        return value
+
+    return read
+
+
+positive = number(lambda x: x > 0, "a positive number")
+
+not_negative = number(lambda x: x >= 0, "a number from 0 on")
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a positive whole number, is {text!r}")
+    return int(text)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time the inverse dynamics of a robot with every backend available here, and with Pinocchio if it is installed.
+
+Every result is first checked against the closed form. Comparison with more libraries, chains and orders: make bench, in
+the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..benchmark.robot_benchmark import as_text, benchmark, failures
+from .arguments import whole_number
+from .console import complain
+from .robot_arguments import add_robot_arguments, load
+
+SUMMARY = "time the inverse dynamics beside other libraries"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments of the command."""
+    add_robot_arguments(parser, note="; default: %(default)s", nargs="?", default="iiwa")
+    parser.add_argument(
+        "--rounds", metavar="N", type=whole_number, default=20, help="samples per time; default: %(default)s"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, with times in s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Time and print; returns the exit code, 1 if a result differs from the closed form.
+
+    Raises:
+        RobotDescriptionError: the robot cannot be used as described.
+    """
+    robot = load(options)
+    results = benchmark(robot, options.rounds)
+    print(json.dumps(results, indent=2) if options.json else as_text(robot, results))
+    failed = failures(results)
+    for failure in failed:
+        complain(options.program, f"failed: {failure}")
+    return 1 if failed else 0

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output beside the results: errors, warnings and progress, on stderr."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...exceptions import KernelWarning, RobotDescriptionWarning
+from ...terminal import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def complain(program: str, reason: str) -> None:
+    """Print one line on stderr."""
+    print(f"{program}: {printable(reason)}", file=sys.stderr)
+
+
+@contextmanager
+def warnings_as_lines(program: str) -> Iterator[None]:
+    """Print each warning of this package as one line on stderr, once."""
+    with warnings.catch_warnings():
+        default = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *args: Any, **keywords: Any) -> None:
+            if issubclass(category, (KernelWarning, RobotDescriptionWarning)):
+                complain(program, f"warning: {message}")
+            else:
+                default(message, category, *args, **keywords)
+
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def progress_bars(text: str = "{task.percentage:>3.0f}%") -> Iterator[Progress]:
+    """Show progress bars on stderr if it is a terminal.
+
+    Args:
+        text: shown after each bar, a format string over rich's ``task``.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    name = TextColumn("{task.description}", markup=False)
+    with Progress(
+        *(name, BarColumn(bar_width=None), TextColumn(text, markup=False), TimeElapsedColumn()),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bars:
+        yield bars

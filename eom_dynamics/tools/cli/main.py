@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics``: the command and its sub-commands.
+
+Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line on
+stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ... import __version__
+from ...exceptions import EomDynamicsError
+from ...terminal import prepare_streams, printable
+from . import bench, codegen, demo, inspect, replay, report, simulate
+from .console import complain, warnings_as_lines
+
+_COMMANDS = {
+    "bench": bench,
+    "codegen": codegen,
+    "demo": demo,
+    "inspect": inspect,
+    "replay": replay,
+    "report": report,
+    "simulate": simulate,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: without the program's name; None for those of the process.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SystemExit: after ``--help``, ``--version`` and wrong use.
+    """
+    prepare_streams()
+    program = "eom_dynamics"
+    try:
+        try:
+            options = _parser().parse_args(arguments)
+            program = options.program
+            with warnings_as_lines(program):
+                return int(options.run(options))
+        finally:
+            # Not at the interpreter's exit, so that a failing flush is reported here.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        return 141
+    except EomDynamicsError as error:
+        complain(program, str(error))
+    except OSError as error:
+        _discard_output()
+        complain(program, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        complain(program, "interrupted")
+        return 130
+    return 2
+
+
+def _discard_output() -> None:
+    """Send unwritable output to nowhere: at its exit, Python would try again and print a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="eom_dynamics",
+        description="Inverse dynamics with time derivatives, and motor feedforward for arms with elastic joints.",
+        epilog="Exit code 0, 1 for a failed check, 2 for wrong use. Help on one command: eom_dynamics COMMAND --help",
+    )
+    parser.add_argument("--version", action="version", version=f"eom_dynamics {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, module in _COMMANDS.items():
+        command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run, program=f"eom_dynamics {name}")
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

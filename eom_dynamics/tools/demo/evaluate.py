@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the node's answers: counts, times, and deviations from two independent computations.
+
+The first is numerical differentiation: the received tau, differentiated once and twice, must equal the received taud
+and taudd. The second is the closed form of the equations of motion, evaluated in this process: efforts must equal it,
+and motor motion and motor effort must agree with it by the laws of springs and rotors, :mod:`.motor_side`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...equations import equations_of_motion
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS
+from .differences import REACH, differentiate, rounding
+from .motor_side import deflection, motor_load
+from .plan import Plan
+
+# Rounding of some hundred operations, which the node performs in another order than the closed form.
+_CLOSED_FORM_TOLERANCE = 1e-10
+
+CLOSED_FORM_SAMPLES = 250
+"""Largest number of answers compared with the closed form, which takes a millisecond each."""
+
+# Tolerance of numerical differentiation over the estimate of its error.
+_SAFETY = 10.0
+
+# Rounding error of an effort, in units of double precision: it is the result of some hundred operations.
+_EFFORT_ROUNDING = 16.0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The answers of one run; row i belongs to setpoint i, and is NaN without an answer.
+
+    Attributes:
+        sent, received: times (N,) on one clock at which setpoints were sent and answers received, s.
+        answers: fields of FeedforwardCommand, (N, n) for joints and (N, m) for motors.
+        backend: of the dynamics in the node.
+    """
+
+    sent: Array
+    received: Array
+    answers: dict[str, Array]
+    backend: str
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Largest deviation relative to the largest value of the quantity, and its tolerance.
+
+    Attributes:
+        name: the quantities compared.
+        value: the deviation; NaN if nothing could be compared.
+        tolerance: the largest deviation that passes.
+    """
+
+    name: str
+    value: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the deviation is known and within the tolerance."""
+        return bool(self.value <= self.tolerance)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of the checks of one run.
+
+    Attributes:
+        sent, received: numbers of setpoints and of answers.
+        rate: actual rate of setpoints, Hz.
+        late: number of setpoints sent more than one period late.
+        round_trip: times (received,) from setpoint to answer, s, in the order of sending.
+        differentiation: deviations of taud and taudd from numerical differentiation of the received tau.
+        closed_form: deviation of all quantities from the closed form.
+        numerical: the received tau (N, n), differentiated once and twice.
+    """
+
+    sent: int
+    received: int
+    rate: float
+    late: int
+    round_trip: Array
+    differentiation: Sequence[Deviation]
+    closed_form: Deviation
+    numerical: Sequence[Array]
+
+    @property
+    def lost(self) -> int:
+        """Setpoints without an answer."""
+        return self.sent - self.received
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """All deviations."""
+        return (*self.differentiation, self.closed_form)
+
+    def percentile(self, percent: float) -> float:
+        """Return a percentile of the round trip, s; NaN without answers."""
+        return float(np.percentile(self.round_trip, percent)) if len(self.round_trip) else float("nan")
+
+    @property
+    def failures(self) -> list[str]:
+        """Failed checks, one line each."""
+        lines = [f"{self.lost} of {self.sent} setpoints were not answered"] if self.lost else []
+        for deviation in self.deviations:
+            if np.isnan(deviation.value):
+                lines.append(f"{deviation.name}: too few answers to compare")
+            elif not deviation.passed:
+                lines.append(f"{deviation.name}: off by {deviation.value:.1e}, tolerance {deviation.tolerance:.1e}")
+        return lines
+
+
+def evaluate(plan: Plan, recording: Recording) -> Evaluation:
+    """Check the answers of a run."""
+    arrived = ~np.isnan(recording.received)
+    step = 1 / plan.rate
+    numerical = [differentiate(recording.answers["effort"], step, k) for k in (1, 2)]
+    differentiation = [
+        Deviation(f"{name} against numerical derivative", _relative(recording.answers[field] - value, value), tolerance)
+        for name, field, value, tolerance in zip(
+            ("taud", "taudd"), EFFORT_FIELDS[1:], numerical, _difference_tolerances(plan), strict=True
+        )
+    ]
+    elapsed = recording.sent[-1] - recording.sent[0]
+    return Evaluation(
+        sent=plan.count,
+        received=int(arrived.sum()),
+        rate=(plan.count - 1) / elapsed,
+        late=int(np.sum(recording.sent - recording.sent[0] - plan.t > step)),
+        round_trip=(recording.received - recording.sent)[arrived],
+        differentiation=differentiation,
+        closed_form=Deviation(
+            "all quantities against closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
+        ),
+        numerical=numerical,
+    )
+
+
+class Efforts(NamedTuple):
+    """Efforts of a motion, N m or N.
+
+    Attributes:
+        tau, taud, taudd: joint efforts on the links (n,) and their time derivatives.
+        rotor: efforts (m,) of rotors that move with their links, in the complete rotor model; zero in the reduced one.
+    """
+
+    tau: Array
+    taud: Array
+    taudd: Array
+    rotor: Array
+
+
+def closed_form(plan: Plan, t: float) -> Efforts:
+    """Return the efforts at time ``t`` by the closed form of the equations of motion."""
+    arm, robot = plan.arm, plan.robot
+    states = plan.motion.derivatives(t)
+    if arm.rotors is not None:
+        robot = arm.rotors.dynamics.robot
+        states = tuple(np.concatenate([x, arm.gear_ratio * arm.motors_following(x)]) for x in states)
+    efforts = equations_of_motion(robot, *states[:-1], wrench=plan.wrenches(t)).efforts(states[-1])
+    tau, taud, taudd = (x[: plan.robot.n] for x in efforts)
+    rotor = np.zeros(len(arm.motor_joint)) if arm.rotors is None else arm.gear_ratio * efforts[0][plan.robot.n :]
+    return Efforts(tau, taud, taudd, rotor)
+
+
+def _off_closed_form(plan: Plan, recording: Recording) -> float:
+    """Return the largest deviation of any quantity from the closed form, relative to its largest value.
+
+    Efforts are compared directly. Motor motion is inserted into the spring laws, which must return these efforts and
+    the nominal stiffness; motor efforts must be those of rotors, springs, gears and friction in this motion.
+    """
+    arm, rows = plan.arm, _spread(plan.count, CLOSED_FORM_SAMPLES)
+    answers = {name: values[rows] for name, values in recording.answers.items()}
+    if np.isnan(answers["motor_effort"]).all():
+        return float("nan")
+    *efforts, rotor = (np.array(x) for x in zip(*(closed_form(plan, t) for t in plan.t[rows]), strict=True))
+    off = [_relative(answers[name] - x, x) for x, name in zip(efforts, EFFORT_FIELDS, strict=True)]
+
+    links = plan.motion.derivatives(plan.t[rows], order=2)
+    position, velocity, acceleration = (answers[name] for name in MOTOR_FIELDS[:3])
+    deltas = [deflection(arm, *x) for x in zip(links, (position, velocity, acceleration), strict=True)]
+    springs, stiffness = arm.spring_set.effort_jets(deltas)
+    # NaN where a deflection does not determine the effort: at rigid joints, and taudd of damped springs.
+    off += [_relative(x - effort, effort) for x, effort in zip(springs, efforts, strict=True)]
+    rigid, paired = arm.rigid[arm.motor_joint], arm.paired
+    off += [_relative(delta[:, rigid], x) for delta, x in zip(deltas, links, strict=True)]
+    for order, k in enumerate(stiffness):
+        nominal = arm.stiffness[paired]
+        scale = nominal * np.nanmax(np.abs(deltas[order])) / np.nanmax(np.abs(deltas[0]))
+        off.append(_relative(k[:, paired] - (0.0 if order else nominal), scale))
+
+    # Acceleration of the rotors relative to their links; in the reduced model, the absolute one.
+    beyond = acceleration if arm.rotors is None else acceleration - arm.motors_following(links[2])
+    load = motor_load(arm, deltas, efforts[0])
+    effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + arm.friction.effort(velocity)
+    off.append(_relative(answers["motor_effort"] - effort, effort))
+    return float(np.nanmax(off))
+
+
+def _relative(difference: Array, scale: Array) -> float:
+    """Return the largest difference over the largest entry of the scale; NaN if there is nothing to compare."""
+    if np.isnan(difference).all():
+        return float("nan")
+    largest = np.nanmax(np.abs(scale))
+    return float(np.nanmax(np.abs(difference)) / (largest if largest > 0 else 1.0))
+
+
+def _difference_tolerances(plan: Plan) -> list[float]:
+    """Return bounds on the error of numerical differentiation, relative to the largest taud and taudd.
+
+    The disagreement of differences of order 6 and 8 bounds the truncation error of the latter; the rounding of efforts,
+    which differences amplify, is added. Both are evaluated on efforts computed here, so that wrong answers cannot widen
+    the tolerance.
+    """
+    step = 1 / plan.rate
+    tau = plan.command(step * np.arange(-REACH, plan.count + REACH)).tau
+    magnitude = float(np.max(np.abs(tau)))
+    tolerances = []
+    for derivative in (1, 2):
+        eighth, sixth = (differentiate(tau, step, derivative, order)[REACH:-REACH] for order in (8, 6))
+        error = np.max(np.abs(eighth - sixth)) + _EFFORT_ROUNDING * rounding(step, derivative, magnitude)
+        tolerances.append(float(_SAFETY * error / np.max(np.abs(eighth))))
+    return tolerances
+
+
+def _spread(count: int, samples: int) -> NDArray[np.int_]:
+    """Return up to ``samples`` of ``count`` indices, evenly spaced, including the first and last."""
+    return np.unique(np.linspace(0, count - 1, samples).round().astype(int))

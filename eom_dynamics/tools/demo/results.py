@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of results of the demo: HTML page, picture and data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...simulation import Comparison
+from ..writing import whole_folder
+from .data import write_csv, write_npz
+from .demo_page import write_page
+from .evaluate import Evaluation, Recording
+from .picture import write_picture
+from .plan import Plan
+
+
+def write_results(
+    folder: Path, plan: Plan, recording: Recording, evaluation: Evaluation, tracking: Comparison | str
+) -> Path:
+    """Write index.html, demo.png, data.npz and data.csv.
+
+    Args:
+        folder: created if necessary; other files in it stay.
+        plan: setpoints that were played.
+        recording: the node's answers.
+        evaluation: their checks.
+        tracking: feedforwards compared in simulation, or the reason why they were not.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        FolderError: the folder cannot be written; what was in it stays.
+    """
+    with whole_folder(folder, force=True) as aside:
+        write_npz(aside / "data.npz", plan, recording)
+        write_csv(aside / "data.csv", plan, recording)
+        write_picture(aside / "demo.png", plan, recording, evaluation)
+        write_page(aside / "index.html", plan, recording, evaluation, tracking)
+    return folder / "index.html"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a robot: its tree, joints, limits, tools, merged links, assumptions, and operation counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...codegen.programs import PROGRAMS
+from ...robot import Joint, Robot
+from ...robot.reach import reach
+
+# The cost of these, and of the search for the reach, grows with the square of the number of joints and more.
+_SQUARE = ("mass_matrix", "effort_partials")
+
+MOST_JOINTS = 20
+"""Robots with more joints than this get no reach, and operation counts of some programs only."""
+
+
+def robot_facts(robot: Robot) -> dict[str, Any]:
+    """Return the facts about a robot, ready for JSON.
+
+    SI units; None for infinite and missing values. Operations are those per state, by name of the program in
+    :data:`eom_dynamics.codegen.programs.PROGRAMS`.
+    """
+    return {
+        "name": robot.name,
+        "independent_joints": robot.n,
+        "total_mass": float(np.sum([joint.mass for joint in robot.joints])),
+        "gravity": robot.gravity.tolist(),
+        "joints": [_joint(robot, joint) for joint in robot.joints],
+        "tools": [
+            {
+                "name": tool.name,
+                "body": robot.joints[tool.joint].name,
+                "reach": reach(robot, tool) if robot.n <= MOST_JOINTS else None,
+            }
+            for tool in robot.tools
+        ],
+        "operations": {
+            name: program(robot).costs() if robot.n <= MOST_JOINTS or name not in _SQUARE else None
+            for name, program in PROGRAMS.items()
+        },
+        "merged": list(robot.merged),
+        "assumed": [*robot.assumed, *_assumed(robot)],
+    }
+
+
+def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
+    limits, mimic = joint.limits, joint.mimic
+    return {
+        "name": joint.name,
+        "type": joint.type,
+        "parent": robot.joints[joint.parent].name if joint.parent >= 0 else None,
+        "axis": _axis(joint),
+        "mass": joint.mass,
+        "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
+        "limits": {
+            "lower": _finite(limits.lower),
+            "upper": _finite(limits.upper),
+            "velocity": _finite(limits.velocity),
+            "effort": _finite(limits.effort),
+        },
+        "stiffness": _finite(joint.stiffness),
+        "rotor_inertia": joint.rotor_inertia,
+        "gear_ratio": joint.gear_ratio,
+        "damping": joint.damping,
+        "friction": joint.friction,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _axis(joint: Joint) -> list[float]:
+    """Return the joint axis, a unit vector (3,) in the body's frame."""
+    angular, linear = joint.screw[:3], joint.screw[3:]
+    axis: list[float] = (angular if np.any(angular) else linear).tolist()
+    return axis
+
+
+def _assumed(robot: Robot) -> list[str]:
+    """Return the defaults that were taken because the description gives no value."""
+    joints = robot.independent_joints
+    rigid = [joint.name for joint in joints if np.isinf(joint.stiffness)]
+    massless = [joint.name for joint in joints if joint.rotor_inertia == 0]
+    unlimited = [joint.name for joint in joints if np.isinf(joint.limits.lower) and np.isinf(joint.limits.upper)]
+    lines = (("rigid, without a spring", rigid), ("no rotor inertia", massless), ("no limits of position", unlimited))
+    return [
+        *(
+            f"{what}: {', '.join(names) if len(names) < len(joints) else 'all joints'}"
+            for what, names in lines
+            if names
+        ),
+        f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}",
+    ]

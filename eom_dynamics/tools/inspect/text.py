@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a robot as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...terminal import printable
+from ..text_tables import columns, operation_counts
+from .facts import MOST_JOINTS
+
+
+def as_text(facts: Mapping[str, Any]) -> str:
+    """Return the facts of :func:`.facts.robot_facts` as a table of joints and lines on the rest."""
+    gravity, mass = _vector(facts["gravity"]), f"{facts['total_mass']:g} kg"
+    counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
+    lines = [
+        f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²",
+        "",
+        *columns(_joint_rows(facts["joints"]), right_from=4),
+        "",
+        *(f"tool {tool['name']} on the body of {tool['body']}: {_reach(tool['reach'])}" for tool in facts["tools"]),
+        "",
+        *operation_counts(counted),
+        *(
+            f"{name}: not counted for more than {MOST_JOINTS} joints"
+            for name in facts["operations"]
+            if name not in counted
+        ),
+        "",
+        *(f"merged: {line}" for line in facts["merged"]),
+        *(f"assumed: {line}" for line in facts["assumed"]),
+    ]
+    return "\n".join(map(printable, lines))
+
+
+def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
+    stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
+    header = (
+        *("joint", "type", "axis", "limits", "velocity", "effort", "mass [kg]"),
+        *(f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
+    )
+    rows = [
+        (
+            _branch(joints, joint) + joint["name"],
+            joint["type"] if joint["mimic"] is None else _mimic(joint["mimic"]),
+            _vector(joint["axis"]),
+            _limits(joint["limits"]),
+            *(_or(joint["limits"][name], "-") for name in ("velocity", "effort")),
+            f"{joint['mass']:g}",
+            _or(joint["stiffness"], "rigid"),
+            f"{joint['rotor_inertia']:g}",
+        )
+        for joint in joints
+    ]
+    return [header, *rows]
+
+
+def _reach(reach: float | None) -> str:
+    if reach is None:
+        return f"reach not computed for more than {MOST_JOINTS} joints"
+    return f"reach {reach:.3g} m from the base"
+
+
+def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
+    """Return the lines of the tree drawing in front of a joint; an unbranched chain is not indented."""
+    parents = {other["name"]: other["parent"] for other in joints}
+    children: dict[str | None, list[str]] = {}
+    for other in joints:
+        children.setdefault(other["parent"], []).append(other["name"])
+    name = joint["name"]
+    branches = children[parents[name]]
+    lines = "" if len(branches) == 1 else "└─" if name == branches[-1] else "├─"
+    name = parents[name]
+    while name is not None:
+        branches = children[parents[name]]
+        if len(branches) > 1:
+            lines = ("  " if name == branches[-1] else "│ ") + lines
+        name = parents[name]
+    return lines
+
+
+def _mimic(mimic: Mapping[str, Any]) -> str:
+    offset = f" {mimic['offset']:+g}" if mimic["offset"] else ""
+    return f"= {mimic['ratio']:g} {mimic['joint']}{offset}"
+
+
+def _limits(limits: Mapping[str, float | None]) -> str:
+    lower, upper = limits["lower"], limits["upper"]
+    return "-" if lower is None and upper is None else f"{_or(lower, '-inf')} … {_or(upper, 'inf')}"
+
+
+def _or(value: float | None, without: str) -> str:
+    return without if value is None else f"{value:g}"
+
+
+def _vector(values: Sequence[float]) -> str:
+    return "[" + " ".join(f"{value:g}" for value in values) + "]"

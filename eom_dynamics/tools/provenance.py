@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where and when results were made: date, software and machine, for the foot of an HTML page."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import datetime
+
+import numpy as np
+
+from .. import __version__
+from .benchmark.machine import processor
+
+
+def date() -> str:
+    """Return date and time, with the time zone."""
+    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
+def software() -> str:
+    """Return the versions of eom_dynamics, Python and NumPy."""
+    return f"eom_dynamics {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def machine() -> str:
+    """Return processor, number of cores, and operating system."""
+    return f"{processor()}, {os.cpu_count()} logical cores, {platform.system()} {platform.machine()}"

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offline replay: the commands that the node would have published for recorded motions.
+
+:func:`replay` takes bags and folders of bags, and compares the outputs; :func:`replay_bag` replays one bag,
+:func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
+"""
+
+from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
+from .evaluation import Options
+from .job import Format, Job, Report
+from .many import Outcome, find_bags, replay_bags
+from .one import replay_bag
+from .run import Golden, Result, replay
+
+__all__ = [
+    "FIELDS",
+    "Difference",
+    "Format",
+    "Golden",
+    "Job",
+    "Match",
+    "Options",
+    "Outcome",
+    "Report",
+    "Result",
+    "Tolerances",
+    "check_golden",
+    "compare_bags",
+    "find_bags",
+    "replay",
+    "replay_bag",
+    "replay_bags",
+]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of setpoints to compute commands for, and counts of refused messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ..bags import Layout
+from ..bags.layout import Bytes
+
+# A damaged bag can have a reason of its own for each message.
+_MOST_REASONS = 50
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Times of N messages, ns.
+
+    Attributes:
+        recorded: (N,) times of recording.
+        header: (N,) stamps of the headers.
+    """
+
+    recorded: NDArray[np.int64]
+    header: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, layout: Layout, rows: Bytes, recorded: NDArray[np.int64]) -> Stamps:
+        """The stamps of messages with a header, as :class:`Rows` holds them."""
+        sec, nanosec = (layout.numbers(rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
+        return cls(recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
+
+    def __getitem__(self, rows: Any) -> Stamps:
+        return Stamps(self.recorded[rows], self.header[rows])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """N setpoints with the same joint names and frame.
+
+    Attributes:
+        stamps: their times.
+        frame: their frame_id.
+        names: their joint_names.
+        fields: of JointTrajectorySetpoint, by name: (N, number of entries), wrenches (N, number of entries, 6), moment
+            first; absent or without entries where the messages have none.
+        measured: (N, n) recorded efforts of the joints in ``names``, or None.
+    """
+
+    stamps: Stamps
+    frame: str
+    names: list[str]
+    fields: dict[str, Array]
+    measured: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.stamps.recorded)
+
+    def entries(self, field: str) -> int:
+        """Number of entries of a field in each message."""
+        return self.fields[field].shape[1] if field in self.fields else 0
+
+    def message(self, row: int) -> Any:
+        """One of the setpoints, as the node's solver takes it."""
+        empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS), ())
+        rows = {name: np.ascontiguousarray(values[row]) for name, values in self.fields.items()}
+        return SimpleNamespace(joint_names=self.names, **(empty | rows))
+
+
+@dataclass
+class Refusals:
+    """Counts of messages that could not be used.
+
+    Attributes:
+        reasons: number of messages by reason.
+        first: time of recording of the first of them by reason, ns.
+    """
+
+    reasons: dict[str, int] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str, time: int, count: int = 1) -> None:
+        """Count messages, the first of them recorded at ``time``, ns."""
+        if reason not in self.first:
+            if len(self.first) >= _MOST_REASONS:
+                reason = "other reasons"
+            self.first.setdefault(reason, time)
+        self.reasons[reason] = self.reasons.get(reason, 0) + count
+
+    def ranked(self) -> list[tuple[str, int]]:
+        """Reasons with their counts, the most frequent first."""
+        return sorted(self.reasons.items(), key=lambda item: -item[1])
+
+    @property
+    def total(self) -> int:
+        """Number of refused messages."""
+        return sum(self.reasons.values())

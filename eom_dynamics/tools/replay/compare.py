@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of the topics of two bags, number by number, within tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...messages.fields import COMMAND_FIELDS
+from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
+from ..bags.layout import Bytes
+from .batch import Stamps
+from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
+
+TYPES = (FEEDFORWARD, JOINT_STATE, NUMBERS)
+"""Types of the topics that are compared."""
+
+FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
+"""Fields of numbers of these topics."""
+
+DEFAULT = 1e-9
+"""Default tolerance, absolute and relative: compilers and processors differ in rounding."""
+
+
+class Match(Enum):
+    """How to find the messages of two bags that belong together."""
+
+    RECORDED = "recorded"
+    """By their times of recording."""
+
+    STAMP = "stamp"
+    """By the stamps of their headers, on topics without headers by their order: for bags recorded live."""
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """A number a differs from b of the golden bag where abs(a - b) > absolute + relative abs(b).
+
+    Attributes:
+        absolute, relative: by field; ``""`` holds for all fields that are not named.
+    """
+
+    absolute: Mapping[str, float] = field(default_factory=dict)
+    relative: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[float, float]:
+        """Absolute and relative tolerance of a field."""
+        absolute, relative = (x.get(name, x.get("", DEFAULT)) for x in (self.absolute, self.relative))
+        return absolute, relative
+
+
+@dataclass
+class Difference:
+    """The differences of two bags in one field of a topic.
+
+    Attributes:
+        topic: its name.
+        field: its name; ``messages`` for those in one bag only, ``layout`` for names or lengths of fields that differ.
+        compared: number of messages.
+        largest: difference, in the unit of the field.
+        beyond: number of messages with a difference beyond the tolerance.
+        first: time of the first of those, ns: of recording, or the stamp where messages are matched by stamps; None
+            without any.
+    """
+
+    topic: str
+    field: str
+    compared: int = 0
+    largest: float = 0.0
+    beyond: int = 0
+    first: int | None = None
+
+    def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64], largest: float = 0.0) -> None:
+        """Take messages (N,) with their times, and whether each is beyond the tolerance."""
+        self.compared += len(times)
+        self.largest = max(self.largest, largest)
+        if beyond.any():
+            self.beyond += int(beyond.sum())
+            if self.first is None:
+                self.first = int(times[np.argmax(beyond)])
+
+
+class _Part(NamedTuple):
+    """Messages in a row with one layout, and the times (N,) by which they are matched."""
+
+    times: NDArray[np.int64]
+    layout: Layout
+    rows: Bytes
+
+    def split(self, count: int) -> tuple[_Part, _Part]:
+        first, rest = slice(count), slice(count, None)
+        return (
+            _Part(self.times[first], self.layout, self.rows[first]),
+            _Part(self.times[rest], self.layout, self.rows[rest]),
+        )
+
+
+def check_golden(golden: Path, topics: Collection[str]) -> None:
+    """Refuse a golden bag that nothing can be compared with, before anything is computed.
+
+    Args:
+        golden: the bag.
+        topics: names of the topics to compare.
+
+    Raises:
+        BagError: the bag cannot be read, is visibly damaged, or has none of the topics.
+        OSError: a file cannot be read.
+    """
+    with Bag(golden) as bag:
+        _refuse_damage(bag)
+        _refuse_other_topics(bag, topics)
+
+
+def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
+    """Compare the topics of a bag with those of the same names in a golden one.
+
+    Messages are matched by their times, in the order of the bags.
+
+    Args:
+        path: the bag.
+        golden: the bag to compare with.
+        tolerances: by field.
+        match: which times to match.
+
+    Returns:
+        A row for each topic and field; those with ``beyond`` > 0 differ.
+
+    Raises:
+        BagError: a bag cannot be read, or the golden one has none of the topics.
+    """
+    with Bag(path) as bag, Bag(golden) as other:
+        known = {topic.name: topic for topic in other.topics}
+        topics = [topic for topic in bag.topics if topic.type in TYPES]
+        _refuse_other_topics(other, [topic.name for topic in topics])
+        results: list[Difference] = []
+        for topic in topics:
+            if topic.name in known and known[topic.name].type == topic.type:
+                parts = _matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
+                results += _differences(topic.name, parts, tolerances)
+            else:
+                results.append(Difference(topic.name, "messages", beyond=1))
+        _refuse_damage(other)
+    return results
+
+
+def _refuse_damage(golden: Bag) -> None:
+    if golden.damage:
+        raise BagError(f"{golden.damage[0]}; a golden bag must be undamaged")
+
+
+def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
+    if not any(topic.name in topics for topic in golden.topics):
+        raise BagError(f"{golden.path}: has none of the topics {', '.join(topics)}")
+
+
+def _differences(
+    topic: str, parts: Iterator[tuple[_Part | None, _Part | None]], tolerances: Tolerances
+) -> list[Difference]:
+    found: dict[str, Difference] = {}
+
+    def of(name: str) -> Difference:
+        return found.setdefault(name, Difference(topic, name))
+
+    of("messages")
+    for mine, golden in parts:
+        part = mine or golden
+        assert part is not None
+        everywhere, nowhere = np.ones(len(part.times), dtype=bool), np.zeros(len(part.times), dtype=bool)
+        if mine is None or golden is None:
+            of("messages").add(everywhere, part.times)
+            continue
+        of("messages").add(nowhere, part.times)
+        fields = mine.layout.fields()
+        same = golden.layout.fields() == fields and mine.layout.texts() == golden.layout.texts()
+        of("layout").add(nowhere if same else everywhere, part.times)
+        for name in fields if same else ():
+            a, b = (side.layout.numbers(side.rows, name).astype(float) for side in (mine, golden))
+            if a.shape[1]:
+                group = "header.stamp" if name.startswith("header.stamp.") else name
+                beyond, largest = _beyond(a, b, *tolerances.of(group))
+                of(group).add(beyond, part.times, largest)
+    return list(found.values())
+
+
+def _beyond(a: Array, b: Array, absolute: float, relative: float) -> tuple[NDArray[np.bool_], float]:
+    """Which rows differ by more than a tolerance, and the largest difference of all; NaN equals NaN."""
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    difference[same] = 0.0
+    difference[np.isnan(difference)] = np.inf
+    beyond = ~(difference <= absolute + relative * np.nan_to_num(np.abs(b), nan=0.0)) & ~same
+    return beyond.any(axis=1), float(difference.max())
+
+
+def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[_Part]:
+    layouts = Layouts(topic.types(), topic.type)
+    place = 0
+    for times, messages in bag.messages(topic):
+        recorded = np.array(times, dtype=np.int64)
+        for part in layouts.rows(messages):
+            if not isinstance(part, Rows):
+                raise BagError(f"{bag.path}: topic {topic.name}: {part[1]}")
+            start, layout, rows = part
+            keys = recorded[start : start + len(rows)]
+            if match is Match.STAMP:
+                has_header = layout.has("header.stamp.sec")
+                keys = Stamps.of(layout, rows, keys).header if has_header else np.arange(place, place + len(rows))
+            yield _Part(keys, layout, rows)
+            place += len(rows)
+
+
+def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[tuple[_Part | None, _Part | None]]:
+    """Parts whose times agree one by one, and parts that are on one side only, beside None."""
+    a, b = next(left, None), next(right, None)
+    while a is not None and b is not None:
+        count = min(len(a.times), len(b.times))
+        same = a.times[:count] == b.times[:count]
+        agreeing = count if same.all() else int(np.argmin(same))
+        if agreeing:
+            (first, a), (second, b) = a.split(agreeing), b.split(agreeing)
+            yield first, second
+        elif a.times[0] < b.times[0]:
+            lone, a = a.split(_before(a, b.times[0]))
+            yield lone, None
+        else:
+            lone, b = b.split(_before(b, a.times[0]))
+            yield None, lone
+        a = a if len(a.times) else next(left, None)
+        b = b if len(b.times) else next(right, None)
+    yield from ((part, None) for part in chain([a], left) if part is not None)
+    yield from ((None, part) for part in chain([b], right) if part is not None)
+
+
+def _before(part: _Part, time: np.int64) -> int:
+    """How many messages from the first on are earlier than a time."""
+    behind = part.times >= time
+    return int(np.argmax(behind)) if behind.any() else len(part.times)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From setpoints to commands, as in the node but many at a time.
+
+Setpoints that do not pass here go to the node's solver one by one: it decides what is refused, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...elastic import ElasticArm, Feedforward, LimitViolation
+from ...exceptions import StateError
+from ...messages.deflection_filter import DeflectionFilter
+from ...messages.fields import (
+    COMMAND_FIELDS,
+    EFFORT_FIELDS,
+    MOTOR_FIELDS,
+    STATE_FIELDS,
+    STIFFNESS_FIELDS,
+    WRENCH_FIELDS,
+)
+from ...messages.joint_order import JointOrder, JointOrders
+from ...messages.setpoint_to_command import HOLDS, Solver
+from .batch import Batch, Refusals, Stamps
+
+
+@dataclass(frozen=True)
+class Options:
+    """The node's parameters of the same names."""
+
+    effort_command: str = "motor"
+    clip_to_limits: bool = False
+    hold_last_command: str = "stiffness"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """N commands for setpoints with the same joint names and frame.
+
+    Attributes:
+        stamps, frame: those of the setpoints.
+        joint_names, motor_names: n and m of them, in the setpoints' order.
+        values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
+        effort_command: (N, n) or (N, m), in the robot's order.
+        held: (N,) whether a command repeats an earlier one, for a refused setpoint.
+        measured: (N, n) recorded efforts, or None.
+    """
+
+    stamps: Stamps
+    frame: str
+    joint_names: tuple[str, ...]
+    motor_names: tuple[str, ...]
+    values: dict[str, Array]
+    effort_command: Array
+    held: NDArray[np.bool_]
+    measured: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Commands:
+        return replace(
+            self,
+            stamps=self.stamps[rows],
+            values={name: values[rows] for name, values in self.values.items()},
+            effort_command=self.effort_command[rows],
+            held=self.held[rows],
+            measured=None if self.measured is None else self.measured[rows],
+        )
+
+
+@dataclass
+class Violations:
+    """Limits of the motors that commands exceed, before any clipping.
+
+    Attributes:
+        commands: number of commands that exceed a limit.
+        worst: by motor and quantity.
+    """
+
+    commands: int = 0
+    worst: dict[tuple[str, str], LimitViolation] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """The number of commands, then the worst violation of each motor and quantity; empty without any."""
+        worst = list(map(str, self.worst.values()))
+        return [f"{self.commands:,} commands exceed limits of motors, at worst:", *worst] if worst else []
+
+    def add(self, exceeded: tuple[LimitViolation, ...], commands: int) -> None:
+        """Take the violations of some commands."""
+        self.commands += commands
+        for violation in exceeded:
+            key = violation.motor, violation.quantity
+            if key not in self.worst or violation.value > self.worst[key].value:
+                self.worst[key] = violation
+
+
+class Evaluation:
+    """Computes commands for one arm, and counts the setpoints that it refuses.
+
+    Attributes:
+        refusals: by reason.
+        violations: of motor limits.
+    """
+
+    def __init__(self, arm: ElasticArm, options: Options, refusals: Refusals) -> None:
+        self.arm, self.refusals, self.violations = arm, refusals, Violations()
+        self._options = options
+        self._solver = Solver(arm)
+        self._orders = JointOrders(arm)
+        # Their deflection goes on from one setpoint to the next.
+        self._one_by_one = DeflectionFilter(arm).needed
+        motor = arm.motor
+        self._limits = (motor.torque_limit, motor.speed_limit, motor.current_limit, motor.voltage_limit)
+        self._limited = any(np.isfinite(limit).any() for limit in self._limits)
+        self._last: Commands | None = None
+
+    def commands(self, batch: Batch) -> Iterator[Commands]:
+        """Compute the commands of setpoints, in order, without those that are refused and not held."""
+        count, (n, m) = len(batch), (self.arm.robot.n, len(self.arm.motor_names))
+        efforts, motors = np.empty((3, count, n)), np.empty((4, count, m))
+        good, held = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        order = None
+        try:
+            order = self._orders.of(batch.names)
+            if not self._one_by_one and self._lengths_fit(batch, order):
+                good = self._together(batch, order, efforts, motors)
+        except StateError:
+            # Caused by one setpoint or by all; one by one shows which of them are good.
+            good[:] = False
+        for row in np.flatnonzero(~good).tolist():
+            try:
+                efforts[:, row], motors[:, row] = self._alone(batch, row)
+                good[row] = True
+            except StateError as error:
+                self.refusals.add(str(error), int(batch.stamps.recorded[row]))
+                held[row] = isinstance(error, HOLDS[self._options.hold_last_command])
+        first = int(np.argmax(good)) if good.any() else count
+        if held[:first].any() and self._last is not None:
+            yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
+        if order is not None and first < count:
+            yield self._result(batch, order, efforts, motors, good, held)
+
+    def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
+        stamp = int(batch.stamps.header[row])
+        solution = self._solver.solve(batch.message(row), stamp=stamp, clip=self._options.clip_to_limits)
+        if solution.exceeded:
+            self.violations.add(solution.exceeded, 1)
+        return solution.efforts, solution.motors
+
+    def _lengths_fit(self, batch: Batch, order: JointOrder) -> bool:
+        n, tools = len(order.names), len(self.arm.robot.tools)
+        stiffness = {batch.entries(name) for name in STIFFNESS_FIELDS}
+        return (
+            all(batch.entries(name) == n for name in STATE_FIELDS)
+            and all(batch.entries(name) in (0, tools) for name in WRENCH_FIELDS)
+            and stiffness <= {0, n}
+            and (batch.entries("stiffness") == n or stiffness == {0})
+        )
+
+    def _together(self, batch: Batch, order: JointOrder, efforts: Array, motors: Array) -> NDArray[np.bool_]:
+        """Compute the commands of all setpoints whose numbers are finite; returns (N,) which are done."""
+        numbers = {name: values for name, values in batch.fields.items() if batch.entries(name)}
+        done = np.ones(len(batch), dtype=bool)
+        for values in numbers.values():
+            # Where stiffness is not commanded, an entry of it may be anything; the solver handles that one by one.
+            done &= np.isfinite(values).reshape(len(batch), -1).all(axis=1)
+        rows = slice(None) if done.all() else np.flatnonzero(done)
+
+        def given(fields: Sequence[str]) -> list[Array]:
+            """The fields, zero where they are empty; none where all are."""
+            shapes = [numbers[name].shape[1:] for name in fields if name in numbers]
+            return [numbers[name][rows] if name in numbers else np.zeros(shapes[0]) for name in fields if shapes]
+
+        state, stiffness = (map(order.to_robot, given(fields)) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
+        one_tool = len(self.arm.robot.tools) == 1
+        wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
+        with np.errstate(all="ignore"):
+            command = self.arm.feedforward(*state, wrench=wrench, stiffness=list(stiffness))
+            efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
+            # Rows that were not computed hold anything.
+            done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))
+            if self._limited:
+                self._limit(Feedforward(*efforts[:, done], *motors[:, done]), np.flatnonzero(done), motors)
+        return done
+
+    def _limit(self, command: Feedforward, rows: NDArray[np.intp], motors: Array) -> None:
+        drive = self.arm.drive(command)
+        if not drive.exceeded:
+            return
+        quantities = (drive.torque, drive.velocity, drive.current, drive.voltage)
+        over = np.zeros(len(rows), dtype=bool)
+        for values, limit in zip(quantities, self._limits, strict=True):
+            over |= (np.abs(values) > limit).any(axis=1)
+        self.violations.add(drive.exceeded, int(over.sum()))
+        if self._options.clip_to_limits:
+            clipped = self.arm.gear_ratio * self.arm.drive(command, clip=True).torque
+            motors[-1, rows[over]] = clipped[over]
+
+    def _result(
+        self,
+        batch: Batch,
+        order: JointOrder,
+        efforts: Array,
+        motors: Array,
+        good: NDArray[np.bool_],
+        held: NDArray[np.bool_],
+    ) -> Commands:
+        """The commands from the first good one on, with held ones between them."""
+        # The last good command up to each row.
+        sources = np.maximum.accumulate(np.where(good, np.arange(len(batch)), -1))
+        kept = np.flatnonzero((good | held) & (sources >= 0))
+        values = dict(zip(EFFORT_FIELDS, order.to_message(efforts), strict=True))
+        values |= dict(zip(MOTOR_FIELDS, order.motors_to_message(motors), strict=True))
+        everything = Commands(
+            batch.stamps,
+            batch.frame,
+            tuple(order.names),
+            tuple(order.motor_names),
+            {name: values[name] for name in COMMAND_FIELDS},
+            motors[-1] if self._options.effort_command == "motor" else efforts[0],
+            held,
+            batch.measured,
+        )
+        self._last = everything[np.flatnonzero(good)[-1:]]
+        if len(kept) == len(batch) and not held.any():
+            return everything
+        measured = None if batch.measured is None else batch.measured[kept]
+        return replace(everything[sources[kept]], stamps=batch.stamps[kept], held=held[kept], measured=measured)
+
+    def _repeated(self, last: Commands, batch: Batch, rows: NDArray[np.intp]) -> Commands:
+        """The last good command of an earlier batch, for refused setpoints of this one."""
+        again = last[np.zeros(len(rows), dtype=np.intp)]
+        held = np.ones(len(rows), dtype=bool)
+        return replace(again, stamps=batch.stamps[rows], frame=batch.frame, held=held, measured=None)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to do with a bag, and the report on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ..robot_options import RobotOptions
+from .batch import Refusals
+from .evaluation import Options
+
+PROVENANCE = "eom_dynamics replay"
+"""Key of an output's metadata under which its settings and report are stored."""
+
+
+class Format(Enum):
+    """Format of an output."""
+
+    MCAP = "mcap"
+    SQLITE3 = "sqlite3"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with a bag.
+
+    Attributes:
+        bag: its path.
+        output: folder of the bag to write, or Parquet file.
+        robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
+        robot_options: part of the robot to take.
+        topic: to replay; None for the only candidate.
+        format: of the output.
+        options: the node's parameters.
+        cutoff: Hz, of the fit to measured positions.
+        rate: Hz, of samples of planned trajectories.
+        against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
+        force: overwrite an output that exists.
+    """
+
+    bag: Path
+    output: Path
+    robot: str | None = None
+    topic: str | None = None
+    format: Format = Format.MCAP
+    options: Options = field(default_factory=Options)
+    cutoff: float = 5.0
+    rate: float = 1000.0
+    against: str | None = None
+    force: bool = False
+    robot_options: RobotOptions = field(default_factory=RobotOptions)
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides the content of the output."""
+        return {
+            "version": __version__,
+            "bag": self.bag.name,
+            "robot": self.robot,
+            "topic": self.topic,
+            "format": self.format.value,
+            "options": asdict(self.options),
+            "cutoff": self.cutoff,
+            "rate": self.rate,
+            "against": self.against,
+            **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
+        }
+
+
+@dataclass
+class Report:
+    """The report on a replayed bag.
+
+    Attributes:
+        topic: that was replayed.
+        robot: its name.
+        joint_names: of the numbers below that have one entry for each joint.
+        commands: number of commands written; ``held`` of them repeat an earlier one for a refused setpoint.
+        seconds: from the first to the last time of recording.
+        refusals: messages that could not be used.
+        exceeded: lines on limits of the motors that commands exceed.
+        damage: lines on parts of the bag that could not be read.
+        deviation, largest_deviation, seam: of measured positions from their fit, rad or m: root mean square, largest,
+            and the largest step where two windows of the fit meet; empty where nothing was fitted.
+        repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
+            them was recorded at ``first_repeated``, ns.
+        rms: of computed less recorded efforts, N m or N; empty where they were not compared.
+        warnings: about the robot that the bag describes.
+    """
+
+    topic: str = ""
+    robot: str = ""
+    joint_names: tuple[str, ...] = ()
+    commands: int = 0
+    held: int = 0
+    seconds: float = 0.0
+    refusals: Refusals = field(default_factory=Refusals)
+    exceeded: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    deviation: list[float] = field(default_factory=list)
+    largest_deviation: list[float] = field(default_factory=list)
+    seam: list[float] = field(default_factory=list)
+    repeated: int = 0
+    first_repeated: int | None = None
+    rms: list[float] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON takes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Report:
+        """The inverse of :meth:`as_json`."""
+        refusals = Refusals(**values["refusals"])
+        return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
+
+
+def provenance(job: Job, report: Report) -> str:
+    """The settings and report of an output, to store in its metadata."""
+    return json.dumps({"settings": job.settings(), "report": report.as_json()}, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is not for JSON")

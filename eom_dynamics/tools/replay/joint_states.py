@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured joint positions of a bag, fitted with a motion that has four time derivatives.
+
+The fit goes through the recording in overlapping windows, so that memory does not grow with its length. Of each window
+the inner part is used; the step between neighbours where they meet is measured. A pause of the recording, or a clock
+that is set back, separates two motions, each fitted alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...exceptions import StateError, TrajectoryError
+from ...messages.fields import STATE_FIELDS
+from ...messages.joint_order import places
+from ...trajectory import fit
+from ..bags import Bag, BagError, Layouts, Rows, Topic
+from .batch import Batch, Refusals, Stamps
+from .repeats import Repeats
+
+TYPE = "sensor_msgs/msg/JointState"
+
+WINDOW = 16384
+"""Samples in the inner part of a window."""
+
+MARGIN_PERIODS = 16.0
+"""Overlap on each side of a window, in periods of the cut-off: samples further away weigh exp(-0.31 2π 16) = 3e-14."""
+
+PAUSE = 0.5
+"""Time between messages that separates motions, s; it must also be PAUSE_PERIODS times the usual one."""
+
+PAUSE_PERIODS = 20
+
+LEAST_SAMPLES = 20
+"""A motion with fewer samples is not fitted."""
+
+LARGEST_POSITION = 1e9
+"""Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others."""
+
+
+@dataclass
+class FitFigures:
+    """Errors of the fit.
+
+    Attributes:
+        count: number of samples.
+        squares: (n,) sums of squared deviations from the measured positions, rad² or m².
+        largest: (n,) largest deviations, rad or m.
+        seam: (n,) largest step in position where two windows meet, rad or m.
+        repeats: samples that repeat the positions of the one before during a motion.
+    """
+
+    count: int = 0
+    squares: Array = field(default_factory=lambda: np.zeros(0))
+    largest: Array = field(default_factory=lambda: np.zeros(0))
+    seam: Array = field(default_factory=lambda: np.zeros(0))
+    repeats: Repeats = field(default_factory=Repeats)
+
+    def add(self, deviation: Array) -> None:
+        """Take deviations (N, n)."""
+        n = deviation.shape[1]
+        if not self.count:
+            self.squares, self.largest, self.seam = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.count += len(deviation)
+        self.squares += np.sum(deviation**2, axis=0)
+        self.largest = np.maximum(self.largest, np.max(np.abs(deviation), axis=0))
+
+    @property
+    def rms(self) -> Array:
+        """(n,) root mean square of the deviations, rad or m."""
+        return np.asarray(np.sqrt(self.squares / max(1, self.count)), dtype=float)
+
+
+class _Samples(NamedTuple):
+    """N samples in the robot's order of joints; effort is NaN where it was not recorded."""
+
+    recorded: NDArray[np.int64]
+    header: NDArray[np.int64]
+    time: NDArray[np.int64]
+    position: Array
+    effort: Array
+
+    def rows(self, rows: Any) -> _Samples:
+        return _Samples(*(x[rows] for x in self))
+
+
+def joint_state_batches(
+    bag: Bag,
+    topic: Topic,
+    joint_names: tuple[str, ...],
+    cutoff: float,
+    refusals: Refusals,
+    figures: FitFigures,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[Batch]:
+    """Fit the measured motion, and sample it at the times of the measurements.
+
+    Args:
+        bag: the bag.
+        topic: of the measured positions.
+        joint_names: of the robot; messages may have other joints, too.
+        cutoff: Hz; what is faster counts as noise.
+        refusals: counts messages that cannot be used.
+        figures: takes the errors of the fit.
+        progress: called with the fraction of the bag read.
+
+    Raises:
+        BagError: the bag's definition of the type lacks a field.
+    """
+    samples = _samples(bag, topic, joint_names, refusals, progress)
+    for motion in _motions(_counted(samples, figures.repeats)):
+        yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
+
+
+def _samples(
+    bag: Bag,
+    topic: Topic,
+    joint_names: tuple[str, ...],
+    refusals: Refusals,
+    progress: Callable[[float], None] | None,
+) -> Iterator[_Samples]:
+    """The usable measurements in blocks; their times increase, except where a clock was set back."""
+    store = topic.types()
+    fields = {name for name, _ in store.fielddefs[topic.type][1]}
+    if missing := {"header", "name", "position"} - fields:
+        raise BagError(
+            f"topic {topic.name}: by the bag's own definition of {topic.type} it has no {', '.join(missing)}"
+        )
+    layouts = Layouts(store, topic.type)
+    clock = _Clock()
+    for times, messages in bag.messages(topic, progress):
+        recorded = np.array(times, dtype=np.int64)
+        for part in layouts.rows(messages):
+            if not isinstance(part, Rows):
+                refusals.add(str(part[1]), times[part[0]])
+                continue
+            start, layout, rows = part
+            stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
+            names, position = list(layout.message.name), layout.numbers(rows, "position").astype(float)
+            try:
+                columns = places(joint_names, names, field="name", kind="joint", others=True)
+                if position.shape[1] != len(names):
+                    raise StateError(f"position has {position.shape[1]} entries, name has {len(names)}")
+            except StateError as error:
+                refusals.add(str(error), int(stamps.recorded[0]), len(rows))
+                continue
+            position, effort = position[:, columns], np.full((len(rows), len(columns)), np.nan)
+            if layout.has("effort") and len(layout.message.effort) == len(names):
+                effort = layout.numbers(rows, "effort")[:, columns].astype(float)
+            # A publisher without a clock leaves the header's stamp zero.
+            time = stamps.header if stamps.header.any() else stamps.recorded
+            finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
+            forward = np.ones(len(rows), dtype=bool)
+            forward[finite] = clock.forward(time[finite])
+            for bad, reason in (
+                (~finite, f"position is not finite, or beyond {LARGEST_POSITION:g}"),
+                (~forward, "stamp does not increase"),
+            ):
+                if bad.any():
+                    refusals.add(reason, int(stamps.recorded[bad][0]), int(bad.sum()))
+            if (finite & forward).any():
+                samples = _Samples(stamps.recorded, stamps.header, time, position, effort)
+                yield samples.rows(finite & forward)
+
+
+def _counted(blocks: Iterator[_Samples], repeats: Repeats) -> Iterator[_Samples]:
+    for block in blocks:
+        repeats.add(block.position, block.recorded)
+        yield block
+
+
+class _Clock:
+    """Recognises stamps that increase; a step back by a pause is a clock that was set, and starts again."""
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._newest = -(2**63)
+
+    def forward(self, time: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each of the next stamps (N,), ns, is later than all others since the clock was last set."""
+        forward = np.zeros(len(time), dtype=bool)
+        if not len(time):
+            return forward
+        steps = np.diff(time, prepend=time[0] if self._last is None else self._last)
+        jumps = np.flatnonzero(steps < -PAUSE * 1e9).tolist()
+        for start, end in zip([0, *jumps], [*jumps, len(time)], strict=True):
+            if start in jumps:
+                self._newest = -(2**63)
+            newest = np.maximum.accumulate(np.concatenate([[self._newest], time[start:end]]))
+            forward[start:end] = time[start:end] > newest[:-1]
+            self._newest = int(newest[-1])
+        self._last = int(time[-1])
+        return forward
+
+
+def _motions(blocks: Iterator[_Samples]) -> Iterator[Iterator[_Samples]]:
+    """Motions between two pauses, each as blocks of samples; use up each before the next."""
+    for _, group in groupby(_numbered(blocks), key=itemgetter(0)):
+        yield (block for _, block in group)
+
+
+def _numbered(blocks: Iterator[_Samples]) -> Iterator[tuple[int, _Samples]]:
+    """Blocks with the number of their motion, cut at pauses and where a clock was set back."""
+    number, last, usual = 0, None, 0.0
+    for block in blocks:
+        steps = np.diff(block.time, prepend=block.time[0] if last is None else last)
+        last = int(block.time[-1])
+        if len(steps) > 1:
+            usual = float(np.median(steps[1:]))
+        pauses = np.flatnonzero((steps > max(PAUSE * 1e9, PAUSE_PERIODS * usual)) | (steps < 0)).tolist()
+        for start, end in zip([0, *pauses], [*pauses, len(steps)], strict=True):
+            number += start in pauses
+            if start < end:
+                yield number, block.rows(slice(start, end))
+
+
+def _fitted(
+    blocks: Iterator[_Samples], names: list[str], cutoff: float, refusals: Refusals, figures: FitFigures
+) -> Iterator[Batch]:
+    """The states of one motion, window by window."""
+    margin = round(min(MARGIN_PERIODS / cutoff * 1e9, 2.0**62))
+    before: _Window | None = None
+    held: list[_Samples] = []
+    inner, count = 0, 0
+    for block in chain(blocks, [None]):
+        if block is not None:
+            held.append(block)
+            count += len(block.time)
+            if count <= inner + WINDOW or block.time[-1] < held[0].time[0] + margin:
+                continue
+        samples = _joined(held)
+        if count < LEAST_SAMPLES:
+            refusals.add(f"motion of fewer than {LEAST_SAMPLES} samples is not fitted", int(samples.recorded[0]), count)
+            return
+        while True:
+            time, end = samples.time, inner + WINDOW
+            right = len(time)
+            if end < len(time) and (block is None or time[-1] >= time[end] + margin):
+                right = int(np.searchsorted(time, time[end] + margin, side="right"))
+            elif block is None:
+                end = len(time)
+            else:
+                break
+            part = samples.rows(slice(inner, end))
+            try:
+                window = _Window(samples.rows(slice(right)), cutoff)
+                states = window.states(part.time)
+            except TrajectoryError as error:
+                refusals.add(str(error), int(part.recorded[0]), len(part.time))
+            else:
+                figures.add(part.position - states[0])
+                if before is not None:
+                    step = np.abs(before.states(part.time[:1])[0][0] - states[0][0])
+                    figures.seam = np.maximum(figures.seam, step)
+                before = window
+                measured = None if np.isnan(part.effort).all() else part.effort
+                yield Batch(
+                    Stamps(part.recorded, part.header),
+                    "",
+                    names,
+                    dict(zip(STATE_FIELDS, states, strict=True)),
+                    measured,
+                )
+            if end == len(time):
+                return
+            left = int(np.searchsorted(time, time[end] - margin))
+            samples, inner = samples.rows(slice(left, None)), end - left
+        held, count = [samples], len(samples.time)
+
+
+class _Window:
+    """The motion fitted to some samples; times in ns, relative to the first sample's so that nothing is rounded."""
+
+    def __init__(self, samples: _Samples, cutoff: float) -> None:
+        self._origin = samples.time[0]
+        self._motion = fit(self._seconds(samples.time), samples.position, cutoff=cutoff).trajectory
+
+    def states(self, time: NDArray[np.int64]) -> tuple[Array, ...]:
+        """q to qdddd, each (N, n), at times (N,)."""
+        return tuple(self._motion.derivatives(self._seconds(time), order=4))
+
+    def _seconds(self, time: NDArray[np.int64]) -> Array:
+        return (time - self._origin) * 1e-9
+
+
+def _joined(parts: list[_Samples]) -> _Samples:
+    return _Samples(*map(np.concatenate, zip(*parts, strict=True)))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands as the node's messages, serialised many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...messages.fields import MOTOR_SETPOINT_FIELDS
+from ..bags import Layout, OutputTopic, typestore
+from ..bags.layout import Bytes
+from .evaluation import Commands
+
+FEEDFORWARD = "eom_dynamics/msg/FeedforwardCommand"
+JOINT_STATE = "sensor_msgs/msg/JointState"
+NUMBERS = "std_msgs/msg/Float64MultiArray"
+
+# The templates of so many combinations of names are kept.
+_MOST_TEMPLATES = 32
+
+
+def output_topics(namespace: str) -> list[OutputTopic]:
+    """The node's topics in a namespace, such as ``/`` or ``/arm``."""
+    prefix = namespace.rstrip("/")
+    return [
+        OutputTopic.of(f"{prefix}/feedforward", FEEDFORWARD),
+        OutputTopic.of(f"{prefix}/motor_setpoint", JOINT_STATE),
+        OutputTopic.of(f"{prefix}/effort_command", NUMBERS),
+    ]
+
+
+class Serializer:
+    """Serialises commands as the messages of :func:`output_topics`, by templates."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[Any, ...], list[Layout]] = {}
+
+    def rows(self, commands: Commands) -> list[Bytes]:
+        """The messages (N, size) of each topic."""
+        numbers = _numbers(commands)
+        # What differs within a topic besides numbers, and with it the template.
+        key = (commands.frame, commands.joint_names, commands.motor_names, commands.effort_command.shape[1])
+        if key not in self._layouts:
+            if len(self._layouts) >= _MOST_TEMPLATES:
+                self._layouts.clear()
+            self._layouts[key] = [_template(kind, commands, fields) for kind, fields in numbers.items()]
+        results = []
+        for layout, fields in zip(self._layouts[key], numbers.values(), strict=True):
+            rows = np.tile(layout.template, (len(commands), 1))
+            if layout.has("header.stamp.sec"):
+                sec, nanosec = np.divmod(commands.stamps.header, 1_000_000_000)
+                layout.set_numbers(rows, "header.stamp.sec", sec)
+                layout.set_numbers(rows, "header.stamp.nanosec", nanosec)
+            for name, values in fields.items():
+                layout.set_numbers(rows, name, values)
+            results.append(rows)
+        return results
+
+
+def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
+    """The numbers of the messages, (N, length) by field, for each type."""
+    return {
+        FEEDFORWARD: {**commands.values, "held": commands.held[:, np.newaxis]},
+        JOINT_STATE: {name: commands.values[source] for name, source in MOTOR_SETPOINT_FIELDS.items()},
+        NUMBERS: {"data": commands.effort_command},
+    }
+
+
+def _template(kind: str, commands: Commands, fields: Mapping[str, NDArray[Any]]) -> Layout:
+    store = typestore(kind)
+    types = store.types
+    numbers: dict[str, Any] = {name: np.zeros(values.shape[1]) for name, values in fields.items()}
+    if kind == NUMBERS:
+        others: dict[str, Any] = {"layout": types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)}
+    else:
+        stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+        others = {"header": types["std_msgs/msg/Header"](stamp=stamp, frame_id=commands.frame)}
+        motors = list(commands.motor_names)
+        if kind == FEEDFORWARD:
+            others |= {"joint_names": list(commands.joint_names), "motor_names": motors, "held": False}
+        else:
+            others["name"] = motors
+    message = types[kind](**(numbers | others))
+    return Layout(store, kind, bytes(store.serialize_cdr(message, kind, little_endian=True)))

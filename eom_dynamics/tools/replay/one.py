@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replay of one bag."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from ...elastic import ElasticArm
+from ...exceptions import RobotDescriptionWarning
+from ...robot import Robot, robot_from_urdf
+from ..bags import Bag, BagError, Layouts, Rows
+from ..robot_options import RobotOptions
+from .evaluation import Evaluation
+from .job import Job, Report, provenance
+from .joint_states import FitFigures
+from .sinks import open_sink
+from .sources import Sampling, choose_topic, read_setpoints
+
+_DESCRIPTION_TYPE = "std_msgs/msg/String"
+
+
+def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
+    """Replay a bag.
+
+    Args:
+        job: what to do.
+        progress: called with the fraction of the bag read.
+
+    Raises:
+        BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used.
+        RobotDescriptionError: the robot cannot be used.
+        FolderError: the output cannot be written, or exists.
+    """
+    with Bag(job.bag) as bag:
+        topic = choose_topic(bag, job.topic)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RobotDescriptionWarning)
+            arm = ElasticArm(_robot(job, bag))
+        robot = arm.robot
+        if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
+            raise BagError(
+                f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
+                f"{len(arm.motor_names)} motors at {robot.n} joints"
+            )
+        report = Report(topic.name, robot.name, robot.joint_names)
+        report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
+        figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate)
+        evaluation = Evaluation(arm, job.options, report.refusals)
+        times: list[int] = []
+        compared, squares = 0, np.zeros(robot.n)
+        with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
+            for batch in read_setpoints(bag, topic, robot, sampling, report.refusals, figures, progress):
+                for commands in evaluation.commands(batch):
+                    sink.write(commands)
+                    report.commands += len(commands)
+                    report.held += int(commands.held.sum())
+                    recorded = commands.stamps.recorded
+                    times = [int(min([*times, recorded.min()])), int(max([*times, recorded.max()]))]
+                    if job.against and commands.measured is not None:
+                        error = commands.values[job.against] - commands.measured
+                        error = error[np.isfinite(error).all(axis=1)]
+                        compared, squares = compared + len(error), squares + np.sum(error**2, axis=0)
+            if not report.commands:
+                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
+            if job.against and not compared:
+                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with")
+            report.seconds = (times[1] - times[0]) * 1e-9
+            report.damage = bag.damage
+            report.exceeded = evaluation.violations.lines()
+            if figures.count:
+                report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
+                report.seam = figures.seam.tolist()
+                report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
+            if job.against:
+                report.rms = np.sqrt(squares / compared).tolist()
+            sink.close(provenance(job, report))
+    return report
+
+
+def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
+    """Load the robot of the first message on a topic robot_description; None if a bag has none.
+
+    Args:
+        bag: the bag.
+        options: part of the robot to take.
+
+    Raises:
+        BagError: the message cannot be read.
+        RobotDescriptionError: its URDF cannot be used.
+    """
+    for topic in bag.topics:
+        if topic.type == _DESCRIPTION_TYPE and topic.name.rpartition("/")[2] == "robot_description":
+            layouts = Layouts(topic.types(), topic.type)
+            for _, messages in bag.messages(topic):
+                (found,) = layouts.rows(messages[:1])
+                if not isinstance(found, Rows):
+                    raise BagError(f"{bag.path}: topic {topic.name}: {found[1]}; name the robot, --robot ROBOT")
+                # A URDF, never the name of a robot: a bag must not choose files of this machine.
+                text = str(getattr(found.layout.message, "data", ""))
+                return robot_from_urdf(text, options.urdf_section(), source=f"{bag.path}: topic {topic.name}")
+    return None
+
+
+def _robot(job: Job, bag: Bag) -> Robot:
+    robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)
+    if robot is None:
+        raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
+    return robot
+
+
+def _why(report: Report, bag: Bag) -> str:
+    if not report.refusals.reasons:
+        return f": {bag.damage[0]}" if bag.damage else ": it has none"
+    (reason, count), *others = report.refusals.ranked()
+    return f": {reason} ({count:,} of {report.refusals.total:,})" if others else f": {reason}"

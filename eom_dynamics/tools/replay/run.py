@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay of bags and folders of bags, with comparison of each output with its golden bag."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..bags import Bag, BagError
+from .compare import Difference, Match, Tolerances, check_golden, compare_bags
+from .job import Format, Job
+from .many import Outcome, find_bags, replay_bags
+from .messages import output_topics
+from .one import replay_bag
+from .sources import choose_topic
+
+Progress = Callable[[float, int], None]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A golden bag, or a folder of golden bags with the names of the outputs, and how to compare with them.
+
+    Attributes:
+        path: of the bag or folder.
+        tolerances: allowed differences.
+        match: which messages belong together.
+    """
+
+    path: Path
+    tolerances: Tolerances = field(default_factory=Tolerances)
+    match: Match = Match.RECORDED
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one bag.
+
+    Attributes:
+        outcome: of its replay.
+        differences: from its golden bag; None if it was not compared.
+    """
+
+    outcome: Outcome
+    differences: list[Difference] | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether a field differs from the golden bag by more than its tolerance."""
+        return any(difference.beyond for difference in self.differences or ())
+
+
+def replay(
+    bags: Sequence[Path],
+    output: Path,
+    settings: Job,
+    golden: Golden | None = None,
+    *,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Replay bags and compare the outputs.
+
+    A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
+    parallel, each into an output of its name in the folder ``output``, and their errors are part of the results.
+
+    Args:
+        bags: bags and folders of bags.
+        output: see above.
+        settings: of each replay; its ``bag`` and ``output`` are replaced.
+        golden: what to compare with.
+        processes: number of parallel processes; by default one per core.
+        scheduler: address of a Dask scheduler to use instead of processes.
+        resume: keep outputs that were made with the same settings.
+        progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
+
+    Returns:
+        A result for each bag.
+
+    Raises:
+        BagError: there are no bags, two would have the same output, or none of the golden bags can be compared with.
+        EomDynamicsError: a single bag cannot be replayed, or the scheduler cannot be reached.
+        OSError: a file cannot be read.
+    """
+    single = len(bags) == 1 and find_bags(bags[0]) == list(bags)
+    jobs = [replace(settings, bag=bags[0], output=output)] if single else _jobs(bags, output, settings)
+    goldens = {} if golden is None else {job: _golden_bag(golden, job, output, single) for job in jobs}
+    refused = _refused(goldens)
+    if single and not (scheduler or resume):
+        outcomes = [_replay_alone(jobs[0], progress)]
+    else:
+        accepted = [job for job in jobs if job not in refused]
+        replayed = iter(
+            replay_bags(
+                [replace(job, bag=job.bag.absolute(), output=job.output.absolute()) for job in accepted],
+                processes=processes,
+                scheduler=scheduler,
+                resume=resume,
+                progress=progress and (lambda shares, done: progress(len(done) + sum(shares), len(accepted))),
+            )
+        )
+        outcomes = [
+            Outcome(job, error=refused[job]) if job in refused else replace(next(replayed), job=job) for job in jobs
+        ]
+    return [_compared(outcome, golden, goldens) for outcome in outcomes]
+
+
+def _replay_alone(job: Job, progress: Progress | None) -> Outcome:
+    began = time.perf_counter()
+    report = replay_bag(job, progress and (lambda share: progress(share, 1)))
+    return Outcome(job, report, wall=time.perf_counter() - began)
+
+
+def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
+    """Return a job for each bag, with an output of its name in the folder.
+
+    Raises:
+        BagError: two bags would have the same output.
+    """
+    taken: dict[Path, Path] = {}
+    jobs = []
+    for path in bags:
+        for bag in find_bags(path):
+            name = bag.relative_to(path) if bag != path else Path(bag.name)
+            output = folder / name.parent / _output_name(name.name, settings.format)
+            if output in taken:
+                raise BagError(f"{bag} and {taken[output]} would have the same output {output}; replay them separately")
+            taken[output] = bag
+            jobs.append(replace(settings, bag=bag, output=output))
+    return jobs
+
+
+def _output_name(bag: str, kind: Format) -> str:
+    for suffix in (".zstd", ".db3", ".mcap"):
+        bag = bag.removesuffix(suffix)
+    return f"{bag}.parquet" if kind is Format.PARQUET else bag
+
+
+def _golden_bag(golden: Golden, job: Job, output: Path, single: bool) -> Path:
+    path = golden.path if single else golden.path / job.output.relative_to(output)
+    if path.resolve() == job.output.resolve():
+        raise BagError(f"golden bag {path}: is the output itself; name another golden bag, or another output")
+    return path
+
+
+def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
+    """Return why golden bags cannot be compared with, by job, before anything is computed or written.
+
+    Bags to replay that cannot be read are left to the replay, which reports them without stopping the others.
+
+    Raises:
+        BagError: none of the golden bags can be compared with.
+        OSError: a file cannot be read.
+    """
+    refused: dict[Job, str] = {}
+    usable = False
+    for job, golden in goldens.items():
+        try:
+            with Bag(job.bag) as bag:
+                namespace = choose_topic(bag, job.topic).name.rpartition("/")[0]
+        except (BagError, OSError):
+            continue
+        try:
+            check_golden(golden, [topic.name for topic in output_topics(namespace)])
+        except BagError as error:
+            refused[job] = str(error)
+        else:
+            usable = True
+    if refused and not usable:
+        raise BagError(next(iter(refused.values())))
+    return refused
+
+
+def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path]) -> Result:
+    if golden is None or outcome.report is None:
+        return Result(outcome)
+    job = outcome.job
+    return Result(outcome, compare_bags(job.output, goldens[job], golden.tolerances, golden.match))

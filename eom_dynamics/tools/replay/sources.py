@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The motion of a bag: which topic holds it, and its setpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ...robot import Robot
+from ..bags import Bag, BagError, Topic
+from . import joint_states, setpoints, trajectories
+from .batch import Batch, Refusals
+from .joint_states import FitFigures
+
+INPUT_TYPES = (setpoints.TYPE, trajectories.TYPE, joint_states.TYPE)
+"""Types of messages that describe a motion; the first one that a bag has is taken."""
+
+# Both are JointStates: of the node, and of a simulated robot.
+_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
+
+_SHOWN_TOPICS = 20
+
+
+class Sampling(NamedTuple):
+    """How setpoints are made of other motions.
+
+    Attributes:
+        cutoff: Hz, of the fit to measured positions.
+        rate: Hz, of samples of planned trajectories.
+    """
+
+    cutoff: float = 5.0
+    rate: float = 1000.0
+
+
+def read_setpoints(
+    bag: Bag,
+    topic: Topic,
+    robot: Robot,
+    sampling: Sampling,
+    refusals: Refusals,
+    figures: FitFigures,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[Batch]:
+    """Read the setpoints of a topic, sample its trajectories, or fit its measured positions.
+
+    Args:
+        bag: the bag.
+        topic: one of its topics, of a type in INPUT_TYPES.
+        robot: whose joints move.
+        sampling: of trajectories and measured positions.
+        refusals: counts messages that cannot be used.
+        figures: takes the errors of the fit.
+        progress: called with the fraction of the bag read.
+
+    Raises:
+        BagError: the messages cannot be read.
+    """
+    if topic.type == setpoints.TYPE:
+        return setpoints.setpoint_batches(bag, topic, refusals, progress)
+    if topic.type == trajectories.TYPE:
+        return trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
+    return joint_states.joint_state_batches(bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress)
+
+
+def is_of_motors(topic: Topic) -> bool:
+    """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
+    return topic.type == joint_states.TYPE and topic.name.endswith(_MOTOR_TOPICS)
+
+
+def choose_topic(bag: Bag, name: str | None = None) -> Topic:
+    """Choose the topic to replay.
+
+    Args:
+        bag: the bag.
+        name: of the topic; by default the only one of the first type in INPUT_TYPES that the bag has, motor topics
+            excluded.
+
+    Raises:
+        BagError: there is no such topic, or more than one.
+    """
+    usable = [topic for topic in bag.topics if topic.type in INPUT_TYPES]
+    if name is not None:
+        # The same topic can have been recorded with messages of several types.
+        named = [topic for topic in bag.topics if topic.name.lstrip("/") == name.lstrip("/")]
+        chosen = [topic for topic in named if topic in usable]
+        if named and not chosen:
+            raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(INPUT_TYPES)}")
+    else:
+        # Motor positions differ from link positions by the deflection of the springs.
+        of_links = [topic for topic in usable if not is_of_motors(topic)]
+        kinds = [kind for kind in INPUT_TYPES if any(topic.type == kind for topic in of_links)]
+        chosen = [topic for topic in of_links if topic.type == kinds[0]] if kinds else []
+    if not chosen:
+        there = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:_SHOWN_TOPICS]) or "no topics"
+        wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(INPUT_TYPES)}"
+        motors = ", ".join(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
+        remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
+        raise BagError(f"{bag.path}: has no {wanted}; it has {there}{remedy}")
+    if len(chosen) > 1:
+        names = ", ".join(sorted({topic.name for topic in chosen}))
+        if len({topic.name for topic in chosen}) == 1:
+            raise BagError(f"{bag.path}: topic {names} was recorded with several definitions; split the bag by them")
+        raise BagError(
+            f"{bag.path}: has {len(chosen)} topics of type {chosen[0].type}; name one of them, --topic: {names}"
+        )
+    return chosen[0]

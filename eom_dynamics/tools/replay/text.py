@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of a replay as plain text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...terminal import printable
+from ..text_tables import columns
+from .compare import Difference
+from .job import Report
+from .repeats import CONSEQUENCE
+from .run import Result
+
+# At most as many lines of one kind are printed per bag.
+_MOST_LINES = 8
+
+
+def as_text(results: Sequence[Result]) -> str:
+    """Return a table with a row for each bag, and details of each below."""
+    header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
+    lines = columns([header, *map(_row, results)], right_from=2)
+    for result in results:
+        outcome = result.outcome
+        details = [] if outcome.report is None else _details(outcome.report, result.differences or ())
+        if details:
+            lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in details)]
+    for outcome in (result.outcome for result in results):
+        if outcome.detail:
+            lines += ["", f"{printable(str(outcome.job.bag))}:", outcome.detail]
+    return "\n".join(lines)
+
+
+def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Return a dictionary for each bag."""
+    return [
+        {
+            "bag": str(outcome.job.bag),
+            "output": str(outcome.job.output),
+            "error": outcome.error,
+            "wall": outcome.wall,
+            "done_before": outcome.done_before,
+            "report": outcome.report.as_json() if outcome.report else None,
+            **({} if differences is None else {"differences": [vars(row) for row in differences]}),
+        }
+        for outcome, differences in ((result.outcome, result.differences) for result in results)
+    ]
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    outcome, report = result.outcome, result.outcome.report
+    name = printable(outcome.job.bag.name)
+    if report is None:
+        return (name, "", "", "", "", f"{outcome.wall:.2f}", "failed")
+    state = "done before" if outcome.done_before else "damaged" if report.damage else ""
+    return (
+        name,
+        printable(report.topic),
+        f"{report.commands:,}",
+        f"{report.refusals.total:,}",
+        f"{report.seconds:.2f}",
+        "" if outcome.done_before else f"{outcome.wall:.2f}",
+        state,
+    )
+
+
+def _details(report: Report, differences: Sequence[Difference]) -> list[str]:
+    return [*_notes(report), *_joint_table(report), *_difference_table(differences)]
+
+
+def _notes(report: Report) -> Iterator[str]:
+    for lines in (report.warnings, report.damage, report.exceeded):
+        yield from lines[:_MOST_LINES]
+        if len(lines) > _MOST_LINES:
+            yield f"… and {len(lines) - _MOST_LINES} more"
+    for reason, count in report.refusals.ranked():
+        first = _seconds(report.refusals.first[reason])
+        yield f"{count:,} of topic {report.topic} refused, the first at {first}: {reason}"
+    if report.held:
+        yield f"{report.held:,} of them answered with the last good command"
+    if report.first_repeated is not None:
+        yield (
+            f"{report.repeated:,} messages of topic {report.topic} repeat the positions of the message before during a "
+            f"motion, the first at {_seconds(report.first_repeated)}: {CONSEQUENCE}"
+        )
+
+
+def _joint_table(report: Report) -> list[str]:
+    """Return a table of fit and effort errors by joint."""
+    tables = {
+        "fit, RMS": [f"{x:.2e}" for x in report.deviation],
+        "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
+        "effort, RMS difference": [f"{x:.3f}" for x in report.rms],
+    }
+    given = {title: values for title, values in tables.items() if values}
+    if not given:
+        return []
+    return columns([("joint", *given), *zip(report.joint_names, *given.values(), strict=True)], right_from=1)
+
+
+def _difference_table(differences: Sequence[Difference]) -> list[str]:
+    if not differences:
+        return []
+    rows = [("topic", "field", "compared", "largest difference", "beyond", "first at")]
+    for row in differences:
+        beyond = f"{row.beyond:,}" if row.beyond else ""
+        first = "" if row.first is None else _seconds(row.first)
+        rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", beyond, first))
+    return columns(rows, right_from=2)
+
+
+def _seconds(time: int) -> str:
+    return f"{time // 1_000_000_000}.{time % 1_000_000_000:09d}"

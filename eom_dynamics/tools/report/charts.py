@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts of a record, by section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...arrays import Array
+from ..pages.charts import add_joints, add_limits, over_time
+from ..pages.style import color
+from ..pages.timing import by_percentile, over_run
+from ..pages.units import together
+from .findings import deviation, intervals, latency, spring_deflection
+from .limits import bands
+from .record import Record, Stream
+from .units import Units
+
+SECTIONS = {
+    "motion": (
+        "Motion",
+        "q and its first four time derivatives. Dotted: measured. Dashed, on demand: limits of the robot.",
+    ),
+    "effort": (
+        "Joint efforts",
+        "τ, the effort of the rigid-body dynamics on the link side, and its first two time derivatives. Dotted: "
+        "measured. Dashed, on demand: limits of the robot.",
+    ),
+    "motors": (
+        "Motors",
+        "Motor quantities on the link side of the gear. The motor of a rigid joint moves with its link.",
+    ),
+    "deviations": (
+        "Deviations",
+        "Commanded, or fitted, minus measured values. A measured effort includes what τ leaves out: friction, cables, "
+        "and the offset of the sensor.",
+    ),
+    "timing": (
+        "Timing",
+        "Intervals between stamps, and the delay from a setpoint to its command, at the recorder.",
+    ),
+}
+"""Title and text of each section, in the order of the page."""
+
+# Of all curves of a page together; each point takes 16 bytes of it.
+_POINTS_OF_PAGE = 300_000
+_CURVES_OF_JOINT = 24
+_MOST_POINTS, _FEWEST_POINTS = 4000, 60
+
+_DOTTED = {"dash": "dot", "width": 1.5}
+_THIN = {"width": 1}
+
+Charts = dict[str, go.Figure]
+
+
+def points_of_curve(records: Sequence[Record]) -> int:
+    """Return the maximum number of points of a curve, for a page that any browser opens at once."""
+    curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
+    return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
+
+
+def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
+    """Draw a record: charts by section and name, without empty ones.
+
+    Args:
+        record: to draw.
+        points: maximum number of points of a curve.
+        group: of the charts over time, which zoom together.
+    """
+    drawing = _Drawing(record, points, group)
+    made = {
+        "motion": drawing.motion(),
+        "effort": drawing.effort(),
+        "motors": drawing.motors(),
+        "deviations": drawing.deviations(),
+        "timing": drawing.timing(),
+    }
+    return {name: charts for name, charts in made.items() if charts}
+
+
+class _Drawing:
+    def __init__(self, record: Record, points: int, group: str) -> None:
+        self._record, self._points, self._group = record, points, group
+        self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
+        self._units = Units(record)
+
+    def motion(self) -> Charts:
+        fields = {
+            "position": ("q, position", ""),
+            "velocity": ("q̇, velocity", "/s"),
+            "acceleration": ("q̈, acceleration", "/s²"),
+            "jerk": ("q⁽³⁾, jerk", "/s³"),
+            "snap": ("q⁽⁴⁾, snap", "/s⁴"),
+        }
+        charts = {}
+        for field, (title, suffix) in fields.items():
+            streams = (self._record.setpoint, self._record.measured)
+            charts[field] = self._together(title, streams, field, self._units.position, suffix)
+        for field in ("position", "velocity"):
+            add_limits(charts[field], bands(self._record, field), self._colors)
+        return _drawn(charts)
+
+    def effort(self) -> Charts:
+        fields = {
+            "effort": ("τ, joint effort", ""),
+            "effort_rate": ("τ̇, its rate", "/s"),
+            "effort_acceleration": ("τ̈, its acceleration", "/s²"),
+        }
+        charts = {}
+        for field, (title, suffix) in fields.items():
+            streams = (self._record.command, self._record.measured)
+            charts[field] = self._together(title, streams, field, self._units.effort, suffix)
+        add_limits(charts["effort"], bands(self._record, "effort"), self._colors)
+        return _drawn(charts)
+
+    def motors(self) -> Charts:
+        motors, charts = self._record.motors, {}
+        deflection = spring_deflection(self._record)
+        if deflection is not None:
+            t, names, values = deflection
+            units = self._units.milli(names)
+            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", units, t, names, 1e3 * values)
+        fields = {
+            "motor_position": ("θ, motor position", self._units.position, ""),
+            "motor_velocity": ("θ̇, motor velocity", self._units.position, "/s"),
+            "motor_acceleration": ("θ̈, motor acceleration", self._units.position, "/s²"),
+            "motor_effort": ("τ_m, motor effort", self._units.effort, ""),
+        }
+        for field, (title, units_of, suffix) in fields.items():
+            charts[field] = self._together(title, (motors, None), field, units_of, suffix)
+        return _drawn(charts)
+
+    def deviations(self) -> Charts:
+        record, charts = self._record, {}
+        motion = deviation(record, record.setpoint, "position", "position")
+        if motion is not None:
+            units = self._units.milli(motion.names)
+            charts["position_off"] = self._chart(
+                "q − measured position", units, motion.t, motion.names, 1e3 * motion.value, _THIN
+            )
+        effort = deviation(record, record.command, "effort", "effort")
+        if effort is not None:
+            units = self._units.effort(effort.names)
+            charts["effort_off"] = self._chart(
+                "τ − measured effort", units, effort.t, effort.names, effort.value, _THIN
+            )
+        return charts
+
+    def timing(self) -> Charts:
+        record, charts = self._record, {}
+        stream = (
+            record.setpoint if record.setpoint and record.setpoint.is_recorded else record.measured or record.command
+        )
+        if stream is not None and len(stream) > 1:
+            charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *intervals(record, stream))
+        delay = latency(record)
+        if delay is not None:
+            charts["latency"] = self._durations("Latency, setpoint to command", *delay)
+            charts["latency_percentiles"] = by_percentile("Latency by percentile", delay[1], self._points)
+        return charts
+
+    def _together(
+        self,
+        title: str,
+        streams: tuple[Stream | None, Stream | None],
+        field: str,
+        units: Callable[[Sequence[str], str], tuple[str, ...]],
+        suffix: str,
+    ) -> go.Figure:
+        """Draw a field of a stream, and dotted that of the measured one."""
+        present = [stream for stream in streams if stream is not None and field in stream.values]
+        figure = self._empty(title, units([name for stream in present for name in stream.names], suffix))
+        for stream in present:
+            dotted = stream is self._record.measured and len(present) > 1
+            self._add(figure, self._record.t(stream), stream, field, units(stream.names, suffix), dotted=dotted)
+        return figure
+
+    def _chart(
+        self,
+        title: str,
+        units: tuple[str, ...],
+        t: Array,
+        names: tuple[str, ...],
+        values: Array,
+        line: Mapping[str, Any] | None = None,
+    ) -> go.Figure:
+        figure = self._empty(title, units)
+        colors = [self._colors[name] for name in names]
+        add_joints(figure, names, units, t, values, points=self._points, colors=colors, line=line)
+        return figure
+
+    def _empty(self, title: str, units: Sequence[str]) -> go.Figure:
+        return over_time(title, together(units), 0.0, self._record.duration, group=self._group)
+
+    def _add(
+        self, figure: go.Figure, t: Array, stream: Stream, field: str, units: tuple[str, ...], *, dotted: bool
+    ) -> None:
+        add_joints(
+            figure,
+            stream.names,
+            units,
+            t,
+            stream.values[field],
+            points=self._points,
+            colors=[self._colors[name] for name in stream.names],
+            kind="measured" if dotted else "",
+            line=_DOTTED if dotted else None,
+        )
+
+    def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:
+        return over_run(title, t, seconds, 0.0, self._record.duration, points=4 * self._points, group=self._group)
+
+
+def _drawn(charts: Charts) -> Charts:
+    return {name: chart for name, chart in charts.items() if chart.data}

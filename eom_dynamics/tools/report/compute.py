@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the commands of a recording that has none, as :mod:`eom_dynamics.tools.replay` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ..bags import Bag
+from ..replay import Options, joint_states, setpoints, trajectories
+from ..replay.batch import Refusals, Stamps
+from ..replay.evaluation import Evaluation
+from ..replay.joint_states import FitFigures
+from ..replay.sources import Sampling, choose_topic, read_setpoints
+from ..robot_options import RobotOptions
+from .parts import Part, joined
+from .record import Record
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the computation of commands.
+
+    Attributes:
+        cutoff: of the fit of measured positions, Hz.
+        rate: of the samples of planned trajectories, Hz.
+        robot_options: part of the robot that a bag describes.
+    """
+
+    cutoff: float = 5.0
+    rate: float = 1000.0
+    robot_options: RobotOptions = field(default_factory=RobotOptions)
+
+
+DEFAULT = Settings()
+
+
+def with_commands(
+    record: Record, bag: Bag, settings: Settings, progress: Callable[[float], None] | None = None
+) -> Record:
+    """Add commands, and setpoints if missing, computed from the motion in the bag.
+
+    Args:
+        record: of a known robot, without commands.
+        bag: of the record.
+        settings: of the computation.
+        progress: is called with the fraction of the bag read, 0 to 1.
+
+    Raises:
+        BagError: the motion cannot be read.
+    """
+    robot = record.robot
+    assert robot is not None
+    source = record.setpoint or record.measured
+    topic = choose_topic(bag, None if source is None else source.topic)
+    refusals = Refusals()
+    evaluation = Evaluation(ElasticArm(robot), Options(), refusals)
+    states: list[Part] = []
+    efforts: list[Part] = []
+    motors: list[Part] = []
+    sampling = Sampling(settings.cutoff, settings.rate)
+    for batch in read_setpoints(bag, topic, robot, sampling, refusals, FitFigures(), progress):
+        states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
+        for commands in evaluation.commands(batch):
+            stamps = commands.stamps
+            efforts.append(_part(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
+            motors.append(_part(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
+    lines = evaluation.violations.lines()
+    notes = [
+        *(f"{count:,} messages of {topic.name} refused: {reason}" for reason, count in refusals.ranked()),
+        *([f"{lines[0]} {'; '.join(lines[1:])}"] if lines else []),
+    ]
+    if not efforts:
+        return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
+    what = {
+        setpoints.TYPE: f"the setpoints of {topic.name}",
+        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {settings.rate:g} Hz",
+        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {settings.cutoff:g} Hz",
+    }[topic.type]
+    about = f"Commands were not recorded: they are computed for {robot.name} from {what}."
+    own = record.setpoint
+    return replace(
+        record,
+        setpoint=own or joined(f"{topic.name}, {_MADE[topic.type]}", states, is_recorded=False),
+        command=joined("commands, computed", efforts, is_recorded=False),
+        motors=record.motors or joined("commands, computed", motors, is_recorded=False),
+        about=about,
+        notes=(*record.notes, *notes),
+    )
+
+
+_MADE = {trajectories.TYPE: "interpolated", joint_states.TYPE: "fitted"}
+
+
+def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Part:
+    own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
+    return Part(stamps.recorded, stamps.header, tuple(names), own)

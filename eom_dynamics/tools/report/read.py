@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read records from a bag: the topics of the node and joint states, as arrays.
+
+A bag may hold several arms, each in its namespace: the setpoints and commands of one namespace make a record, with the
+joint states that name the same joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from ...robot import Robot
+from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
+from ..replay import joint_states, setpoints, trajectories
+from ..replay.messages import FEEDFORWARD as COMMAND
+from ..replay.one import described_robot
+from ..replay.repeats import CONSEQUENCE, repeated
+from ..replay.sources import is_of_motors
+from .compute import DEFAULT, Settings, with_commands
+from .parts import Part, joined
+from .record import Nanoseconds, Record, Stream
+
+# The JointState that the node publishes: its joints are motors.
+_MOTOR_SETPOINT = "motor_setpoint"
+
+_LISTED_TOPICS = 20
+
+Progress = Callable[[float], None]
+
+
+def read_records(
+    path: Path, robot: Robot | None = None, settings: Settings = DEFAULT, progress: Progress | None = None
+) -> list[Record]:
+    """Read the records of a bag, and compute commands if they are missing and the robot is known.
+
+    Args:
+        path: of the bag.
+        robot: of the recording; None for the URDF on robot_description in the bag, if any.
+        settings: of the computation of commands.
+        progress: is called with the fraction of the bag read, 0 to 1.
+
+    Returns:
+        At least one record, each with messages.
+
+    Raises:
+        BagError: it is not a bag, is too damaged, or has none of these topics.
+        RobotDescriptionError: the robot cannot be used.
+        OSError: a file cannot be read.
+    """
+    with Bag(path) as bag:
+        robot = described_robot(bag, settings.robot_options) if robot is None else robot
+        reader = _Reader(bag, progress)
+        records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
+        planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
+        if not records and not (planned and robot):
+            topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
+            raise BagError(
+                f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} of joints"
+                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}"
+            )
+        if not records:
+            records = [Record(path.name, robot)]
+        records = [_completed(record, bag, settings, progress, named=robot is not None) for record in records]
+    for record in records:
+        if not record.streams:
+            raise BagError(f"{path}: {'; '.join(record.notes)}")
+    return [_with_repeats(record) for record in records]
+
+
+def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
+    """Add commands if they can be computed, or the reason why not."""
+    if record.command:
+        return record
+    if record.robot is None:
+        remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
+        return replace(record, about=f"Efforts were not recorded; to compute them, name {remedy}.")
+    if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
+        return replace(record, about="Neither efforts nor a motion of the joints to compute them from was recorded.")
+    return with_commands(record, bag, settings, progress)
+
+
+def _with_repeats(record: Record) -> Record:
+    """Add a warning if measurements repeat earlier ones."""
+    measured = record.measured
+    if measured is None or "position" not in measured.values:
+        return record
+    places = repeated(measured.values["position"])
+    if not len(places):
+        return record
+    note = (
+        f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion (the "
+        f"first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
+    )
+    return replace(record, notes=(*record.notes, note))
+
+
+def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
+    """Read the records of the node's topics, or if there are none, of joint states."""
+    wanted = [topic for topic in bag.topics if topic.type in (setpoints.TYPE, COMMAND, joint_states.TYPE)]
+    of_topic = {topic: reader.read(topic, k / len(wanted), 1 / len(wanted)) for k, topic in enumerate(wanted)}
+    states = [
+        stream
+        for topic, streams in of_topic.items()
+        if topic.type == joint_states.TYPE and not is_of_motors(topic)
+        for stream in streams.values()
+        if len(stream)
+    ]
+    of_space: dict[str, dict[str, Stream]] = {}
+    # A command says more of motors than the topic motor_setpoint does, and comes first.
+    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == joint_states.TYPE):
+        if topic.type in (setpoints.TYPE, COMMAND) or _is_motor_setpoint(topic):
+            present = {part: stream for part, stream in streams.items() if len(stream)}
+            if present:
+                of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
+    notes = (*bag.damage, *reader.notes)
+    if not of_space:
+        names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
+        return [Record(name, measured=stream, notes=notes) for name, stream in zip(names, states, strict=True)]
+    records = []
+    for space, streams in of_space.items():
+        joints = [joint for stream in streams.values() for joint in stream.names]
+        name = f"{path.name} {space}" if len(of_space) > 1 else path.name
+        measured = _of_joints(states, joints, space)
+        setpoint, command, motors = (streams.get(part) for part in ("setpoint", "command", "motors"))
+        records.append(Record(name, None, setpoint, command, motors, measured, notes=notes))
+    return records
+
+
+def _namespace(topic: Topic) -> str:
+    return topic.name.rpartition("/")[0] or "/"
+
+
+def _is_motor_setpoint(topic: Topic) -> bool:
+    return is_of_motors(topic) and topic.name.endswith(_MOTOR_SETPOINT)
+
+
+def _of_joints(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
+    """Choose the joint states that name most of the joints; of several those of the namespace."""
+
+    def fit(stream: Stream) -> tuple[int, bool]:
+        return len(set(stream.names) & set(joints)), stream.topic.rpartition("/")[0] == space.rstrip("/")
+
+    fitting = [stream for stream in states if fit(stream)[0]]
+    return max(fitting, key=fit) if fitting else None
+
+
+def _with_robot(record: Record, robot: Robot | None) -> Record:
+    if robot is None:
+        return record
+    if set(robot.joint_names) & set(record.joints):
+        return replace(record, robot=robot)
+    names = f" ({', '.join(record.joints)})" if record.joints else ", which names none"
+    note = f"robot {robot.name} is not used: it has none of the joints of this recording{names}"
+    return replace(record, notes=(*record.notes, note))
+
+
+class _Reader:
+    """Reader of the topics of a bag, with warnings on what it could not read."""
+
+    def __init__(self, bag: Bag, progress: Progress | None) -> None:
+        self._bag, self._progress = bag, progress
+        self.notes: list[str] = []
+
+    def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
+        """Read the streams of a topic, by their names in a record."""
+        parts: dict[str, list[Part]] = {}
+        bad = held = 0
+        for recorded, layout, rows in self._rows(topic, done, fraction):
+            if layout is None:
+                bad += 1
+                continue
+            stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
+            stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
+            held += int(np.sum(layout.numbers(rows, "held"))) if layout.has("held") else 0
+            for kind, names, fields in _contents(topic, layout.message):
+                values = {
+                    ours: layout.numbers(rows, field).astype(float)
+                    for ours, field in fields.items()
+                    if layout.has(field) and np.size(getattr(layout.message, field)) == len(names)
+                }
+                parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
+        if bad:
+            self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
+        if held:
+            self.notes.append(f"{topic.name}: {held:,} commands repeat the last good one, since setpoints were refused")
+        streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
+        if any(stream.stamp is stream.recorded for stream in streams.values()):
+            self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
+        return streams
+
+    def _rows(self, topic: Topic, done: float, fraction: float) -> Iterator[tuple[Nanoseconds, Layout | None, Any]]:
+        progress = self._progress
+        layouts = Layouts(topic.types(), topic.type)
+        report = (lambda read: progress(done + fraction * read)) if progress else None
+        for times, messages in self._bag.messages(topic, report):
+            recorded = np.array(times, dtype=np.int64)
+            for found in layouts.rows(messages):
+                if isinstance(found, Rows):
+                    start, layout, rows = found
+                    yield recorded[start : start + len(rows)], layout, rows
+                else:
+                    yield recorded[:0], None, None
+
+
+def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
+    """Return the streams in a message: their names in a record, joints or motors, and fields by name in the record."""
+    if topic.type == setpoints.TYPE:
+        return [("setpoint", tuple(message.joint_names), _same(STATE_FIELDS))]
+    if topic.type == COMMAND:
+        joints = tuple(message.joint_names)
+        # Before motors had names, there was one for each joint.
+        motors = tuple(getattr(message, "motor_names", ())) or joints
+        return [("command", joints, _same(EFFORT_FIELDS)), ("motors", motors, _same(MOTOR_FIELDS))]
+    if _is_motor_setpoint(topic):
+        return [("motors", tuple(message.name), {ours: field for field, ours in MOTOR_SETPOINT_FIELDS.items()})]
+    return [("measured", tuple(message.name), _same(MEASURED_FIELDS))]
+
+
+def _same(fields: Sequence[str]) -> dict[str, str]:
+    return {field: field for field in fields}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording as arrays, by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...robot import Robot
+
+Nanoseconds = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """N messages of one topic, in the order of their stamps.
+
+    Attributes:
+        topic: its name; of computed samples a description.
+        stamp: (N,) times of the headers, ns.
+        recorded: (N,) times of recording, ns.
+        names: of the joints or motors (n,).
+        values: (N, n) by field of the message, SI units; NaN where a message lacks it.
+        is_recorded: False if the samples were computed from other messages.
+    """
+
+    topic: str
+    stamp: Nanoseconds
+    recorded: Nanoseconds
+    names: tuple[str, ...]
+    values: Mapping[str, Array]
+    is_recorded: bool = True
+
+    def __len__(self) -> int:
+        return len(self.stamp)
+
+    def ordered(self, names: tuple[str, ...]) -> Stream:
+        """Select and order the columns by ``names``, all of which the stream has."""
+        columns = [self.names.index(name) for name in names]
+        values = {field: values[:, columns] for field, values in self.values.items()}
+        return replace(self, names=names, values=values)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One recording, as a report shows it.
+
+    Attributes:
+        name: of the bag.
+        robot: for units and limits; None if unknown.
+        setpoint: position … snap, commanded or fitted to measured positions.
+        command: effort, effort_rate, effort_acceleration of the joints.
+        motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
+        measured: position, velocity, effort of the joints.
+        about: a sentence on what was computed instead of recorded; empty if nothing.
+        notes: warnings, one line each.
+    """
+
+    name: str
+    robot: Robot | None = None
+    setpoint: Stream | None = None
+    command: Stream | None = None
+    motors: Stream | None = None
+    measured: Stream | None = None
+    about: str = ""
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams that have messages."""
+        everything = (self.setpoint, self.command, self.motors, self.measured)
+        return tuple(stream for stream in everything if stream)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """All joints named in messages: those of the robot first, in its order, then others, then motors."""
+        known = [] if self.robot is None else list(self.robot.joint_names)
+        named = [name for stream in self.streams for name in stream.names]
+        return tuple(dict.fromkeys([name for name in known if name in named] + named))
+
+    @cached_property
+    def origin(self) -> int:
+        """Zero of the time axis: the first stamp, ns."""
+        return min(int(stream.stamp[0]) for stream in self.streams)
+
+    def t(self, stream: Stream) -> Array:
+        """Return the stamps of a stream since the origin (N,), s."""
+        since: Array = np.multiply(stream.stamp - self.origin, 1e-9, dtype=float)
+        return since
+
+    @cached_property
+    def duration(self) -> float:
+        """Time from the first stamp to the last, s."""
+        return max(float(self.t(stream)[-1]) for stream in self.streams)

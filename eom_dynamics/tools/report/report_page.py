@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML page of one or several records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..pages.charts import place
+from ..pages.html_page import definitions, page, table, tiles
+from ..pages.numbers import NOTHING, microseconds, number
+from .charts import SECTIONS, points_of_curve, sections
+from .findings import Deviation, deviation, intervals, latency
+from .limits import uses
+from .record import Record, Stream
+from .units import Units
+
+
+def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
+    """Make one HTML page of records, which shows one at a time.
+
+    Args:
+        records: at least one, each with messages.
+        about: names and values, as text.
+    """
+    points = points_of_curve(records)
+    figures: dict[str, go.Figure] = {}
+    parts = []
+    for k, record in enumerate(records):
+        own = sections(record, points, group=f"time {k}")
+        parts.append(_part(k, record, own, points))
+        figures |= {f"{k}_{name}": figure for section in own.values() for name, figure in section.items()}
+    template = Template(resources.files(__package__).joinpath("report_page.html").read_text(encoding="utf-8"))
+    names = [record.name for record in records]
+    body = template.substitute(
+        headline=escape(names[0] if len(names) == 1 else f"{len(names)} recordings"),
+        pick=_pick(names),
+        parts="".join(parts),
+        about=definitions(about),
+    )
+    return page(f"{names[0] if len(names) == 1 else 'report'}: eom_dynamics report", body, figures, wide=True)
+
+
+def _pick(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return ""
+    options = "".join(f'<option value="{k}">{escape(name)}</option>' for k, name in enumerate(names))
+    return f'<label class="pick">Recording <select>{options}</select></label>'
+
+
+def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], points: int) -> str:
+    """Show one record."""
+    html = [_tiles(record), _notes(record)]
+    for name, figures in own.items():
+        title, text = SECTIONS[name]
+        placed = "".join(place(f"{k}_{key}") for key in figures)
+        html.append(f'<section><h2>{title}</h2><p class="soft">{text}</p><div class="pair">{placed}</div>')
+        html.append(_TABLES[name](record) if name in _TABLES else "")
+        html.append("</section>")
+    html.append(_drawn(record, points))
+    return f'<div data-part="{k}"{" hidden" if k else ""}>{"".join(html)}</div>'
+
+
+def _tiles(record: Record) -> str:
+    shown = [(f"{number(record.duration)} s", "from first to last stamp")]
+    shown += [(f"{len(stream):,}", stream.topic) for stream in record.streams if stream is not record.motors]
+    fit = deviation(record, record.setpoint, "position", "position")
+    effort = deviation(record, record.command, "effort", "effort")
+    units = Units(record)
+    if fit is not None:
+        shown.append((_worst(1e3 * fit.rms, units.milli(fit.names)), "RMS of q − measured, worst joint"))
+    if effort is not None:
+        shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
+    used = uses(record)
+    if used:
+        most = max(used, key=lambda use: use.fraction)
+        shown.append((f"{most.fraction:.0%}", f"of a limit, at most: {most.what} of {most.joint}"))
+    delay = latency(record)
+    if delay is not None:
+        shown.append((microseconds(float(np.percentile(delay[1], 99))), "latency, 99th percentile"))
+    return tiles(shown)
+
+
+def _worst(values: np.ndarray, units: Sequence[str]) -> str:
+    worst = int(np.nanargmax(values))
+    return f"{number(float(values[worst]))} {units[worst]}"
+
+
+def _notes(record: Record) -> str:
+    about = f'<p class="soft">{escape(record.about)}</p>' if record.about else ""
+    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes)
+
+
+def _limit_table(record: Record) -> str:
+    used = uses(record)
+    if not used:
+        reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
+        return f'<p class="soft">No limits: {reason}.</p>'
+    units = Units(record)
+    unit = {"position": units.position, "velocity": units.velocity, "effort": units.effort}
+    rows = [("joint", "limit of", "peak", "limit", "used", "at")]
+    for use in used:
+        (of_joint,) = unit[use.what]((use.joint,))
+        rows.append(
+            (
+                use.joint,
+                use.what,
+                f"{number(use.value)} {of_joint}",
+                f"{number(use.limit)} {of_joint}",
+                f"{use.fraction:.0%}",
+                f"{use.t:.3f} s",
+            )
+        )
+    off = {(i, 4) for i, use in enumerate(used) if use.fraction > 1}
+    return (
+        '<h3 style="margin-top: 1.5rem">Limits</h3>'
+        + table(rows, text_columns=2, off=off)
+        + '<p class="soft">Positions count from the middle of their range.</p>'
+    )
+
+
+def _deviation_table(record: Record) -> str:
+    fit = deviation(record, record.setpoint, "position", "position")
+    effort = deviation(record, record.command, "effort", "effort")
+    units = Units(record)
+    header = ["joint"]
+    if fit is not None:
+        header += ["q: RMS", "peak"]
+    if effort is not None:
+        header += ["τ: RMS", "peak", "mean", "measured: standard deviation"]
+    rows = []
+    for joint in dict.fromkeys([*(fit.names if fit else ()), *(effort.names if effort else ())]):
+        row = [joint]
+        if fit is not None:
+            (unit,) = units.milli((joint,))
+            row += [_of_joint(fit, joint, 1e3 * values, unit) for values in (fit.rms, fit.peak)]
+        if effort is not None:
+            (unit,) = units.effort((joint,))
+            columns = (effort.rms, effort.peak, effort.mean, effort.spread)
+            row += [_of_joint(effort, joint, values, unit) for values in columns]
+        rows.append(row)
+    return table([header, *rows])
+
+
+def _of_joint(found: Deviation, joint: str, values: np.ndarray, unit: str) -> str:
+    return f"{number(float(values[found.names.index(joint)]))} {unit}" if joint in found.names else NOTHING
+
+
+def _timing_table(record: Record) -> str:
+    rows: list[tuple[str, ...]] = [("", "messages", "median", "99 %", "maximum", "out of order")]
+    for stream in record.streams:
+        if stream is not record.motors and stream.is_recorded and len(stream) > 1:
+            rows.append((f"{stream.topic}: stamp intervals", *_durations(intervals(record, stream)[1], stream)))
+    delay = latency(record)
+    if delay is not None:
+        rows.append(("setpoint to command, at the recorder", *_durations(delay[1], None)))
+    return table(rows)
+
+
+def _durations(seconds: np.ndarray, stream: Stream | None) -> tuple[str, ...]:
+    shown = (microseconds(float(np.percentile(seconds, percent))) for percent in (50, 99, 100))
+    return (f"{len(seconds):,}", *shown, NOTHING if stream is None else f"{np.sum(np.diff(stream.recorded) < 0):,}")
+
+
+def _drawn(record: Record, points: int) -> str:
+    shown = {stream.topic: stream for stream in record.streams}.values()
+    thinned = [f"{len(stream):,} of {stream.topic}" for stream in shown if len(stream) > points]
+    if not thinned:
+        text = "Every sample is drawn."
+    else:
+        text = (
+            f"Thinned for drawing, to {points:,} points a curve: {', '.join(thinned)}. Minimum and maximum of each run "
+            "of samples are drawn, so that no peak is lost; zooming shows no further samples."
+        )
+    return f'<p class="soft" style="margin-top: 2rem">{escape(text)} CSV has the points shown.</p>'
+
+
+_TABLES = {"effort": _limit_table, "deviations": _deviation_table, "timing": _timing_table}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trajectory of a simulation: the paper's example motion, or a file of samples."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from ...arrays import Array
+from ...robot import Robot
+from ...simulation.feedforward_comparison import Motion
+from ...simulation.reference import read_motion
+from ...trajectory import paper_motion
+
+COSINE = "cosine"
+"""Name of the paper's example motion."""
+
+_COSINE_DURATION = 5.0
+
+_RATE = 500.0
+
+
+def read_trajectory(name: str, robot: Robot, duration: float | None = None) -> tuple[Motion, Array]:
+    """Read a trajectory.
+
+    Args:
+        name: :data:`COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
+        robot: whose joints move.
+        duration: s; None for all of a file, or 5 s of the example motion.
+
+    Returns:
+        The motion, and times (T,) at 500 Hz, s.
+
+    Raises:
+        StateError: the file does not hold a motion of the robot.
+        OSError: the file cannot be read.
+    """
+    if name == COSINE:
+        motion: Motion = paper_motion(robot.n)
+        start, end = 0.0, duration or _COSINE_DURATION
+    else:
+        motion = samples = read_motion(Path(name), robot)
+        start = float(samples.t[0])
+        end = min(float(samples.t[-1]), start + (duration or math.inf))
+    return motion, np.linspace(start, end, max(2, round(_RATE * (end - start)) + 1))

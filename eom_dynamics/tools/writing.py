@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write files completely or not at all: into a temporary folder beside their place, then moved there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..exceptions import EomDynamicsError
+
+TEMPORARY = ".eom_dynamics-"
+"""Prefix of the names of temporary folders; a process that is killed leaves its own behind."""
+
+
+class FolderError(EomDynamicsError):
+    """An output that cannot or must not be written."""
+
+
+def check_folder(folder: Path, *, force: bool) -> None:
+    """Raise FolderError unless ``folder`` is, or can become, a folder to write to; with ``force`` it may hold files.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    place = folder
+    while not os.path.lexists(place):
+        place = place.parent
+    if not place.is_dir():
+        reason = "is not a folder" if place == folder else f"cannot be written: {place} is not a folder"
+        raise FolderError(f"{folder}: {reason}")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise FolderError(f"{folder}: cannot be written: no permission to write to {place}")
+    if place == folder and not force and any(folder.iterdir()):
+        raise FolderError(f"{folder}: is not empty; name another folder, or use --force to overwrite its files")
+
+
+@contextmanager
+def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a temporary folder, whose files move to ``folder`` when the context ends without an error.
+
+    A new folder appears at once, with all its files. In one that exists, other files stay.
+
+    Args:
+        folder: where the files go; it is made if missing.
+        force: overwrite files that exist.
+
+    Raises:
+        FolderError: the folder is refused by :func:`check_folder`, or cannot be written.
+    """
+    check_folder(folder, force=force)
+    is_new = not folder.exists()
+    with _temporary(folder, folder.parent if is_new else folder) as temporary:
+        yield temporary
+        if is_new:
+            os.replace(temporary, folder)
+            return
+        moves = {path: folder / path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file()}
+        for target in moves.values():  # first what can fail
+            target.parent.mkdir(parents=True, exist_ok=True)
+        for path, target in moves.items():
+            os.replace(path, target)
+
+
+@contextmanager
+def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a temporary path, whose file moves to ``path`` when the context ends without an error.
+
+    Args:
+        path: of the file; its folder is made if missing.
+        force: overwrite a file that exists.
+
+    Raises:
+        FolderError: something exists at ``path``, or it cannot be written.
+    """
+    if os.path.lexists(path) and not (force and path.is_file()):
+        remedy = "name another file, or use --force to overwrite it" if path.is_file() else "it is not a file"
+        raise FolderError(f"{path}: exists already; {remedy}")
+    with _temporary(path, path.parent) as temporary:
+        yield temporary / path.name
+        os.replace(temporary / path.name, path)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
+    """Write files, contents by path within ``folder``, as :func:`whole_folder` does."""
+    with whole_folder(folder, force=force) as temporary:
+        for name, content in files.items():
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+@contextmanager
+def _temporary(target: Path, parent: Path) -> Iterator[Path]:
+    """Make a temporary folder in ``parent``, which is made if missing; OSErrors become FolderErrors of ``target``."""
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent) as name:
+            files = Path(name) / "files"  # with the permissions of a new folder, not of a temporary one
+            files.mkdir()
+            yield files
+    except OSError as error:
+        raise FolderError(f"{target}: cannot be written: {error.strerror or error}") from None

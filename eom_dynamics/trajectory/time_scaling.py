@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least uniform time scaling for which a motion meets the limits of an arm.
+
+Slowed down by the factor s, the k-th derivative of q decreases by s^k. Efforts are not a power of s: gravity remains,
+as in tau(s) = g + (tau - g)/s² without a wrench, and spring deflections, friction and gear losses have other powers.
+They may even increase with s if inertial forces support part of the weight. Therefore, all quantities are computed for
+each s.
+
+Few samples are critical. Starting with the worst samples at the present s, the least s for these alone, a lower bound,
+is checked with all samples; the samples that then violate a limit are added until there are none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from .quantities import Bounds, Load, all_joints, quantities
+
+TOLERANCE = 1e-9
+"""Relative violation of a limit up to which it is rounding."""
+
+SLOWEST = 1e4
+"""Largest time scaling in the search."""
+
+# The search takes steps of 1 % within octaves, and refines the step four times by a factor of 64.
+_STEPS_AN_OCTAVE = 70
+_REFINEMENTS = 4
+_PARTS = 64
+
+
+def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | None:
+    """Least s >= 1 that meets all limits except those of positions; None if there is none up to :data:`SLOWEST`.
+
+    If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
+
+    Args:
+        arm: the arm.
+        load: the motion at s = 1.
+        limits: limits of the arm.
+    """
+    everything, s = np.arange(len(load.states[0])), _least_for_motion(arm, load, limits)
+    deciding = np.zeros(0, dtype=np.intp)
+    while True:
+        sizes = ratios(quantities(arm, load.at(everything, np.array(s))), limits)
+        over = np.max(sizes, axis=0) > 1 + TOLERANCE
+        if not np.any(over):
+            return s
+        found = np.union1d(deciding, np.argmax(sizes[:, over], axis=0))
+        if len(found) == len(deciding):
+            return s  # at the limit, where rounding errors of few and all samples differ
+        deciding = found
+        least = _least_for(arm, load, limits, deciding, s)
+        if least is None:
+            return None
+        s = least
+
+
+def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
+    """Least s for velocity, acceleration and jerk of the joints, which are powers of it."""
+    least = 1.0
+    for k, name in enumerate(("velocity", "acceleration", "jerk"), start=1):
+        if np.any(limits.largest[name] < np.inf):
+            ratio = np.max(np.abs(all_joints(arm, load.states[k])) / limits.largest[name])
+            if ratio > 1 + TOLERANCE:
+                least = max(least, float(ratio ** (1 / k)))
+    return least
+
+
+def ratios(values: dict[str, Array], limits: Bounds) -> Array:
+    """Magnitudes over limits (N, all names of all quantities); zero if the limit or the value is unknown."""
+    columns = [np.abs(values[name]) / largest for name, largest in limits.largest.items() if np.any(largest < np.inf)]
+    if not columns:
+        return np.zeros((len(values["velocity"]), 1))
+    return np.nan_to_num(np.concatenate(columns, axis=1), nan=0.0, posinf=np.inf)
+
+
+def _least_for(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
+    """Least scaling above s, at which limits are violated, for some samples."""
+    while s < SLOWEST:
+        tried = s * 2.0 ** (np.arange(_STEPS_AN_OCTAVE + 1) / _STEPS_AN_OCTAVE)
+        good = _good(arm, load, limits, samples, tried)
+        if good is None:
+            s = float(tried[-1])
+            continue
+        for _ in range(_REFINEMENTS):
+            if good == 0:
+                break
+            tried = np.linspace(tried[good - 1], tried[good], _PARTS + 1)
+            good = _good(arm, load, limits, samples, tried) or _PARTS
+        return float(tried[good])
+    return None
+
+
+def _good(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
+    """Index of the first scaling that meets all limits for some samples."""
+    each = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
+    worst = ratios(quantities(arm, each), limits).reshape(len(tried), -1).max(axis=1)
+    good = np.flatnonzero(worst <= 1 + TOLERANCE)
+    return int(good[0]) if len(good) else None

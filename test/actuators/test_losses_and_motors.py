@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Friction, gear loss, and current, voltage and limits of motors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import derivative, deviation
+
+from eom_dynamics.actuators import Friction, Gear, Motor
+
+SPEEDS = np.concatenate([-np.geomspace(1e-4, 5, 30), [0.0], np.geomspace(1e-4, 5, 30)])
+
+
+def test_friction_is_odd_and_dissipates() -> None:
+    effort = Friction(0.4, 1.0, 1.5, 0.2, 0.02).effort(SPEEDS)
+    np.testing.assert_array_equal(effort, -Friction(0.4, 1.0, 1.5, 0.2, 0.02).effort(-SPEEDS))
+    assert np.all(effort * SPEEDS >= 0)
+
+
+def test_friction_away_from_rest_is_that_with_the_sign_of_the_velocity() -> None:
+    friction, v = Friction(0.4, 1.0, 1.5, 0.2, 0.02), np.array([-2.0, -0.1, 0.06, 0.3, 4.0])
+    law = 0.4 * v + (1.0 + 0.5 * np.exp(-((v / 0.2) ** 2))) * np.sign(v)
+    assert np.max(np.abs(friction.effort(v) - law)) < 0.005 * 1.5
+
+
+def test_slope_of_friction_is_its_derivative() -> None:
+    friction = Friction(0.4, 1.0, 1.5, 0.2, 0.02)
+    assert deviation(friction.slope(SPEEDS), derivative(lambda t: friction.effort(SPEEDS + t), 1e-3)) < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("tau", "speed", "expected"), [(4.0, 2.0, 5.0), (-4.0, -2.0, -5.0), (4.0, -2.0, 3.2), (-4.0, 2.0, -3.2)]
+)
+def test_gear_loss_when_driving_and_braking(tau: float, speed: float, expected: float) -> None:
+    assert float(Gear(0.8, 0.1).load(np.array(tau), np.array(speed))) == pytest.approx(expected, rel=1e-12)
+
+
+def test_gear_never_adds_power() -> None:
+    gear = Gear(0.6, 0.5)
+    tau, speed = np.meshgrid(np.linspace(-5, 5, 41), np.linspace(-2, 2, 41))
+    assert np.all((gear.load(tau, speed) - tau) * speed >= -1e-15)
+
+
+def test_current_and_voltage() -> None:
+    motor = Motor(torque_constant=0.1, resistance=0.5, back_emf_constant=0.09)
+    assert float(motor.voltage(np.array(0.3), np.array(20.0))) == pytest.approx(0.5 * 3.0 + 0.09 * 20)
+    assert float(Motor(torque_constant=0.1, resistance=0.5).voltage(np.array(0.3), np.array(20.0))) == pytest.approx(
+        3.5
+    )
+    assert np.isnan(Motor().current(np.array(1.0)))
+
+
+@pytest.mark.parametrize("torque", [-3.0, -0.2, 0.0, 0.3, 3.0])
+@pytest.mark.parametrize("speed", [-90.0, -30.0, 0.0, 30.0, 90.0])
+def test_clipped_torque_is_within_all_limits_or_brakes(torque: float, speed: float) -> None:
+    motor = Motor(0.1, 0.5, 0.09, torque_limit=1.0, current_limit=8.0, voltage_limit=6.0)
+    clipped = motor.clipped(np.array(torque), np.array(speed))
+    assert abs(float(motor.current(clipped))) <= 8.0 * (1 + 1e-12)
+    if abs(speed) < 60:
+        assert abs(float(motor.voltage(clipped, np.array(speed)))) <= 6.0 * (1 + 1e-12)
+    else:
+        assert float(clipped) * speed < 0

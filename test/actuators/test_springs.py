@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Springs: derivatives and energy against SymPy and SciPy, inverses to full precision, deflections along a motion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from differences import derivative, deviation
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad, solve_ivp
+from scipy.interpolate import CubicSpline
+from springs import EVERY_KIND, MEMORYLESS
+
+from eom_dynamics import RobotDescriptionError, StateError
+from eom_dynamics.actuators.springs import (
+    AntagonisticPair,
+    CoupledSpring,
+    CubicSpring,
+    DampedSpring,
+    DeadZoneSpring,
+    ExponentialPair,
+    ExponentialSpring,
+    MemorylessSpring,
+    PolynomialSpring,
+    QuadraticPair,
+    RigidSpring,
+    Spring,
+    TabulatedSpring,
+    VariableSpring,
+)
+from eom_dynamics.jet import Jet
+
+KINDS = pytest.mark.parametrize("spring", MEMORYLESS.values(), ids=MEMORYLESS)
+DELTA = np.concatenate([np.linspace(-0.3, 0.3, 401), [1e-9, -1e-9, 1e-4, -1e-4]])
+X = sympy.Symbol("x", real=True)
+HALF = sympy.Rational(1, 2)
+
+FORMULAS = {
+    "cubic": (CubicSpring(300.0, 5e4), 300 * X + 50000 * X**3),
+    "polynomial": (PolynomialSpring([300.0, 200.0, 4e3, 0.0, 1e5]), 300 * X + 200 * X**2 + 4000 * X**3 + 10**5 * X**5),
+    "exponential": (ExponentialSpring(300.0, 12.0), 25 * sympy.sinh(12 * X)),
+    "dead_zone": (
+        DeadZoneSpring(800.0, 40.0, 0.5, 0.25),
+        40 * X + 380 * sum(s * (s * X - HALF + sympy.sqrt((s * X - HALF) ** 2 + HALF**4)) for s in (1, -1)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spring", "formula"), FORMULAS.values(), ids=FORMULAS)
+def test_effort_and_its_derivatives_are_those_of_the_formula(spring: MemorylessSpring, formula: Any) -> None:
+    """SymPy differentiates to 30 digits."""
+    functions = [formula, sympy.diff(formula, X), sympy.diff(formula, X, 2)]
+    for at in (-1.3, -0.4, -0.01, 0.0, 0.2, 0.5, 2.0):
+        values = [spring.effort(np.array(at)), spring.stiffness(np.array(at)), spring.stiffness_rate(np.array(at))]
+        for value, function in zip(values, functions, strict=True):
+            expected = float(function.subs(X, sympy.Rational(at)).evalf(30))
+            assert float(value) == pytest.approx(expected, rel=1e-13, abs=1e-12 * float(values[1]))
+
+
+@KINDS
+def test_slopes_are_the_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
+    delta = DELTA[::7]
+    slopes = spring.slopes(delta, 3)
+    assert np.all(slopes[0] > 0)
+    np.testing.assert_allclose([spring.stiffness(delta), spring.stiffness_rate(delta)], slopes[:2], rtol=1e-11)
+    smooth = spring.kind != "tabulated"
+    for function, slope in ((spring.effort, slopes[0]), (spring.stiffness, slopes[1])):
+        found = derivative(lambda t, f=function: f(delta + t), 1e-4 if smooth else 1e-6)
+        assert deviation(slope, found, floor=slopes[0].max()) < (1e-8 if smooth else 1e-6)
+
+
+@KINDS
+def test_stiffness_is_the_integral_of_its_rate(spring: MemorylessSpring) -> None:
+    knots = spring.delta if isinstance(spring, TabulatedSpring) else None
+    for x in (-0.25, -0.02, 0.015, 0.13, 0.27):
+        grown = quad(lambda s: float(spring.stiffness_rate(np.array(s))), 0, x, points=knots, limit=200, epsabs=1e-9)[0]
+        assert float(spring.rest_stiffness) + grown == pytest.approx(float(spring.stiffness(np.array(x))), rel=1e-9)
+
+
+@KINDS
+def test_energy_is_the_integral_of_the_effort(spring: MemorylessSpring) -> None:
+    assert float(spring.energy(np.zeros(()))) == 0
+    for x in (-0.25, -0.02, 0.015, 0.13, 0.27):
+        work = quad(lambda s: float(spring.effort(np.array(s))), 0, x, limit=200, epsabs=1e-13, epsrel=1e-12)[0]
+        assert float(spring.energy(np.array(x))) == pytest.approx(work, rel=1e-10)
+
+
+@KINDS
+def test_inverse_finds_every_deflection(spring: MemorylessSpring) -> None:
+    tau = spring.effort(DELTA)
+    found = spring.inverse(tau)
+    assert np.max(np.abs(spring.effort(found) - tau) / np.maximum(np.abs(tau), 0.01)) < 1e-12
+    assert np.max(np.abs(found - DELTA) / np.maximum(np.abs(DELTA), 1e-3)) < 1e-12
+    assert spring.inverse(np.zeros(1)) == 0
+
+
+@KINDS
+@given(tau=st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=20))
+def test_inverse_of_any_effort(spring: MemorylessSpring, tau: list[float]) -> None:
+    np.testing.assert_allclose(spring.effort(spring.inverse(np.array(tau))), tau, rtol=1e-12, atol=1e-12)
+
+
+@given(
+    outer=st.floats(1, 1e6),
+    ratio=st.floats(1e-6, 1),
+    gap=st.floats(1e-6, 0.1),
+    width=st.floats(1e-3, 10),
+    tau=st.floats(-500, 500),
+)
+def test_inverse_of_any_dead_zone(outer: float, ratio: float, gap: float, width: float, tau: float) -> None:
+    spring = DeadZoneSpring(outer, outer * ratio, gap, gap * width)
+    found = spring.inverse(np.array(tau))
+    rounding = 4e-16 * (abs(found) + gap) * float(spring.stiffness(found))
+    assert abs(float(spring.effort(found)) - tau) <= 1e-12 * abs(tau) + rounding
+
+
+@given(
+    steps=st.lists(st.tuples(st.floats(0.01, 1), st.floats(0.01, 100)), min_size=1, max_size=8),
+    at=st.lists(st.floats(-10, 10), min_size=20, max_size=20),
+)
+def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], at: list[float]) -> None:
+    x, y = np.cumsum(np.array([(0.0, 0.0), *steps]), axis=0).T
+    spring = TabulatedSpring(x, y)
+    assert deviation(spring.effort(x), y) < 1e-12
+    assert deviation(spring.effort(-x), -y) < 1e-12
+    assert np.all(spring.stiffness(np.linspace(-1.2 * x[-1], 1.2 * x[-1], 2000)) > 0)
+    tau = spring.effort(np.array(at))
+    rounding = np.maximum(np.abs(tau), y[-1])  # that of the table
+    assert np.max(np.abs(spring.effort(spring.inverse(tau)) - tau) / rounding) < 1e-13
+
+
+def test_curve_through_a_smooth_table_is_its_cubic_spline() -> None:
+    x = np.linspace(-0.2, 0.2, 21)
+    spring = TabulatedSpring(x, 100 * np.sinh(2 * x))
+    fine = np.linspace(-0.2, 0.2, 333)
+    assert deviation(spring.effort(fine), CubicSpline(x, 100 * np.sinh(2 * x), bc_type="natural")(fine)) < 1e-12
+
+
+@KINDS
+def test_deflection_and_effort_along_a_motion(spring: MemorylessSpring) -> None:
+    """delta = 0.1 + 0.05 sin 3t, within the table: effort and deflection follow from each other."""
+    delta = [np.array(0.1), np.array(0.15), np.array(-0.3)]
+    k, bend = spring.stiffness(delta[0]), spring.stiffness_rate(delta[0])
+    efforts = spring.effort(delta[0]), k * delta[1], k * delta[2] + bend * delta[1] ** 2
+    np.testing.assert_allclose(spring.deflections(efforts), [*delta, efforts[0]], rtol=1e-12)
+    np.testing.assert_allclose(spring.deflection_jet(Jet(efforts))[0], delta, rtol=1e-12)
+    np.testing.assert_allclose(spring.effort_jet(Jet(delta))[0], efforts, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *((spring, spring) for spring in MEMORYLESS.values()),
+        (MEMORYLESS["tabulated"], MEMORYLESS["tabulated_one_sided"]),
+        (MEMORYLESS["polynomial"], PolynomialSpring([100.0])),
+        (MEMORYLESS["dead_zone"], DeadZoneSpring(1e4, 10.0, 1e-3, 1e-4)),
+    ],
+    ids=lambda spring: spring.kind,
+)
+def test_stacked_springs_are_the_single_ones(one: MemorylessSpring, other: MemorylessSpring) -> None:
+    both = type(one).stacked([one, other])
+    pairs = np.stack([DELTA, DELTA[::-1]], axis=-1)
+    for name in ("effort", "stiffness", "stiffness_rate", "energy", "inverse"):
+        expected = np.stack([getattr(one, name)(DELTA), getattr(other, name)(DELTA[::-1])], axis=-1)
+        np.testing.assert_allclose(getattr(both, name)(pairs), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
+def test_scaled_springs_have_as_much_more_effort(spring: Spring) -> None:
+    delta = np.array([0.03, -0.02]) if len(spring.motors) == 2 else np.array(0.03)
+    stiffer = spring.scaled(1.1)
+    assert type(stiffer) is type(spring)
+    for got, expected in zip(
+        (stiffer.energy(delta), *stiffer.tangents(delta)), (spring.energy(delta), *spring.tangents(delta)), strict=True
+    ):
+        np.testing.assert_allclose(got, np.multiply(1.1, expected), rtol=1e-13)
+    np.testing.assert_allclose(stiffer.load(delta, 2 * delta), 1.1 * spring.load(delta, 2 * delta), rtol=1e-13)
+    np.testing.assert_allclose(stiffer.rest_stiffness, 1.1 * spring.rest_stiffness, rtol=1e-13)
+
+
+def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
+    assert RigidSpring().scaled(1.1).rest_stiffness == np.inf
+    with pytest.raises(StateError, match="rigid"):
+        RigidSpring().load(np.zeros(1), np.zeros(1))
+    with pytest.raises(StateError, match="rigid"):
+        RigidSpring().effort_jet(Jet([0.0]))
+
+
+# Damped springs.
+
+
+def test_damped_deflection_obeys_its_equation() -> None:
+    spring = DampedSpring(500.0, 15.0)
+    efforts = np.array(7.0), np.array(-3.0), np.array(2.0)
+    delta, deltad, deltadd, _ = spring.deflections(efforts, state=np.array(0.02))
+    assert float(delta) == 0.02
+    assert float(spring.load(delta, deltad)) == pytest.approx(7.0, rel=1e-14)
+    assert float(spring.load(deltad, deltadd)) == pytest.approx(-3.0, rel=1e-14)
+    np.testing.assert_allclose(spring.effort_jet(Jet([delta, deltad, deltadd]))[0], efforts[:2], rtol=1e-14)
+
+
+@pytest.mark.parametrize(("dt", "damping"), [(1e-6, 15.0), (1e-3, 0.01), (0.05, 4e4), (0.2, 15.0), (3.0, 0.01)])
+def test_damped_step_is_exact_for_quintic_efforts(dt: float, damping: float) -> None:
+    spring = DampedSpring(500.0, damping)
+    effort = np.polynomial.Polynomial([3.0, -2.0, 1.5, 4.0, -3.0, 2.0])
+    ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, dt)]
+    got = float(spring.advance(np.array(0.03), *ends, dt))
+    solution = solve_ivp(
+        lambda t, x: (effort(t) - 500 * x) / damping, (0, dt), [0.03], method="Radau", rtol=1e-11, atol=1e-15
+    )
+    assert got == pytest.approx(solution.y[0, -1], rel=1e-8)
+
+
+def test_settled_deflection_stays_settled() -> None:
+    spring = DampedSpring(500.0, 15.0)
+    effort = np.polynomial.Polynomial([3.0, -2.0, 1.5])
+    ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, 0.3)]
+    start, end = (spring.settled(*map(np.array, values)) for values in ends)
+    assert float(spring.advance(start, *ends, 0.3)) == pytest.approx(float(end), rel=1e-13)
+
+
+# Commanded stiffness.
+
+
+def test_variable_deflection_and_rates() -> None:
+    """tau = k delta for k = 400 + 30 t + 10 t², delta = 0.1 + 0.2 t - 0.15 t², by Leibniz' rule at t = 0."""
+    spring = VariableSpring(50.0, 2e3, 400.0)
+    k, delta = Jet([400.0, 30.0, 20.0]), Jet([0.1, 0.2, -0.3])
+    effort, stiffness = spring.effort_jet(delta, k)
+    np.testing.assert_allclose([*effort, *stiffness], [*(k * delta), *k], rtol=1e-13)
+    np.testing.assert_allclose(spring.deflections(tuple(effort), tuple(k))[:3], delta, rtol=1e-13)
+
+
+@pytest.mark.parametrize("k", [49.9, 2001.0, -100.0, float("nan")])
+def test_variable_stiffness_out_of_range_is_refused(k: float) -> None:
+    with pytest.raises(StateError, match=r"outside the actuator's range 50 … 2000"):
+        VariableSpring(50.0, 2e3, 400.0).deflections((1.0, 0.0, 0.0), (k, 0.0, 0.0))
+
+
+# Antagonistic pairs.
+
+PAIRS = pytest.mark.parametrize(
+    "pair", [ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0)], ids=lambda pair: pair.kind
+)
+
+
+@PAIRS
+def test_pair_has_the_commanded_effort_and_stiffness(pair: AntagonisticPair) -> None:
+    rng = np.random.default_rng(0)
+    tau, k = rng.uniform(-20, 20, 50), rng.uniform(700, 1500, 50)
+    found = pair.deflections((tau, *np.zeros((2, 50))), (k, *np.zeros((2, 50))))
+    np.testing.assert_allclose(found.tau.sum(axis=-1), tau, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(pair.effort_jet(Jet([found.delta]))[1][0], k, rtol=1e-12)
+    assert np.all(found.delta[:, 0] >= 0) and np.all(found.delta[:, 1] <= 0)
+    assert np.all(found.tau[:, 0] >= 0) and np.all(found.tau[:, 1] <= 0)
+    # sigma is what the link feels: minus the derivative of its effort with respect to q.
+    felt = derivative(lambda t: pair.load(found.delta + t, found.deltad).sum(axis=-1), 1e-4)
+    np.testing.assert_allclose(felt, k, rtol=1e-10)
+
+
+@PAIRS
+def test_rates_of_a_pair_along_a_motion(pair: AntagonisticPair) -> None:
+    def motion(t: float) -> tuple[np.ndarray, np.ndarray]:
+        a = [5 * np.sin(3 * t + 0.3), 15 * np.cos(3 * t + 0.3), -45 * np.sin(3 * t + 0.3)]
+        b = [900 + 50 * np.cos(2 * t), -100 * np.sin(2 * t), -200 * np.cos(2 * t)]
+        return np.array(a), np.array(b)
+
+    there = pair.deflections(*motion(0.0))
+    expected = [derivative(lambda t, k=k: pair.deflections(*motion(t))[k]) for k in (0, 1)]
+    np.testing.assert_allclose([there.deltad, there.deltadd], expected, rtol=1e-9, atol=1e-10)
+    found = [list(jet) for jet in pair.effort_jet(Jet(there[:3]))]
+    np.testing.assert_allclose(found, motion(0.0), rtol=1e-12, atol=1e-11)
+    delta, load = pair.deflection_jet(*map(Jet, motion(0.0)))
+    np.testing.assert_allclose(list(delta), there[:3], rtol=1e-13)
+    np.testing.assert_allclose([x.sum() for x in load], motion(0.0)[0], rtol=1e-12, atol=1e-11)
+
+
+@PAIRS
+def test_energy_of_a_pair_is_the_work_of_its_motors(pair: AntagonisticPair) -> None:
+    delta = np.array([0.08, -0.05])
+
+    def load(i: int, at: float) -> float:
+        return float(pair.load(np.where(np.arange(2) == i, at, 0.0), delta)[i])
+
+    work = [quad(lambda at, i=i: load(i, at), 0, delta[i])[0] for i in (0, 1)]
+    assert float(pair.energy(delta)) == pytest.approx(sum(work), rel=1e-10)
+
+
+@PAIRS
+def test_a_slack_pair_is_refused(pair: AntagonisticPair) -> None:
+    least = float(pair.least_stiffness(np.array(20.0)))
+    efforts = np.array(20.0), np.array(0.0), np.array(0.0)
+    assert abs(pair.deflections(efforts, (np.array(least * (1 + 1e-9)), 0.0, 0.0)).delta[..., 1]) < 1e-6
+    with pytest.raises(StateError, match="the least at which neither spring is slack"):
+        pair.deflections(efforts, (np.array(least * 0.999), 0.0, 0.0))
+
+
+# Coupled springs.
+
+
+def test_coupled_spring() -> None:
+    K = np.array([[300.0, 40.0, -20.0], [40.0, 200.0, 10.0], [-20.0, 10.0, 100.0]])
+    spring, tau = CoupledSpring(K), np.random.default_rng(1).uniform(-9, 9, (3, 5, 3))
+    delta = spring.deflections(tuple(tau))
+    np.testing.assert_allclose([spring.load(x, x) for x in delta[:3]], tau, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(spring.effort_jet(Jet(delta[:3]))[0], tau, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(np.einsum("ij,nj->ni", K, delta[1]), tau[1], rtol=1e-12, atol=1e-13)
+    energy = np.einsum("ni,ni->n", tau[2], delta[2]) / 2
+    np.testing.assert_allclose(spring.energy(delta[2]).sum(axis=1), energy, rtol=1e-12)
+    np.testing.assert_allclose(spring.scaled(2.0).matrix, 2 * K)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: CubicSpring(-1.0, 0.0), lambda: CoupledSpring([[1.0, 2.0]]), lambda: PolynomialSpring([])]
+)
+def test_impossible_springs_are_refused(make: Any) -> None:
+    with pytest.raises(RobotDescriptionError):
+        make()

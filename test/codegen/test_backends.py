@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All backends against the closed form, for states and batches in any memory layout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from differences import deviation, gradient
+
+from eom_dynamics import Dynamics, Robot, equations_of_motion
+from eom_dynamics.codegen.backends import KERNELS
+
+STATES = 200
+
+# The accuracy that the project promises, relative to the largest entry of a state's effort, effort rate or matrix.
+PROMISED = 1e-11
+
+Array = np.ndarray
+
+
+class Reference(NamedTuple):
+    """States (5, STATES, n) and wrenches (3, STATES, 6) that float32 represents exactly, efforts (3, STATES, n)."""
+
+    robot: Robot
+    states: Array
+    wrench: Array
+    efforts: Array
+
+
+@cache
+def reference(name: str) -> Reference:
+    robot, rng = fixed_case(name, 0).robot, np.random.default_rng(0)
+    states = rng.integers(-2000, 2000, (5, STATES, robot.n)) / 1024
+    wrench = rng.integers(-5000, 5000, (3, STATES, 6)) / 1024
+    efforts = [
+        equations_of_motion(robot, *x[:4], wrench=W).efforts(x[4])
+        for x, W in zip(states.swapaxes(0, 1), wrench.swapaxes(0, 1), strict=True)
+    ]
+    return Reference(robot, states, wrench, np.array(efforts).swapaxes(0, 1))
+
+
+@cache
+def dynamics(name: str, backend: str) -> Dynamics:
+    if backend == "casadi":
+        pytest.importorskip("casadi", reason="CasADi is not installed")
+    return Dynamics(reference(name).robot, backend=backend)
+
+
+def assert_promised(actual: Any, desired: Array) -> None:
+    """Check efforts (3, N, n), relative to the largest entry for each state and order."""
+    assert np.shape(actual) == desired.shape
+    scale = np.max(np.abs(desired), axis=-1, keepdims=True)
+    assert np.max(np.abs(np.array(actual) - desired) / scale, initial=0.0) < PROMISED
+
+
+LAYOUTS: dict[str, Callable[[Array], Any]] = {
+    "row-major": np.ascontiguousarray,
+    "column-major": np.asfortranarray,
+    "strided rows": lambda x: np.repeat(x, 2, axis=0)[::2],
+    "strided entries": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "padded rows": lambda x: np.pad(x, [(0, 0), (1, 2)])[:, 1:-2],
+    "reversed rows": lambda x: x[::-1].copy()[::-1],
+    "reversed entries": lambda x: x[:, ::-1].copy()[:, ::-1],
+    "read-only": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
+    "unaligned": lambda x: np.frombuffer(b"0" + x.tobytes(), dtype=np.uint8)[1:].view(float).reshape(x.shape),
+    "float32": lambda x: x.astype(np.float32),
+    "longdouble": lambda x: x.astype(np.longdouble),
+    "big-endian": lambda x: x.astype(">f8"),
+    "subclass": lambda x: x.view(np.recarray),
+    "list": lambda x: x.tolist(),
+    "list of arrays": list,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("name", "backend"), [("iiwa", "native"), ("mixed_chain", "casadi"), ("mixed_chain", "numpy")], ids=str
+)
+def test_memory_layouts(name: str, backend: str, layout: str) -> None:
+    """A batch in this layout, and some of its states."""
+    x, convert = reference(name), LAYOUTS[layout]
+    run = dynamics(name, backend).inverse_dynamics
+    states, wrench = [convert(s) for s in x.states], [convert(W) for W in x.wrench]
+    assert_promised(run(*states, wrench=wrench), x.efforts)
+    efforts = [run(*(s[i] for s in states), wrench=tuple(W[i] for W in wrench)) for i in range(10)]
+    assert_promised(np.array(efforts).swapaxes(0, 1), x.efforts[:, :10])
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Let Python switch threads as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+class TestEachBackend:
+    def test_batches_of_any_length(self, backend: str) -> None:
+        x = reference("iiwa")
+        run = dynamics("iiwa", backend).inverse_dynamics
+        for count in (0, 1, 2, 7, 8, 9, 16, 17):
+            assert_promised(run(*x.states[:, :count], wrench=x.wrench[:, :count]), x.efforts[:, :count])
+
+    @pytest.mark.parametrize("given", range(4))
+    def test_omitted_wrenches_are_zero(self, backend: str, given: int) -> None:
+        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
+        full = x.wrench[:, :9] * (np.arange(3) < given)[:, None, None]
+        expected = run(*x.states[:, :9], wrench=full)
+        np.testing.assert_array_equal(run(*x.states[:, :9], wrench=full[:given]), expected)
+        one = run(*x.states[:, 3], wrench=tuple(full[:given, 3]))
+        assert_promised(np.array(one)[:, None], np.array(expected)[:, 3:4])
+
+    def test_wrenches_for_all_states_and_for_each(self, backend: str) -> None:
+        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
+        mixed = [x.wrench[0, 0], x.wrench[1, :9], x.wrench[2, 0]]
+        repeated = [np.tile(x.wrench[0, 0], (9, 1)), x.wrench[1, :9], np.tile(x.wrench[2, 0], (9, 1))]
+        states = x.states[:, :9]
+        np.testing.assert_array_equal(run(*states, wrench=mixed), run(*states, wrench=repeated))
+
+    def test_effort(self, backend: str) -> None:
+        x = reference("mixed_chain")
+        tau = dynamics("mixed_chain", backend).effort(*x.states[:3], wrench=x.wrench[:1])
+        assert_promised(tau[None], x.efforts[:1])
+
+    def test_mass_matrix(self, backend: str) -> None:
+        x = reference("mixed_chain")
+        q, qd = x.states[:2, :20]
+        M = dynamics("mixed_chain", backend).mass_matrix(q)
+        for i in range(20):
+            assert deviation(M[i], equations_of_motion(x.robot, q[i], qd[i]).M[0]) < PROMISED
+
+    def test_partial_derivatives(self, backend: str) -> None:
+        """Against differences of order 10, which have an error of 1e-16 / 0.01 of the effort; one state and a batch."""
+        x, run = reference("mixed_chain"), dynamics("mixed_chain", backend)
+        q, qd, qdd = x.states[:3, 0]
+        W = x.wrench[:1, 0]
+        expected = (
+            gradient(lambda v: run.effort(v, qd, qdd, wrench=W), q),
+            gradient(lambda v: run.effort(q, v, qdd, wrench=W), qd),
+            equations_of_motion(x.robot, q, qd).M[0],
+        )
+        for partial, desired in zip(run.effort_partials(q, qd, qdd, wrench=W), expected, strict=True):
+            assert deviation(partial, desired) < PROMISED
+        batch = run.effort_partials(*x.states[:3, :9], wrench=x.wrench[:1, :9])
+        for i in range(9):
+            one = run.effort_partials(*x.states[:3, i], wrench=x.wrench[:1, i])
+            for partial, desired in zip(batch, one, strict=True):
+                assert deviation(partial[i], desired) < 1e-14  # some roundings of 1e-16
+
+    @pytest.mark.parametrize("count", [None, 1, 9])
+    def test_results_may_overwrite_the_arguments(self, backend: str, count: int | None) -> None:
+        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
+        states = (x.states[:, 0] if count is None else x.states[:, :count]).copy()
+        expected = np.array(run(*states))
+        run(*states, out=(states[1], states[0], states[4]))
+        np.testing.assert_array_equal(states[[1, 0, 4]], expected)
+
+    @pytest.mark.usefixtures("frequent_switches")
+    def test_calls_from_several_threads(self, backend: str) -> None:
+        """Each thread has its own state, then its own batch; a shared buffer would be overwritten."""
+        x, run = reference("mixed_chain"), dynamics("mixed_chain", backend).inverse_dynamics
+
+        def states(i: int) -> float:
+            return max(deviation(run(*x.states[:, i], wrench=x.wrench[:, i])[0], x.efforts[0, i]) for _ in range(100))
+
+        def batch(i: int) -> None:
+            chosen = slice(25 * i, 25 * i + 25)
+            assert_promised(run(*x.states[:, chosen], wrench=x.wrench[:, chosen]), x.efforts[:, chosen])
+
+        with ThreadPoolExecutor(8) as pool:
+            assert max(pool.map(states, range(8))) < PROMISED
+            list(pool.map(batch, range(8)))
+
+
+def test_large_batch_over_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three parts, none of which is a multiple of the number of lanes; a wrench for each state, and one for all."""
+    monkeypatch.setattr("eom_dynamics.codegen.native._processors", lambda: 3)
+    x, run = reference("iiwa"), dynamics("iiwa", "native").inverse_dynamics
+    copies = 62  # 12,400 states, of which a thread takes at least 4096
+    states, wrench = np.tile(x.states, (1, copies, 1)), np.tile(x.wrench, (1, copies, 1))
+    states[:, ::STATES] *= 0.5
+    efforts = np.array(run(*states, wrench=wrench))
+    assert efforts.shape == (3, copies * STATES, 7)
+    expected = np.array(run(*states[:, :STATES], wrench=x.wrench))
+    np.testing.assert_array_equal(efforts, np.tile(expected, (1, copies, 1)))
+    assert_promised(efforts[:, 1:STATES], x.efforts[:, 1:])
+    expected = run(*states[:, :STATES], wrench=x.wrench[:, 0])
+    np.testing.assert_array_equal(run(*states, wrench=x.wrench[:, 0]), np.tile(expected, (1, copies, 1)))
+
+
+@pytest.mark.parametrize("name", ["iiwa", "mixed_chain"])
+def test_a_state_and_a_batch_give_the_same_bits(name: str) -> None:
+    """Compiled code fuses the same operations in both."""
+    x, run = reference(name), dynamics(name, "native").inverse_dynamics
+    alone = np.array([run(*state) for state in x.states.swapaxes(0, 1)])
+    np.testing.assert_array_equal(alone.swapaxes(0, 1), run(*x.states))

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cache of compiled code: no damaged, foreign or outdated entry is loaded; failed builds leave nothing behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from differences import deviation
+
+from eom_dynamics import Dynamics, Robot, equations_of_motion
+from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.codegen import compiler, fingerprint, native
+from eom_dynamics.codegen.cache import cache_directory, cached
+from eom_dynamics.exceptions import KernelError, KernelWarning
+
+CASE = fixed_case("planar_2r", 4)
+KEY = "0123abcd"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(folder))
+    monkeypatch.delenv("CC", raising=False)
+    native._caller.cache_clear()
+    return folder
+
+
+def assert_right(dynamics: Dynamics) -> None:
+    expected = equations_of_motion(CASE.robot, *CASE.motion[:4]).efforts(CASE.motion[4])
+    for effort, desired in zip(dynamics.inverse_dynamics(*CASE.motion), expected, strict=True):
+        assert deviation(effort, desired) < 1e-13
+
+
+class Build:
+    """Writes the same content each time, and counts its calls."""
+
+    def __init__(self, content: bytes = b"compiled") -> None:
+        self.content, self.count = content, 0
+
+    def __call__(self, path: Path) -> None:
+        self.count += 1
+        path.write_bytes(self.content)
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def has_ended(process: int) -> bool:
+    """Whether a killed process ends; a zombie has ended, too."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+class TestEntries:
+    def test_entries_are_built_once(self, folder: Path) -> None:
+        build = Build()
+        assert cached(KEY, build) == cached(KEY, build)
+        assert build.count == 1
+        assert len(entries(folder)) == 1
+
+    def test_each_key_has_an_entry(self, folder: Path) -> None:
+        first, second = cached(KEY, Build(b"one")), cached(KEY + "0", Build(b"two"))
+        assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
+        assert cached(KEY, Build(b"three")) == first
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda data: b"",
+            lambda data: data[:-1],
+            lambda data: bytes([data[0] ^ 1]) + data[1:],
+            lambda data: data + b"\0",
+            lambda data: b"garbage",
+        ],
+        ids=["empty", "truncated", "flipped", "longer", "garbage"],
+    )
+    def test_damaged_entries_are_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
+        path = cached(KEY, Build())
+        path.write_bytes(damage(path.read_bytes()))
+        assert cached(KEY, Build(b"compiled again")).read_bytes() == b"compiled again"
+        assert len(entries(folder)) == 1
+
+    def test_unreadable_entries_are_rebuilt(self, folder: Path) -> None:
+        build = Build()
+        path = cached(KEY, build)
+        path.unlink()
+        path.symlink_to(folder / "nowhere")
+        assert cached(KEY, build).read_bytes() == build.content
+
+    def test_only_the_user_has_access(self, folder: Path) -> None:
+        previous = os.umask(0)
+        try:
+            path = cached(KEY, Build())
+        finally:
+            os.umask(previous)
+        assert folder.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+    def test_folder_that_other_users_can_write_to(self, folder: Path, mode: int) -> None:
+        folder.mkdir()
+        folder.chmod(mode)
+        with pytest.raises(PermissionError, match="other users can write to it; run: chmod go-w"):
+            cached(KEY, Build())
+
+    def test_folder_of_another_user(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        cached(KEY, Build())
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        with pytest.raises(PermissionError, match="belongs to another user; set EOM_DYNAMICS_CACHE"):
+            cached(KEY, Build())
+
+    def test_read_only_folder(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = cached(KEY, Build())
+        folder.chmod(0o500)
+        monkeypatch.setattr("tempfile.TemporaryDirectory", _read_only)
+        assert cached(KEY, Build()) == path
+        with pytest.raises(OSError, match="Read-only"):
+            cached(KEY + "0", Build())
+
+    @pytest.mark.parametrize(
+        "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
+    )
+    def test_failed_builds_leave_nothing_behind(self, folder: Path, error: BaseException) -> None:
+        def build(path: Path) -> None:
+            path.write_bytes(b"half of")
+            raise error
+
+        with pytest.raises(type(error)):
+            cached(KEY, build)
+        assert entries(folder) == []
+
+    def test_remains_of_a_killed_build_are_not_loaded(self, folder: Path) -> None:
+        (folder / "building-abc").mkdir(parents=True, mode=0o700)
+        folder.chmod(0o700)
+        (folder / "building-abc" / f"{KEY}-built.so").write_bytes(b"half of")
+        assert cached(KEY, Build()).read_bytes() == b"compiled"
+
+    def test_default_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache_directory() == tmp_path / "eom_dynamics"
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
+
+    def test_relative_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("EOM_DYNAMICS_CACHE", "here")
+        assert cache_directory() == tmp_path / "here"
+        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
+        monkeypatch.setenv("XDG_CACHE_HOME", "ignored")  # as the XDG Base Directory Specification says
+        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
+
+
+def _read_only(*arguments: Any, **keywords: Any) -> Any:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+class TestKey:
+    """Properties on which the key of a kernel depends."""
+
+    def key(self, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> str:
+        keys = []
+
+        def record(key: str, build: Callable[[Path], None]) -> Path:
+            keys.append(key)
+            raise OSError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, "cached", record)
+            with pytest.raises(KernelError):
+                native.NativeKernel(robot, "effort")
+        return keys[0]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"mass": 3.0},
+            {"center_of_mass": np.array([0.1, 0.2, 0.3])},
+            {"inertia_about_origin": np.eye(3)},
+            {"screw": np.array([0, 1.0, 0, 0, 0, 0])},
+            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
+            {"parent": -1},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_depends_on_the_robot(self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = CASE.robot.joints
+        changed = dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **change)))
+        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+
+    def test_depends_on_gravity(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        changed = dataclasses.replace(CASE.robot, gravity=np.zeros(3))
+        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+
+    @pytest.mark.parametrize("change", [{"spring": LinearSpring(7.0)}, {"rotor_inertia": 0.5}, {"name": "another"}])
+    def test_does_not_depend_on_properties_without_effect_on_the_dynamics(
+        self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        joints = tuple(dataclasses.replace(joint, **change) for joint in CASE.robot.joints)
+        changed = dataclasses.replace(CASE.robot, name="another", joints=joints)
+        assert self.key(changed, monkeypatch) == self.key(CASE.robot, monkeypatch)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            (fingerprint, "generator_fingerprint", lambda: "another"),
+            (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
+            (compiler, "_processor", lambda: "another"),
+            (compiler, "_identity", lambda path: "another"),
+            (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
+        ],
+        ids=["generator", "flags", "processor", "compiler", "arguments of CC"],
+    )
+    def test_depends_on_generator_compiler_and_processor(self, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = self.key(CASE.robot, monkeypatch)
+        monkeypatch.setattr(*change)
+        assert self.key(CASE.robot, monkeypatch) != before
+
+    def test_depends_on_each_source_of_the_generator(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        package = tmp_path / "eom_dynamics"
+        package.mkdir()
+        installed = Path(compiler.__file__).parents[1]
+        for name in ("jet.py", "lie.py", "recursion", "codegen"):
+            (shutil.copytree if (installed / name).is_dir() else shutil.copy)(installed / name, package / name)
+        monkeypatch.setattr(fingerprint.resources, "files", lambda name: package)
+        before = fingerprint.generator_fingerprint.__wrapped__()
+        for name in ("jet.py", "lie.py", "recursion/links.py", "codegen/expressions.py", "codegen/csrc/sincos.h.in"):
+            text = (package / name).read_text()
+            (package / name).write_text(text + "\n")
+            assert fingerprint.generator_fingerprint.__wrapped__() != before, name
+            (package / name).write_text(text)
+
+    def test_depends_on_the_version_of_the_compiler(self, tmp_path: Path) -> None:
+        path = tmp_path / "cc"
+        path.write_text("one")
+        before = compiler._identity(str(path))
+        os.utime(path, (1, 1))
+        assert compiler._identity(str(path)) != before
+
+
+class TestFallback:
+    """Without a compiled kernel the results are the same, and a warning gives the reason."""
+
+    def fallback(self, reason: str) -> Dynamics:
+        with pytest.warns(KernelWarning, match=reason) as caught:
+            dynamics = Dynamics(CASE.robot)
+        assert len(caught) == 1
+        assert dynamics.backend in ("casadi", "numpy")
+        assert_right(dynamics)
+        return dynamics
+
+    @pytest.fixture
+    def cc(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+        """Replace the compiler by a shell script."""
+
+        def put(script: str) -> None:
+            path = tmp_path / "cc"
+            path.write_text(f"#!/bin/sh\n{script}\n")
+            path.chmod(0o700)
+            monkeypatch.setenv("CC", str(path))
+
+        return put
+
+    def test_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        self.fallback(r"no C compiler found \(cc, gcc, clang\); install gcc")
+
+    @pytest.mark.parametrize("cc", ["/nonexistent", "/nonexistent -m64", "/"])
+    def test_compiler_that_does_not_exist(self, cc: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", cc)
+        self.fallback(rf"no C compiler found \(CC={cc.split()[0]}\)")
+
+    def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "/nonexistent")
+        monkeypatch.setitem(sys.modules, "casadi", None)
+        assert self.fallback("slower numpy backend: no C compiler.*casadi is not installed").backend == "numpy"
+
+    @pytest.mark.parametrize(
+        ("script", "reason"),
+        [
+            ("echo 'kernel.c:1: error: no' >&2; exit 1", "cc failed: kernel.c:1: error: no"),
+            ("printf '\\377\\376 rubbish' >&2; exit 3", "cc failed: .*rubbish"),
+            ("exit 7", "cc failed: exit code 7"),
+            ("exit 0", "cc failed: exit code 0"),
+            ("kill -9 $$", "cc failed: exit code -9"),
+            ('for last; do :; done; echo rubbish > "$last"', "cannot be loaded"),
+            ('for last; do :; done; : > "$last"', "cannot be loaded"),
+        ],
+        ids=["error", "no text", "silent", "no result", "killed", "rubbish", "empty"],
+    )
+    def test_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
+        cc(script)
+        self.fallback(reason)
+        assert not [name for name in entries(folder) if name.startswith("building")]
+
+    def test_invalid_compiler_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "gcc 'x")
+        self.fallback(re.escape("""CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""))
+
+    def test_compiler_that_hangs(
+        self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        cc(f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+        monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.5)
+        self.fallback("did not finish within 0.5 s")
+        assert has_ended(int((tmp_path / "pid").read_text()))
+
+    def test_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
+        """Simulated by a limit of the file size, so that the compiler fails while it writes."""
+        cc('ulimit -f 4; exec /usr/bin/env cc "$@"')
+        self.fallback("cc failed")
+        assert entries(folder) == []
+
+    def test_folder_that_cannot_be_created(self, folder: Path) -> None:
+        folder.write_text("a file")
+        self.fallback("compiled kernels cannot be cached: ")
+
+    def test_folder_with_access_for_all_users(self, folder: Path) -> None:
+        folder.mkdir()
+        folder.chmod(0o777)
+        self.fallback("other users can write to it; run: chmod go-w")
+
+    def test_no_fallback_for_a_requested_backend(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "/nonexistent")
+        with pytest.raises(KernelError, match="no C compiler"):
+            Dynamics(CASE.robot, backend="native")
+
+    def test_python_headers_are_missing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """The kernel itself needs none, but calls take longer."""
+        monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+        with pytest.warns(KernelWarning, match="no Python headers in .*each call will take"):
+            dynamics = Dynamics(CASE.robot)
+        assert dynamics.backend == "native"
+        assert_right(dynamics)
+
+
+def compute(results: Any, environment: dict[str, str]) -> None:
+    """Put the bytes of the efforts, or the error, into a queue."""
+    os.setsid()
+    os.environ |= environment
+    warnings.simplefilter("error")
+    try:
+        efforts = Dynamics(CASE.robot, backend="native").inverse_dynamics(*CASE.motion)
+        results.put(np.array(efforts).tobytes())
+    except Exception as error:
+        results.put(repr(error))
+
+
+class TestProcesses:
+    """Several processes use the cache at the same time."""
+
+    context = multiprocessing.get_context("fork")
+
+    def start(self, results: Any, **environment: str) -> multiprocessing.process.BaseProcess:
+        process = self.context.Process(target=compute, args=(results, environment))
+        process.start()
+        return process
+
+    def test_empty_cache(self, folder: Path) -> None:
+        results = self.context.SimpleQueue()
+        processes = [self.start(results) for _ in range(2)]
+        efforts = [results.get() for _ in processes]
+        for process in processes:
+            process.join()
+        assert isinstance(efforts[0], bytes), efforts[0]
+        assert len(set(efforts)) == 1
+        # The kernel and its caller, possibly several of each, since processes may compile at the same time.
+        assert len({name.partition("-")[0] for name in entries(folder)}) == 2
+        assert all(name.endswith(".so") for name in entries(folder))
+
+    def test_process_that_is_killed_while_it_compiles(self, folder: Path, tmp_path: Path) -> None:
+        slow = tmp_path / "cc"
+        slow.write_text('#!/bin/sh\nfor last; do :; done\necho half > "$last"\nexec sleep 60\n')
+        slow.chmod(0o700)
+        process = self.start(self.context.SimpleQueue(), CC=str(slow))
+        while not list(folder.glob("building-*/built.so")):
+            assert process.is_alive()
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        assert not list(folder.glob("*.so"))
+        assert_right(Dynamics(CASE.robot, backend="native"))
+
+    def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert_right(Dynamics(CASE.robot, backend="native"))
+        native._caller.cache_clear()
+
+        def refuse(*arguments: Any) -> None:
+            raise AssertionError("compiled again")
+
+        monkeypatch.setattr(compiler, "_run", refuse)
+        assert_right(Dynamics(CASE.robot, backend="native"))
+
+
+def test_remains_of_killed_processes_are_removed_after_a_day(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    old, young = folder / "building-old", folder / "building-young"
+    for scratch in (old, young):
+        scratch.mkdir()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    cached(KEY, Build())
+    assert young.is_dir()
+    assert not old.exists()

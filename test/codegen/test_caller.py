@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled caller: arguments that it takes or passes on, reference counts and memory."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case
+
+from eom_dynamics import Dynamics, StateError
+
+resource = pytest.importorskip("resource", reason="this system does not report memory")
+
+MOTION = fixed_case("iiwa", 4).motion
+WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
+KILOBYTES_PER_MEGABYTE = 1024
+
+
+@pytest.fixture(scope="module")
+def native() -> Dynamics:
+    return Dynamics(fixed_case("iiwa", 0).robot, backend="native")
+
+
+@pytest.fixture(scope="module")
+def general() -> Dynamics:
+    """Dynamics without a compiled caller."""
+    return Dynamics(fixed_case("iiwa", 0).robot, backend="numpy")
+
+
+def test_plain_states_are_not_passed_on(native: Dynamics, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("passed on")
+
+    monkeypatch.setattr("eom_dynamics.dynamics.joint_states", refuse)
+    native.inverse_dynamics(*MOTION)
+    native.inverse_dynamics(*MOTION, wrench=())
+    native.inverse_dynamics(*MOTION, wrench=tuple(WRENCH))
+    with pytest.raises(AssertionError, match="passed on"):
+        native.inverse_dynamics(*MOTION, wrench=list(WRENCH))
+
+
+ONES = np.ones(7)
+
+CALLS: dict[str, Any] = {
+    "too few": (ONES, ONES, ONES, ONES),
+    "none": (),
+    "too many": (ONES,) * 6,
+    "unknown keyword": ((ONES,) * 5, {"wrenches": (np.ones(6),)}),
+    "twice": ((ONES,) * 5, {"q": ONES}),
+    "wrench by position": (*(ONES,) * 5, (np.ones(6),)),
+    "None": (ONES, None, ONES, ONES, ONES),
+    "a number": (1.0, ONES, ONES, ONES, ONES),
+    "no wrench": ((ONES,) * 5, {"wrench": None}),
+    "four wrenches": ((ONES,) * 5, {"wrench": (np.ones(6),) * 4}),
+    "a short wrench": ((ONES,) * 5, {"wrench": (np.ones(6), np.ones(5))}),
+    "a wrench of NaN": ((ONES,) * 5, {"wrench": (np.full(6, np.nan),)}),
+    "a flat wrench": ((ONES,) * 5, {"wrench": np.ones(6)}),
+    "infinite": (ONES, ONES, ONES, ONES * np.inf, ONES),
+    "opposite infinities": (ONES, np.array([np.inf, -np.inf, 0, 0, 0, 0, 0]), ONES, ONES, ONES),
+    "not a number": (ONES * np.nan, ONES, ONES, ONES, ONES),
+    "six entries": (np.ones(6), ONES, ONES, ONES, ONES),
+    "eight entries": (ONES, ONES, ONES, ONES, np.ones(8)),
+    "complex": (ONES, ONES, ONES * 1j, ONES, ONES),
+    "objects": (ONES, ONES, ONES.astype(object), ONES, ONES),
+    "text": (ONES, ONES, ONES.astype(str), ONES, ONES),
+    "times": (ONES, ONES, ONES.astype("timedelta64[s]"), ONES, ONES),
+    "no dimension": (np.array(1.0), ONES, ONES, ONES, ONES),
+    "one result": ((ONES,) * 5, {"out": (np.empty(7),)}),
+    "a result of float32": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7, np.float32), np.empty(7))}),
+    "a read-only result": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7), np.frombuffer(bytes(56)))}),
+    "results apart": ((ONES,) * 5, {"out": (np.empty(14)[::2], np.empty(7), np.empty(7))}),
+    "short results": ((ONES,) * 5, {"out": (np.empty(6),) * 3}),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_errors_are_those_without_the_caller(native: Dynamics, general: Dynamics, call: Any) -> None:
+    arguments, keywords = call if len(call) == 2 and isinstance(call[1], dict) else (call, {})
+    refusals = []
+    for dynamics in (native, general):
+        with pytest.raises((StateError, TypeError)) as refusal:
+            dynamics.inverse_dynamics(*arguments, **keywords)
+        refusals.append((refusal.type, str(refusal.value)))
+    assert refusals[0] == refusals[1]
+
+
+def test_keyword_arguments(native: Dynamics) -> None:
+    expected = native.inverse_dynamics(*MOTION)
+    names = dict(zip(("q", "qd", "qdd", "qddd", "qdddd"), MOTION, strict=True))
+    np.testing.assert_array_equal(native.inverse_dynamics(**names), expected)
+    q = names.pop("q")
+    np.testing.assert_array_equal(native.inverse_dynamics(q, **names), expected)
+    np.testing.assert_array_equal(native.inverse_dynamics(q, **names, wrench=()), expected)
+
+
+def test_other_arrays(native: Dynamics) -> None:
+    expected = native.inverse_dynamics(*MOTION, wrench=tuple(WRENCH))
+    for convert in (
+        lambda x: x.view(np.recarray),
+        lambda x: np.frombuffer(x.tobytes()),
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x[::-1].copy()[::-1],
+        lambda x: x.astype(">f8"),
+        tuple,
+    ):
+        wrench = tuple(convert(W) for W in WRENCH)
+        np.testing.assert_array_equal(native.inverse_dynamics(*map(convert, MOTION), wrench=wrench), expected)
+
+
+def test_the_largest_numbers_are_finite(native: Dynamics) -> None:
+    """Their results overflow, which is not an error of the state."""
+    with np.errstate(all="ignore"):
+        tau, _, _ = native.inverse_dynamics(*(np.full(7, 1e308),) * 5)
+    assert tau.shape == (7,)
+
+
+def test_results_in_given_arrays(native: Dynamics) -> None:
+    out = tuple(np.empty((3, 7)))
+    assert all(x is y for x, y in zip(native.inverse_dynamics(*MOTION, out=out), out, strict=True))
+    np.testing.assert_array_equal(out, native.inverse_dynamics(*MOTION))
+
+
+def test_calls_do_not_leak(native: Dynamics) -> None:
+    """200,000 calls: a leaked array each would be 20 MB or more, a leaked reference would show in the counts."""
+    q, qd, qdd, qddd, qdddd = (x.copy() for x in MOTION)
+    wrench = tuple(x.copy() for x in WRENCH)
+    kept = [q, qd, qdd, qddd, qdddd, wrench, *wrench]
+    run = native.inverse_dynamics
+
+    def call(times: int) -> None:
+        for _ in range(times):
+            run(q, qd, qdd, qddd, qdddd, wrench=wrench)
+
+    call(1000)
+    counts = [sys.getrefcount(x) for x in kept]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    call(200_000)
+    assert [sys.getrefcount(x) for x in kept] == counts
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * KILOBYTES_PER_MEGABYTE
+
+
+def test_errors_do_not_leak(native: Dynamics) -> None:
+    good, bad = np.ones(7), np.full(7, np.nan)
+
+    def call(times: int) -> None:
+        for _ in range(times):
+            try:
+                native.inverse_dynamics(good, good, good, good, bad)
+            except StateError:
+                continue
+
+    call(10)
+    counts = sys.getrefcount(good), sys.getrefcount(bad)
+    call(1000)
+    assert (sys.getrefcount(good), sys.getrefcount(bad)) == counts
+
+
+def test_unreferenced_dynamics_are_freed() -> None:
+    dynamics = Dynamics(fixed_case("planar_2r", 0).robot, backend="native")
+    freed = weakref.ref(dynamics)
+    del dynamics
+    gc.collect()
+    assert freed() is None
+
+
+def test_caller_outlives_its_dynamics() -> None:
+    run = Dynamics(fixed_case("planar_2r", 0).robot, backend="native").inverse_dynamics
+    gc.collect()
+    assert [x.shape for x in run(*np.ones((5, 2)))] == [(2,)] * 3
+    assert [x.shape for x in run(*np.ones((5, 4, 2)))] == [(4, 2)] * 3

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feedforward of elastic joints: formulas, mixtures with rigid joints, arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case, packaged_parameters
+from differences import derivative, deviation, polynomial_motion
+from textbook import planar_2r
+
+from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
+
+INF, NAN = float("inf"), float("nan")
+MOTION = fixed_case("planar_2r", 4).motion
+STIFFNESS, ROTOR_INERTIA = np.array([500.0, 300.0]), np.array([0.2, 0.1])
+"""Stiffness and rotor inertia of the packaged 2R."""
+
+
+def arm(**arguments: Any) -> ElasticArm:
+    return ElasticArm(load_robot("planar_2r"), **arguments)
+
+
+def textbook_effort(motion: np.ndarray) -> np.ndarray:
+    """Effort of the textbook 2R in motion."""
+    q, qd, qdd = motion[:3]
+    M, forces = planar_2r(packaged_parameters("planar_2r"))(q, qd)
+    return M @ qdd + forces
+
+
+def test_motors_of_the_textbook_arm() -> None:
+    """Rates of effort by numerical differentiation, with a rounding error of some 1e-11 in the second."""
+    motion = polynomial_motion(MOTION)
+    tau = textbook_effort(MOTION)
+    taud = derivative(lambda t: textbook_effort(motion(t)))
+    taudd = derivative(lambda t: derivative(lambda s: textbook_effort(motion(t + s))))
+    command = arm().feedforward(*MOTION)
+    thetadd = MOTION[2] + taudd / STIFFNESS
+    assert deviation(command.tau, tau) < 1e-14
+    assert deviation(command.taud, taud) < 1e-12
+    assert deviation(command.taudd, taudd) < 1e-10
+    assert deviation(command.motor_position, MOTION[0] + tau / STIFFNESS) < 1e-14
+    assert deviation(command.motor_velocity, MOTION[1] + taud / STIFFNESS) < 1e-13
+    assert deviation(command.motor_acceleration, thetadd) < 1e-11
+    assert deviation(command.motor_effort, ROTOR_INERTIA * thetadd + tau) < 1e-11
+
+
+def test_motor_velocity_and_acceleration_are_derivatives_along_a_motion() -> None:
+    case = fixed_case("iiwa", 4)
+    elastic = ElasticArm(case.robot)
+    motion = polynomial_motion(case.motion)
+    command = elastic.feedforward(*case.motion)
+
+    def motor(t: float) -> np.ndarray:
+        there = elastic.feedforward(*motion(t))
+        return np.array([there.motor_position, there.motor_velocity])
+
+    velocity, acceleration = derivative(motor)
+    assert deviation(command.motor_velocity, velocity) < 1e-12
+    assert deviation(command.motor_acceleration, acceleration) < 1e-12
+
+
+def test_elasticity_comes_from_the_file() -> None:
+    elastic = arm()
+    np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
+    np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
+
+
+@pytest.mark.parametrize(("given", "expected"), [([7, 8], [7, 8]), (9.0, [9, 9]), ([INF, 8.0], [INF, 8])], ids=str)
+def test_stiffness_as_an_argument_overrides_the_file(given: Any, expected: list[float]) -> None:
+    elastic = arm(stiffness=given)
+    np.testing.assert_array_equal(elastic.stiffness, expected)
+    np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
+
+
+@pytest.mark.parametrize(("given", "expected"), [([7, 8], [7, 8]), (9.0, [9, 9]), (0, [0, 0])], ids=str)
+def test_rotor_inertia_as_an_argument_overrides_the_file(given: Any, expected: list[float]) -> None:
+    elastic = arm(rotor_inertia=given)
+    np.testing.assert_array_equal(elastic.rotor_inertia, expected)
+    np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
+
+
+def test_motors_of_rigid_joints_move_with_the_links() -> None:
+    command = arm(stiffness=INF).feedforward(*MOTION)
+    np.testing.assert_array_equal(command[3:6], MOTION[:3])
+    np.testing.assert_array_equal(command.motor_effort, ROTOR_INERTIA * MOTION[2] + command.tau)
+
+
+def test_arm_with_elastic_and_rigid_joints() -> None:
+    mixed = arm(stiffness=[INF, 300.0]).feedforward(*MOTION)
+    rigid, elastic = arm(stiffness=INF).feedforward(*MOTION), arm().feedforward(*MOTION)
+    for quantity, first, second in zip(mixed, rigid, elastic, strict=True):
+        assert (quantity[0], quantity[1]) == (first[0], second[1])
+
+
+def test_motor_effort_without_rotor_inertia_is_that_of_the_spring() -> None:
+    command = arm(rotor_inertia=0.0).feedforward(*MOTION)
+    np.testing.assert_array_equal(command.motor_effort, command.tau)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"stiffness": 0.0}, "stiffness: must be finite and positive"),
+        ({"stiffness": [500.0, -1.0]}, "stiffness: must be finite and positive"),
+        ({"stiffness": [NAN, 300.0]}, "stiffness: must be finite and positive"),
+        ({"stiffness": -INF}, "stiffness: must be finite and positive"),
+        ({"stiffness": [1.0, 2.0, 3.0]}, "stiffness: must have 1 or 2 entries, has 3"),
+        ({"stiffness": []}, "stiffness: must have 1 or 2 entries, has 0"),
+        ({"stiffness": [[1.0, 2.0]]}, r"stiffness: must have 1 or 2 entries, has shape \(1, 2\)"),
+        ({"stiffness": "stiff"}, "stiffness: must be numbers, is 'stiff'"),
+        ({"stiffness": [[1.0], [2.0, 3.0]]}, "stiffness: must be numbers"),
+        ({"rotor_inertia": -0.1}, "rotor_inertia: must be finite and not negative"),
+        ({"rotor_inertia": [0.2, NAN]}, "rotor_inertia: must be finite and not negative"),
+        ({"rotor_inertia": INF}, "rotor_inertia: must be finite and not negative"),
+        ({"rotor_inertia": [0.2, 0.1, 0.1]}, "rotor_inertia: must have 1 or 2 entries, has 3"),
+    ],
+    ids=str,
+)
+def test_impossible_elasticity_is_refused(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=reason):
+        arm(**arguments)
+
+
+def test_arguments_are_copied() -> None:
+    stiffness = np.array([7.0, 8.0])
+    elastic = arm(stiffness=stiffness)
+    stiffness[:] = 0
+    np.testing.assert_array_equal(elastic.stiffness, [7, 8])
+
+
+@pytest.mark.parametrize("samples", [0, 1, 5])
+def test_batch_is_its_samples(samples: int) -> None:
+    elastic = ElasticArm(load_robot("iiwa"))
+    rng = np.random.default_rng(samples)
+    states, wrench = rng.uniform(-2, 2, (5, samples, 7)), rng.uniform(-5, 5, (3, samples, 6))
+    batch = elastic.feedforward(*states, wrench=wrench)
+    assert {x.shape for x in batch} == {(samples, 7)}
+    for i in range(samples):
+        one = elastic.feedforward(*states[:, i], wrench=wrench[:, i])
+        for quantity, expected in zip(batch, one, strict=True):
+            assert deviation(quantity[i], expected) < 1e-13
+
+
+def test_efforts_are_those_of_the_inverse_dynamics() -> None:
+    elastic = ElasticArm(load_robot("iiwa"))
+    motion, wrench = fixed_case("iiwa", 4).motion, np.random.default_rng(0).uniform(-5, 5, (3, 6))
+    command = elastic.feedforward(*motion, wrench=wrench)
+    np.testing.assert_array_equal(command[:3], elastic.dynamics.inverse_dynamics(*motion, wrench=wrench))
+    assert elastic.robot is elastic.dynamics.robot
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 2)], ids=["state", "batch"])
+def test_lists_are_accepted(shape: tuple[int, ...]) -> None:
+    states = np.random.default_rng(2).uniform(-2, 2, (5, *shape))
+    np.testing.assert_array_equal(arm().feedforward(*states.tolist()), arm().feedforward(*states))
+
+
+def test_a_bad_state_is_refused_by_name() -> None:
+    with pytest.raises(StateError, match=r"^qdd\b.*finite"):
+        arm().feedforward(MOTION[0], MOTION[1], [0.0, NAN], MOTION[3], MOTION[4])

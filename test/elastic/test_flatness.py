@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flat state from motors and links, and feedback linearization."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from differences import deviation, polynomial_motion
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+from springs import EVERY_KIND, MEMORYLESS, with_springs
+
+from eom_dynamics import ElasticArm, StateError, load_robot, packaged_robots
+from eom_dynamics.actuators import Transmission
+from eom_dynamics.elastic import (
+    chain_gains,
+    flat_state,
+    linearizing_effort,
+    linearizing_snap,
+    motor_pd_effort,
+)
+
+ELASTIC = {name: spring for name, spring in EVERY_KIND.items() if name not in ("rigid", "damped")}
+MIX = [
+    ELASTIC[name] for name in ("antagonistic_exponential", "cubic", "variable", "tabulated", "antagonistic_quadratic")
+]
+VARIABLE = ("variable", "antagonistic_exponential", "antagonistic_quadratic")
+MOTION = fixed_case("planar_2r", 4).motion
+
+
+def stiffness_of(arm: ElasticArm, rng: np.random.Generator, samples: tuple[int, ...]) -> list[np.ndarray]:
+    """Commanded stiffness with rates, within the range of every kind."""
+    k = np.where(arm.paired, 2 * arm.stiffness, arm.stiffness) * rng.uniform(0.9, 1.1, (*samples, arm.robot.n))
+    return [k, *rng.uniform(-50, 50, (2, *samples, arm.robot.n))]
+
+
+# Where links are light for their springs, the rounding of theta - q is amplified by K/M, more so in qddd.
+SINGLE, LIGHT = [1e-9] * 4, [1e-9, 1e-9, 1e-8, 1e-6]
+
+
+@pytest.mark.parametrize(
+    ("name", "springs", "samples", "bounds"),
+    [
+        *(("planar_2r", [spring], (), SINGLE) for spring in ELASTIC.values()),
+        ("planar_2r", MIX, (6,), SINGLE),
+        ("panda", MIX, (6,), SINGLE),
+        ("iiwa", MIX, (), LIGHT),
+        ("iiwa", MIX, (6,), LIGHT),
+    ],
+    ids=[*ELASTIC, "planar_2r", "panda", "iiwa state", "iiwa batch"],
+)
+def test_flat_state_from_motors_and_links(
+    name: str, springs: list[Any], samples: tuple[int, ...], bounds: list[float]
+) -> None:
+    arm = ElasticArm(with_springs(load_robot(name), *springs))
+    rng = np.random.default_rng(0)
+    motion = rng.uniform(-1, 1, (5, *samples, arm.robot.n))
+    stiffness = stiffness_of(arm, rng, samples)
+    command = arm.feedforward(*motion, stiffness=stiffness)
+    state = flat_state(arm, command.motor_position, command.motor_velocity, *motion[:2], stiffness=stiffness[:2])
+    for got, expected, bound in zip(state[:4], motion, bounds, strict=False):
+        assert deviation(got, expected) < bound
+    for got, expected in zip(state[4:], stiffness, strict=False):
+        assert deviation(got[..., arm.variable], expected[..., arm.variable]) < 1e-9
+        assert not np.any(got[..., ~arm.variable])
+
+
+@pytest.mark.parametrize(
+    ("name", "springs"),
+    [*(("planar_2r", [spring]) for spring in ELASTIC.values()), *((name, MIX) for name in packaged_robots())],
+    ids=[*ELASTIC, *packaged_robots()],
+)
+def test_flat_state_from_deflections_and_efforts(name: str, springs: list[Any]) -> None:
+    """To 1e-9 of each quantity, without the rounding of theta - q.
+
+    Deflections of pairs lose the digits of the tension that both springs share; measured efforts lose none.
+    """
+    arm = ElasticArm(with_springs(load_robot(name), *springs))
+    rng = np.random.default_rng(4)
+    motion = rng.uniform(-1, 1, (5, 20, arm.robot.n))
+    stiffness = stiffness_of(arm, rng, (20,))
+    command = arm.feedforward(*motion, stiffness=stiffness)
+    deflections = arm.deflections(*command[:3], stiffness=stiffness)
+    assert deviation(deflections.delta, command.motor_position - motion[0][:, arm.motor_joint], floor=1e-3) < 1e-9
+    state = flat_state(arm, *command[3:5], *motion[:2], deflections=deflections[:2], stiffness=stiffness[:2])
+    for got, expected in zip(state[:4], motion, strict=False):
+        assert deviation(got, expected) < (1e-7 if np.any(arm.paired) else 1e-9)
+    for got, expected in zip(state[4:], stiffness, strict=False):
+        assert deviation(got[..., arm.variable], expected[..., arm.variable]) < 1e-9
+    measured = flat_state(arm, *command[3:5], *motion[:2], efforts=command[:2])
+    for got, expected in zip(measured[:4], motion, strict=False):
+        assert deviation(got, expected) < 1e-9
+
+
+def test_bad_measurements_are_refused() -> None:
+    arm = ElasticArm(load_robot("planar_2r"))
+    zero = np.zeros(2)
+    for bad, message in (
+        ({"deflections": [zero]}, r"deflections must be \(delta, deltad\), has 1"),
+        ({"deflections": [zero, np.zeros(3)]}, r"deflections must both have shape \(2,\)"),
+        ({"deflections": [zero, zero * np.nan]}, "deflections must be finite"),
+        ({"rigid": [zero]}, r"rigid must be \(qdd, qddd\), has 1"),
+        ({"rigid": [zero, np.zeros(3)]}, r"rigid must be \(qdd, qddd\) of shape \(2,\)"),
+    ):
+        with pytest.raises(StateError, match=message):
+            flat_state(arm, zero, zero, zero, zero, **bad)  # type: ignore[arg-type]
+    mixed = ElasticArm(load_robot("planar_2r"), stiffness=[np.inf, 300.0])
+    with pytest.raises(StateError, match="rigid must be finite at rigid joints"):
+        flat_state(mixed, zero, zero, zero, zero, rigid=[[np.nan, 0.0], zero])
+
+
+@given(seed=st.integers(0, 10**6))
+def test_flat_state_of_any_motion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    springs = rng.choice(list(MEMORYLESS.values()), 2)
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), *springs))
+    motion = rng.uniform(-3, 3, (5, 2))
+    command = arm.feedforward(*motion)
+    state = flat_state(arm, command.motor_position, command.motor_velocity, *motion[:2])
+    assert deviation(state[:4], motion[:4]) < 1e-9
+
+
+def test_flat_state_with_a_wrench_and_measured_efforts() -> None:
+    arm = ElasticArm(with_springs(load_robot("iiwa"), EVERY_KIND["damped"], EVERY_KIND["rigid"]))
+    rng = np.random.default_rng(1)
+    motion, wrench = rng.uniform(-1, 1, (5, 7)), rng.uniform(-5, 5, (3, 6))
+    command = arm.feedforward(*motion, wrench=wrench)
+    state = flat_state(
+        arm, command.motor_position, command.motor_velocity, *motion[:2], efforts=command[:2], wrench=wrench[:2]
+    )
+    assert deviation(state[:4], motion[:4]) < 1e-9
+
+
+def test_flat_state_with_a_transmission_and_coupled_springs() -> None:
+    differential = Transmission([[0.5, 0.5], [0.5, -0.5]])
+    robot = replace(load_robot("planar_2r"), transmission=((0, 1), differential))
+    arm = ElasticArm(robot, stiffness=[[500.0, 60.0], [60.0, 300.0]])
+    command = arm.feedforward(*MOTION)
+    theta = np.array([[0.5, 0.5], [0.5, -0.5]]) @ command.motor_position
+    np.testing.assert_allclose(np.array([[500.0, 60.0], [60.0, 300.0]]) @ (theta - MOTION[0]), command.tau, rtol=1e-12)
+    # Power is the same at the motors and at the springs.
+    spin = command.motor_effort - arm.motor_inertia * command.motor_acceleration
+    thetad = np.array([[0.5, 0.5], [0.5, -0.5]]) @ command.motor_velocity
+    assert float(spin @ command.motor_velocity) == pytest.approx(float(command.tau @ thetad), rel=1e-12)
+    state = flat_state(arm, command.motor_position, command.motor_velocity, *MOTION[:2])
+    assert deviation(state[:4], MOTION[:4]) < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["rigid", "damped"])
+def test_joints_that_require_measured_efforts_are_named(kind: str) -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), ELASTIC["cubic"], EVERY_KIND[kind]))
+    command = arm.feedforward(*MOTION)
+    with pytest.raises(StateError, match=f"joint_2: the deflection of a {kind} joint does not determine"):
+        flat_state(arm, command.motor_position, command.motor_velocity, *MOTION[:2])
+    state = flat_state(arm, *command[3:5], *MOTION[:2], efforts=command[:2])
+    if kind == "damped":
+        with pytest.raises(StateError, match="joint_2: is damped; feedback linearization"):
+            linearizing_effort(arm, state, MOTION, chain_gains(20.0))
+    else:
+        effort = linearizing_effort(arm, state, MOTION, chain_gains(20.0))
+        assert deviation(effort, command.motor_effort) < 1e-6
+
+
+def test_complete_rotor_model_is_refused() -> None:
+    arm = ElasticArm(load_robot("planar_2r"), rotor_model="complete")
+    command = arm.feedforward(*MOTION)
+    with pytest.raises(StateError, match="planar_2r: in the complete rotor model"):
+        flat_state(arm, *command[3:5], *MOTION[:2])
+    state = flat_state(ElasticArm(load_robot("planar_2r")), *command[3:5], *MOTION[:2])
+    with pytest.raises(StateError, match="planar_2r: in the complete rotor model"):
+        linearizing_effort(arm, state, MOTION, chain_gains(20.0))
+
+
+def test_gains_of_a_chain_of_integrators() -> None:
+    np.testing.assert_allclose(chain_gains(3.0), [81, 108, 54, 12])
+    np.testing.assert_allclose(chain_gains(3.0, 2), [9, 6])
+
+
+@pytest.mark.parametrize(
+    "springs", [[ELASTIC["linear"]], [ELASTIC["cubic"], ELASTIC["exponential"]], [ELASTIC["dead_zone"]]]
+)
+def test_linearized_error_decays_with_its_poles(springs: list[Any]) -> None:
+    """From an error at rest, with poles at -w: e(t) = e0 (1 + w t + (w t)²/2 + (w t)³/6) exp(-w t).
+
+    The plant is written here: spring efforts, motors, and forward dynamics by the mass matrix.
+    """
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), *springs))
+    w, off = 12.0, np.array([0.01, -0.02])
+    motion = polynomial_motion(np.array([[0.3, -0.4], [0.5, 0.2], [-0.6, 0.4], [0.3, 0.1], [0.2, -0.3]]))
+    springs = [springs[0], springs[-1]]
+
+    def rate(t: float, x: np.ndarray) -> np.ndarray:
+        q, theta, qd, thetad = x.reshape(4, 2)
+        tau = np.array([float(spring.effort(d)) for spring, d in zip(springs, theta - q, strict=True)])
+        state = flat_state(arm, theta, thetad, q, qd)
+        effort = linearizing_effort(arm, state, motion(t), chain_gains(w))
+        bias = arm.dynamics.effort(q, qd, np.zeros(2))
+        qdd = np.linalg.solve(arm.dynamics.mass_matrix(q), tau - bias)
+        return np.concatenate([qd, thetad, qdd, (effort - tau) / arm.rotor_inertia])
+
+    start = motion(0.0)
+    begin = arm.feedforward(start[0] + off, *start[1:])
+    x0 = np.concatenate([start[0] + off, begin.motor_position, start[1], begin.motor_velocity])
+    solution = solve_ivp(rate, (0, 0.5), x0, method="DOP853", rtol=1e-11, atol=1e-13)
+    wt = w * 0.5
+    expected = off * (1 + wt + wt**2 / 2 + wt**3 / 6) * np.exp(-wt)
+    np.testing.assert_allclose(solution.y[:2, -1] - motion(0.5)[0], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("rigid", [0, 1])
+def test_linearized_error_of_an_arm_with_a_rigid_joint(rigid: int) -> None:
+    """The same decay, with two integrators before the motor of the rigid joint, which moves with its link."""
+    stiffness = np.array([500.0, 300.0])
+    stiffness[rigid] = np.inf
+    arm = ElasticArm(load_robot("planar_2r"), stiffness=stiffness)
+    w, off, elastic = 12.0, np.array([0.01, -0.02]), 1 - rigid
+    motion = polynomial_motion(np.array([[0.3, -0.4], [0.5, 0.2], [-0.6, 0.4], [0.3, 0.1], [0.2, -0.3]]))
+
+    def rate(t: float, x: np.ndarray) -> np.ndarray:
+        q, theta, qd, thetad, held, heldd = x.reshape(6, 2)
+        state = flat_state(arm, theta, thetad, q, qd, rigid=(held, heldd))
+        effort = linearizing_effort(arm, state, motion(t), chain_gains(w))
+        snap = linearizing_snap(state, motion(t), chain_gains(w))
+        tau = np.where(np.arange(2) == rigid, effort, stiffness[elastic] * (theta - q))
+        M = arm.dynamics.mass_matrix(q) + np.diag(np.where(np.arange(2) == rigid, arm.rotor_inertia, 0.0))
+        qdd = np.linalg.solve(M, tau - arm.dynamics.effort(q, qd, np.zeros(2)))
+        thetadd = np.where(np.arange(2) == rigid, qdd, (effort - tau) / arm.rotor_inertia)
+        return np.concatenate([qd, thetad, qdd, thetadd, heldd, snap])
+
+    start = motion(0.0)
+    begin = arm.feedforward(start[0] + off, *start[1:])
+    x0 = np.concatenate([start[0] + off, begin.motor_position, start[1], begin.motor_velocity, start[2], start[3]])
+    solution = solve_ivp(rate, (0, 0.5), x0, method="DOP853", rtol=1e-11, atol=1e-13)
+    wt = w * 0.5
+    expected = off * (1 + wt + wt**2 / 2 + wt**3 / 6) * np.exp(-wt)
+    np.testing.assert_allclose(solution.y[:2, -1] - motion(0.5)[0], expected, atol=1e-8)
+
+
+def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
+    arm = ElasticArm(with_springs(load_robot("iiwa"), *MIX))
+    rng = np.random.default_rng(3)
+    motion = rng.uniform(-1, 1, (5, 7))
+    stiffness = stiffness_of(arm, rng, ())
+    command = arm.feedforward(*motion, stiffness=stiffness)
+    state = flat_state(arm, *command[3:5], *motion[:2], stiffness=stiffness[:2])
+    effort = linearizing_effort(
+        arm, state, motion, chain_gains(30.0), stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
+    )
+    assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
+
+
+def test_motor_pd_adds_to_the_feedforward() -> None:
+    command = ElasticArm(load_robot("iiwa")).feedforward(*np.zeros((5, 7)))
+    effort = motor_pd_effort(command, command.motor_position - 0.1, command.motor_velocity + 0.2, 50.0, np.full(7, 3.0))
+    np.testing.assert_allclose(effort, command.motor_effort + 5.0 - 0.6, rtol=1e-13)
+
+
+def test_variable_and_paired_joints() -> None:
+    arm = ElasticArm(with_springs(load_robot("iiwa"), *MIX))
+    np.testing.assert_array_equal(arm.variable, [spring.kind in VARIABLE for spring in arm.springs])
+    np.testing.assert_array_equal(arm.paired, [spring.kind in VARIABLE[1:] for spring in arm.springs])

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported C: compiles without warnings or libraries, and agrees with the closed form."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from compilation import COMPILERS
+from exported import FUNCTIONS, export, replace_in, robot, run, succeed
+
+STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-O1")
+
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
+
+
+def compile_all(folder: Path, *flags: str, compiler: str = "cc") -> None:
+    succeed([compiler, *STRICT, *flags, *sorted(folder.glob("*.c")), "-o", "built"], folder)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path) -> None:
+    exported, _ = export(robot(name), "c", tmp_path, FUNCTIONS[name])
+    compile_all(tmp_path, compiler=compiler)
+    lines = succeed([tmp_path / "built"], tmp_path).splitlines()
+    outputs = sum(len(program.outputs) for program in exported.programs.values())
+    assert len(lines) == 2 * outputs  # one state, and the batch
+    assert all(line.startswith("ok") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 1e-6 + "),
+        ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 0.0 / (q[0] - q[0]) + "),
+        ("planar_2r_effort_batch.c", "eom_batch(count, ", "eom_batch(0 * count, "),
+        ("test_planar_2r_dynamics.c", "stored_M[STATES][4] = {\n    {", "stored_M[STATES][4] = {\n    {1e-6 + "),
+    ],
+)
+def test_its_test_finds_errors(file: str, old: str, new: str, tmp_path: Path) -> None:
+    export(robot("planar_2r"), "c", tmp_path, ["mass_matrix" if "stored" in old else "effort"])
+    replace_in(tmp_path / file, old, new)
+    compile_all(tmp_path)
+    done = run([tmp_path / "built"], tmp_path)
+    assert done.returncode == 1
+    assert "BAD" in done.stdout
+
+
+@pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"]])
+def test_batches_with_all_lanes_and_without_lanes(flags: list[str], tmp_path: Path) -> None:
+    export(robot("mixed_chain"), "c", tmp_path, ["effort"])
+    for file in tmp_path.glob("*_batch.c"):
+        replace_in(file, "#if defined(__GNUC__)", "#if defined(__GNUC__) && !defined(NO_LANES)")
+    compile_all(tmp_path, *flags)
+    assert "BAD" not in succeed([tmp_path / "built"], tmp_path)
+
+
+def test_sanitizers(tmp_path: Path) -> None:
+    export(robot("planar_2r"), "c", tmp_path, ["effort"])
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    (probe / "probe.c").write_text("int main(void) { return 0; }\n")
+    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    if run(["cc", *flags, "probe.c", "-o", "probe"], probe).returncode or run([probe / "probe"], probe).returncode:
+        pytest.skip("the sanitizers are not installed")
+    compile_all(tmp_path, *flags)
+    succeed([tmp_path / "built"], tmp_path)
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="nm is not installed")
+def test_functions_for_one_state_call_no_library(tmp_path: Path) -> None:
+    export(robot("mixed_chain"), "c", tmp_path, ["effort"])
+    source = "mixed_chain_effort.c"
+    succeed(["cc", "-std=c99", "-O2", "-fno-stack-protector", "-c", source, "-o", "one.o"], tmp_path)
+    assert succeed(["nm", "--undefined-only", "one.o"], tmp_path) == ""
+
+
+def test_fast_math_is_an_error(tmp_path: Path) -> None:
+    export(robot("planar_2r"), "c", tmp_path, ["effort"])
+    done = run(["cc", "-std=c99", "-ffast-math", "-c", "planar_2r_effort.c"], tmp_path)
+    assert done.returncode != 0
+    assert "without -ffast-math" in done.stderr
+
+
+@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("c++")), reason="CMake or C++ is not installed")
+def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
+    library, user = tmp_path / "library", tmp_path / "user"
+    library.mkdir()
+    user.mkdir()
+    _, stored = export(robot("planar_2r"), "c", library, ["effort"])
+    succeed(["cmake", "-S", library, "-B", "build"], tmp_path)
+    succeed(["cmake", "--build", "build", "--parallel", "2"], tmp_path)
+    assert "100% tests passed" in succeed(["ctest", "--test-dir", "build"], tmp_path)
+    succeed(["cmake", "--install", "build", "--prefix", tmp_path / "installed"], tmp_path)
+
+    q, qd, qdd, W = (", ".join(map(repr, stored.inputs[name][1].tolist())) for name in ("q", "qd", "qdd", "W"))
+    (user / "main.cpp").write_text(
+        "#include <planar_2r_dynamics.h>\n#include <cstdio>\n"
+        "int main() {\n"
+        f"    const double q[] = {{{q}}}, qd[] = {{{qd}}}, qdd[] = {{{qdd}}}, W[] = {{{W}}};\n"
+        "    double tau[PLANAR_2R_JOINTS];\n"
+        "    planar_2r_effort(q, qd, qdd, W, tau);\n"
+        '    std::printf("%.17g %.17g\\n", tau[PLANAR_2R_INDEX_JOINT_1], tau[PLANAR_2R_INDEX_JOINT_2]);\n'
+        "}\n"
+    )
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(user CXX)\nfind_package(planar_2r_dynamics REQUIRED)\n"
+        "add_executable(user main.cpp)\ntarget_link_libraries(user planar_2r_dynamics::planar_2r_dynamics)\n"
+    )
+    succeed(["cmake", "-S", user, "-B", "user_build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}"], tmp_path)
+    succeed(["cmake", "--build", "user_build"], tmp_path)
+    tau = [float(x) for x in succeed([tmp_path / "user_build" / "user"], tmp_path).split()]
+    assert tau == pytest.approx(stored.outputs["tau"][1].tolist(), abs=stored.tolerance("tau"))

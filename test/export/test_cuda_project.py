@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported CUDA: compiles if nvcc is installed, and runs if there is a device."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from exported import export, robot, run, succeed
+
+pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cuda")
+    export(robot("mixed_chain"), "cuda", folder, ["effort"])
+    strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
+    device = "native" if has_device() else "sm_80"
+    succeed(["nvcc", f"-arch={device}", *strict, *folder.glob("*.cu"), "-o", "built"], folder)
+    return folder
+
+
+def has_device() -> bool:
+    return bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], Path.cwd()).returncode == 0
+
+
+def test_compiles(built: Path) -> None:
+    assert (built / "built").stat().st_size > 0
+
+
+def test_header_is_c(built: Path) -> None:
+    (built / "user.c").write_text('#include "mixed_chain_dynamics_cuda.h"\nint n = MIXED_CHAIN_JOINTS;\n')
+    succeed(["nvcc", "-c", "user.c", "-Xcompiler", "-std=c99,-Wall,-Werror"], built)
+
+
+@pytest.mark.skipif(has_device(), reason="this machine has a CUDA device")
+def test_its_test_reports_a_missing_device(built: Path) -> None:
+    done = run([built / "built"], built)
+    assert done.returncode == 1
+    assert done.stderr.startswith("CUDA: ")
+
+
+@pytest.mark.skipif(not has_device(), reason="this machine has no CUDA device")
+def test_passes_its_test(built: Path) -> None:
+    lines = succeed([built / "built"], built).splitlines()
+    assert sum(line.startswith("ok") for line in lines) == 1
+    assert sum("states per second" in line for line in lines) == 1

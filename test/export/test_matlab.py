@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported MATLAB code, run by GNU Octave."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from exported import FUNCTIONS, export, replace_in, robot, run, succeed
+
+OCTAVE = shutil.which("octave-cli")
+
+pytestmark = pytest.mark.skipif(OCTAVE is None, reason="GNU Octave is not installed (Debian: apt install octave)")
+
+
+def octave(code: str) -> list[str | Path]:
+    assert OCTAVE
+    return [OCTAVE, "--no-gui", "--norc", "--eval", code]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_passes_its_test(name: str, tmp_path: Path) -> None:
+    exported, _ = export(robot(name), "matlab", tmp_path, FUNCTIONS[name])
+    lines = succeed(octave(f"test_{exported.library}"), tmp_path).splitlines()
+    outputs = sum(len(program.outputs) for program in exported.programs.values())
+    assert len(lines) == 2 * outputs  # a batch, and one state
+    assert all(line.startswith("ok") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tau(2, :) = ", "tau(2, :) = 1e-6 + "),
+        ("tau(2, :) = ", "tau(2, :) = NaN + "),
+        ("tau = zeros(2, N)", "tau = zeros(3, N)"),
+    ],
+)
+def test_its_test_finds_errors(old: str, new: str, tmp_path: Path) -> None:
+    export(robot("planar_2r"), "matlab", tmp_path, ["effort"])
+    replace_in(tmp_path / "planar_2r_effort.m", old, new)
+    done = run(octave("test_planar_2r_dynamics"), tmp_path)
+    assert done.returncode != 0
+    assert "BAD" in done.stdout
+
+
+def test_omitted_and_constant_wrenches(tmp_path: Path) -> None:
+    _, stored = export(robot("planar_2r"), "matlab", tmp_path, ["effort"])
+    arrays = {name: stored.inputs[name].T for name in ("q", "qd", "qdd")}
+    code = "".join(
+        f"{name} = [{'; '.join(' '.join(map(repr, row)) for row in x.tolist())}];" for name, x in arrays.items()
+    )
+    code += (
+        "none = planar_2r_effort(q, qd, qdd); zero = planar_2r_effort(q, qd, qdd, zeros(6, 10));"
+        "one = planar_2r_effort(q, qd, qdd, [1:6]'); all = planar_2r_effort(q, qd, qdd, repmat([1:6]', 1, 10));"
+        "assert(isequal(none, zero) && isequal(one, all) && ~isequal(one, none))"
+    )
+    succeed(octave(code), tmp_path)
+
+
+def test_vector_of_the_wrong_length(tmp_path: Path) -> None:
+    export(robot("planar_2r"), "matlab", tmp_path, ["mass_matrix"])
+    done = run(octave("planar_2r_mass_matrix([1 2 3]')"), tmp_path)
+    assert done.returncode != 0
+    assert "q must have 2 rows" in done.stderr
+
+
+def test_help(tmp_path: Path) -> None:
+    export(robot("planar_2r"), "matlab", tmp_path, ["effort"])
+    text = succeed(octave("help planar_2r_effort"), tmp_path)
+    assert "[tau] = planar_2r_effort(q, qd, qdd, W)" in text
+    assert "tool wrench, N m and N" in text

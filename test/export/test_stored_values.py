@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored values of exported code: results of the closed form, with which the code must agree before export."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chains import Case, cases
+from exported import robot
+from hypothesis import given, settings
+
+import eom_dynamics as eom
+from eom_dynamics.codegen.program import Result
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.export import ExportError, project, stored_values
+
+
+@settings(max_examples=5)
+@given(cases(derivatives=1, max_joints=3))
+def test_all_programs_of_random_chains(case: Case) -> None:
+    stored = stored_values(project(case.robot, PROGRAMS))
+    assert set(stored.outputs) == {"tau", "taud", "taudd", "M", "dtau_dq", "dtau_dqd", "dtau_dqdd"}
+
+
+@pytest.mark.parametrize("name", ["planar_2r", "mixed_chain", "slider", "scissors"])
+def test_partial_derivatives_agree_with_differences(name: str) -> None:
+    subject = robot(name)
+    stored = stored_values(project(subject, ["effort_partials"]))
+    state = 3
+    point = [stored.inputs[key][state] for key in ("q", "qd", "qdd")]
+    for k, output in enumerate(("dtau_dq", "dtau_dqd", "dtau_dqdd")):
+        expected = stored.outputs[output][state].reshape(subject.n, subject.n)
+        for j, e in enumerate(np.eye(subject.n)):
+
+            def tau(h: float, k: int = k, e: np.ndarray = e) -> np.ndarray:
+                q, qd, qdd = (x + h * e if i == k else x for i, x in enumerate(point))
+                return eom.equations_of_motion(
+                    subject, q, qd, wrench=[stored.inputs["W"][state].reshape(subject.wrench_shape)]
+                ).efforts(qdd)[0]
+
+            np.testing.assert_allclose((tau(1e-5) - tau(-1e-5)) / 2e-5, expected[:, j], atol=1e-6)
+
+
+def test_states() -> None:
+    """Always the same for a robot; at rest, and with large angles, among others."""
+    exported = project(robot("iiwa"), ["effort"])
+    first, second = stored_values(exported), stored_values(exported)
+    assert all(np.array_equal(first.inputs[name], second.inputs[name]) for name in first.inputs)
+    assert np.array_equal(first.outputs["tau"], second.outputs["tau"])
+    assert not any(values[0].any() for values in first.inputs.values())
+    assert np.abs(first.inputs["q"][-1]).max() > 2**20
+
+
+def test_program_that_differs_from_the_closed_form() -> None:
+    exported = project(robot("planar_2r"), ["effort"])
+    program = exported.programs["effort"]
+    exported.programs["effort"] = replace(program, results=(program.results[0], Result(None, 0.0)))
+    with pytest.raises(ExportError, match=r"planar_2r_effort: tau differs from the closed form"):
+        stored_values(exported)

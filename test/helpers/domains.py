@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ROS 2 domain that no other test run of this machine uses."""
+
+import functools
+import os
+import random
+import socket
+
+_claims = []
+
+
+@functools.cache
+def claim_domain():
+    """Put this process, and those it starts, into a domain of their own, local to this machine; once and for all."""
+    # Domains whose ports lie below those that Linux hands out by itself.
+    for number in random.SystemRandom().sample(range(1, 102), 101):
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0eom_dynamics test domain {number}")  # released when the process ends
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        os.environ["ROS_DOMAIN_ID"] = str(number)
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        return number
+    raise RuntimeError("all 101 domains are in use")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes with the signals of a terminal, which end in good order."""
+
+import signal
+import subprocess
+
+# Fast DDS writes these to stderr when another process holds, or has left behind, a port in shared memory.
+_MIDDLEWARE = ("RTPS_TRANSPORT_SHM", "RTPS_SHM")
+
+_PATIENCE = 60.0
+
+
+def popen(command, **options):
+    """Start a process; a shell's background job or nohup would have it ignore SIGINT or SIGHUP."""
+    return subprocess.Popen(list(map(str, command)), preexec_fn=_default_signals, **options)
+
+
+def run(command, **options):
+    """The output and exit code of a process."""
+    with popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        output, errors = process.communicate(timeout=_PATIENCE)
+    return process.returncode, output, own_lines(errors)
+
+
+def end(*processes):
+    """End processes with SIGTERM, so that the middleware removes its shared memory; one that hangs is killed."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    for process in processes:
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def own_lines(text):
+    """Text without what the middleware says about its shared memory, which other processes of the machine cause."""
+    return "".join(line for line in text.splitlines(keepends=True) if not any(word in line for word in _MIDDLEWARE))
+
+
+def _default_signals():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

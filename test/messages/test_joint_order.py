@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of joints and motors in messages, matched with those of the robot."""
+
+from array import array
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eom_dynamics import StateError
+from eom_dynamics.messages.joint_order import JointOrder, JointOrders, MotorOrder, places
+
+NAMES = ["a", "b", "c"]
+
+
+@st.composite
+def permutations(draw):
+    """The robot's names, and a message's order of them."""
+    robot = draw(st.lists(st.text(max_size=5).filter(bool), min_size=1, max_size=9, unique=True))
+    return robot, draw(st.permutations(robot))
+
+
+@given(permutations())
+def test_order_takes_values_by_name(case):
+    robot, names = case
+    order = JointOrder(robot, names)
+    values = np.array([[100.0 * row + robot.index(name) for name in names] for row in range(2)])
+    wanted = np.array([[100.0 * row + i for i in range(len(robot))] for row in range(2)])
+    np.testing.assert_array_equal(order.to_robot(values), wanted)
+    np.testing.assert_array_equal(order.to_message(wanted), values)
+    assert order.names == list(names)
+
+
+def orders_of(names):
+    robot = SimpleNamespace(joint_names=tuple(names))
+    return JointOrders(SimpleNamespace(robot=robot, motor_names=names, motor_joint=np.arange(len(names))))
+
+
+def test_orders_of_a_stream_do_not_depend_on_what_came_before():
+    orders = orders_of(NAMES)
+    for names in ([], ["b", "a", "c"], ["b", "a", "c"], ["a", "b", "c"], [], ["c", "a", "b"]):
+        order, fresh = orders.of(names), JointOrder(NAMES, names)
+        values = np.arange(3.0)
+        assert order.names == fresh.names and order.motor_names == fresh.motor_names
+        np.testing.assert_array_equal(order.to_robot(values), fresh.to_robot(values))
+
+
+def test_refused_names_do_not_stay_in_the_cache():
+    orders = orders_of(NAMES)
+    for _ in range(2):
+        with pytest.raises(StateError, match="no joint 'x'"):
+            orders.of(["a", "b", "x"])
+    assert orders.of(["b", "a", "c"]).names == ["b", "a", "c"]
+
+
+def test_no_names_mean_the_order_of_the_robot():
+    order = JointOrder(NAMES, [])
+    assert order.names == NAMES
+    values = np.arange(3.0)
+    assert order.to_robot(values) is values
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["a", "b", "x"], r"joint_names\[2\]: the robot has no joint 'x'$"),
+        (["a", "b", "c", "x"], r"joint_names\[3\]: the robot has no joint 'x'$"),
+        (["b"], "joint_names: joint 'a', 'c' missing; list each joint once$"),
+        (["a", "b", "c", "a"], r"joint_names\[3\]: joint 'a' is listed twice$"),
+        (["A", "b", "c"], r"joint_names\[0\]: the robot has no joint 'A'$"),
+        (["a", "b", "x" * 10_000], r"no joint 'x{57}\.\.\.'$"),
+        (["a", "b", "x\ny"], r"no joint 'x\\ny'$"),
+    ],
+)
+def test_names_that_are_not_the_robots_are_refused(names, reason):
+    with pytest.raises(StateError, match=reason):
+        JointOrder(NAMES, names)
+
+
+def test_where_others_are_allowed_only_the_robots_names_count():
+    given_names = ["finger", "c", "finger", "a"]
+    found = places(["a", "c"], given_names, field="name", kind="joint", others=True)
+    np.testing.assert_array_equal(found, [3, 1])
+    for names, reason in (
+        ("ab", "name: joint 'c' missing; name has 'a', 'b'"),
+        ("", "name: joint 'a', 'c' missing; list each joint once"),
+        ("abca", r"name\[3\]: joint 'a' is listed twice"),
+    ):
+        with pytest.raises(StateError, match=f"^{reason}$"):
+            places(["a", "c"], list(names), field="name", kind="joint", others=True)
+
+
+PAIR = (["a", "b_agonist", "b_antagonist", "c"], np.array([0, 1, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("names", "motors"),
+    [
+        ([], ["a", "b_agonist", "b_antagonist", "c"]),
+        (["c", "b", "a"], ["c", "b_agonist", "b_antagonist", "a"]),
+        (["b", "c", "a"], ["b_agonist", "b_antagonist", "c", "a"]),
+    ],
+)
+def test_motors_follow_the_order_of_their_joints(names, motors):
+    order = JointOrder(NAMES, names, PAIR)
+    assert order.motor_names == motors
+    values = np.arange(8.0).reshape(2, 4)
+    wanted = np.stack([values[:, PAIR[0].index(name)] for name in motors], axis=1)
+    np.testing.assert_array_equal(order.motors_to_message(values), wanted)
+
+
+COMMAND = {"position": array("d", [1.0, 2.0, 3.0]), "velocity": array("d"), "effort": array("d", [4.0, 5.0, 6.0])}
+
+
+@pytest.mark.parametrize(("names", "order"), [([], [0, 1, 2]), (list(NAMES), [0, 1, 2]), (["c", "a", "b"], [1, 2, 0])])
+def test_commands_of_motors_come_in_the_order_of_the_robot(names, order):
+    motors = MotorOrder(NAMES)
+    for _ in range(2):
+        position, velocity, effort = motors.read("name", names, **COMMAND)
+        np.testing.assert_array_equal(position, np.array([1.0, 2.0, 3.0])[order])
+        np.testing.assert_array_equal(velocity, np.zeros(3))
+        np.testing.assert_array_equal(effort, np.array([4.0, 5.0, 6.0])[order])
+
+
+BAD_COMMANDS = {
+    "unknown": (["a", "b", "x"], {}, "name[2]: the robot has no motor 'x'"),
+    "twice": (["a", "b", "b"], {}, "name[2]: motor 'b' is listed twice"),
+    "missing": (["a", "b"], {}, "name: motor 'c' missing; list each motor once"),
+    "short": ([], {"position": array("d", [1.0])}, "position has 1 entries, must have 3"),
+    "empty": ([], {"position": array("d")}, "position has 0 entries, must have 3"),
+    "long": ([], {"effort": array("d", [1.0] * 4)}, "effort has 4 entries, must have 3 or none"),
+    "nan": (["c", "b", "a"], {"effort": array("d", [np.nan, 0, 0])}, "effort of motor 'c' is nan"),
+    "infinite": ([], {"velocity": array("d", [0, -np.inf, 0])}, "velocity of motor 'b' is -inf"),
+}
+
+
+@pytest.mark.parametrize(("names", "values", "reason"), BAD_COMMANDS.values(), ids=BAD_COMMANDS)
+def test_a_bad_command_is_refused_and_the_next_one_read(names, values, reason):
+    motors = MotorOrder(NAMES)
+    with pytest.raises(StateError) as error:
+        motors.read("name", names, **{**COMMAND, **values})
+    assert str(error.value) == reason
+    np.testing.assert_array_equal(motors.read("name", ["c", "a", "b"], **COMMAND)[0], [2.0, 3.0, 1.0])

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A setpoint becomes a command: numbers that overflow, and wrenches at several tools."""
+
+import warnings
+from array import array
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.joint_order import JointOrder
+from eom_dynamics.messages.setpoint_to_command import Solution, Solver, matrices
+
+ROBOT = eom.load_robot("planar_2r")
+
+
+def message(state):
+    fields = {name: array("d", row) for name, row in zip(STATE_FIELDS, state, strict=True)}
+    return SimpleNamespace(
+        joint_names=[], **fields, **{name: array("d") for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("rotor_inertia", "what"), [(1.0, "effort of joint 'joint_1'"), (1e300, "motor_effort of motor 'joint_1'")]
+)
+def test_numbers_that_overflow_are_refused_without_a_warning_of_numpy(rotor_inertia, what):
+    solver = Solver(eom.ElasticArm(ROBOT, rotor_inertia=rotor_inertia))
+    large = 1e200 if rotor_inertia == 1 else 1e9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(eom.StateError, match=f"numbers too large: {what} would be"):
+            solver.solve(message(np.full((5, 2), large)))
+    solution = solver.solve(message(np.ones((5, 2))))
+    assert np.isfinite(solution.efforts).all() and np.isfinite(solution.motors).all()
+
+
+def test_matrices_that_overflow_are_refused():
+    # Such a state can have finite efforts, where a structural zero meets what overflows.
+    state = np.array([[0.1, 0.2], [1e200, 1e200], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    order = JointOrder(ROBOT.joint_names, [])
+    solution = Solution(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
+    with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
+        matrices(Solver(eom.ElasticArm(ROBOT)), solution)
+
+
+def test_each_tool_has_its_own_wrench():
+    robot = eom.load_robot("dual_arm")
+    state, wrench = np.random.default_rng(1).normal(size=(5, robot.n)), np.random.default_rng(2).normal(size=(3, 2, 6))
+    setpoint = message(state)
+    for field, values in zip(WRENCH_FIELDS, wrench, strict=True):
+        setattr(setpoint, field, values)
+    expected = eom.equations_of_motion(robot, *state[:4], wrench=wrench).efforts(state[4])
+    # The two ways agree to some 1e-14 of the largest effort.
+    for effort, desired in zip(Solver(eom.ElasticArm(robot)).solve(setpoint).efforts, expected, strict=True):
+        np.testing.assert_allclose(effort, desired, atol=1e-12 * np.max(np.abs(desired)))
+    setpoint.wrench = wrench[0, :1]
+    with pytest.raises(eom.StateError, match=r"^wrench has 1 entries, must have 2 \(one for each tool\) or none"):
+        Solver(eom.ElasticArm(robot)).solve(setpoint)

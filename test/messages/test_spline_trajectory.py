@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Piecewise polynomials in messages: read and written without loss, and refused."""
+
+from array import array
+from math import factorial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.polynomial import Polynomial
+
+from eom_dynamics import StateError
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.spline_trajectory import MAX_COEFFICIENTS, read_spline, write_spline
+from eom_dynamics.trajectory import Spline, through
+
+NAMES = ["a", "b", "c"]
+KNOTS = [-0.2, 0.1, 0.7, 0.75]
+
+
+def message(polynomials=None, knots=KNOTS, degree=7, names=NAMES):
+    """One polynomial for each joint, cut into pieces at the knots."""
+    polynomials = polynomials or [Polynomial(row) for row in np.random.default_rng(1).normal(size=(len(names), 8))]
+    coefficients = [
+        [[p.deriv(k)(t) / factorial(k) if k else p(t) for p in polynomials] for k in range(degree + 1)]
+        for t in (knots[:-1] if len(knots) > 1 else knots)
+    ]
+    return SimpleNamespace(
+        joint_names=list(names),
+        knots=array("d", knots),
+        degree=degree,
+        coefficients=array("d", np.ravel(coefficients)),
+    )
+
+
+def test_polynomials_are_read_as_they_are_in_any_order_of_joints():
+    polynomials = [Polynomial(row) for row in np.random.default_rng(2).normal(size=(3, 8))]
+    order = [2, 0, 1]
+    sent = message([polynomials[i] for i in order], names=[NAMES[i] for i in order])
+    motion = read_spline(sent, NAMES)
+    assert (motion.start, motion.end) == (KNOTS[0], KNOTS[-1])
+    t = np.linspace(KNOTS[0], KNOTS[-1], 101)
+    for k, values in enumerate(motion.derivatives(t)):
+        wanted = np.transpose([p.deriv(k)(t) if k else p(t) for p in polynomials])
+        # The shortest piece has 50 ms: a digit of the position is 1.6e5 digits of the snap.
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-14 * 0.05**-k * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_a_spline_is_read_as_it_was_written(count):
+    rng = np.random.default_rng(3)
+    times = np.cumsum(rng.uniform(0.05, 2.0, count))
+    motion = through(times, rng.normal(size=(count, 3))) if count > 1 else Spline(times, rng.normal(size=(5, 1, 3)))
+    sent = message()
+    write_spline(sent, motion, NAMES)
+    assert len(sent.coefficients) == max(count - 1, 1) * (sent.degree + 1) * 3
+    read = read_spline(sent, NAMES)
+    np.testing.assert_array_equal(read.times, motion.times)
+    t = np.linspace(times[0], times[-1], 200)
+    for values, wanted in zip(read.derivatives(t), motion.derivatives(t), strict=True):
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_rounding_is_no_jump(scale):
+    """Pieces of very different lengths, a large offset, and a joint that stands still."""
+    rng = np.random.default_rng(4)
+    times = scale * np.cumsum(rng.choice([1e-2, 0.3, 3.0], 40))
+    omega, amplitude = np.array([1.0, 2.0, 0.0]) / scale, np.array([1.0, 0.01, 0.0])
+    states = [amplitude * omega**k * np.sin(omega * times[:, None] + k * np.pi / 2) for k in range(5)]
+    states[0] += [0.0, 100.0, 0.7]
+    sent = message()
+    write_spline(sent, Spline(times, states), NAMES)
+    read_spline(sent, NAMES)
+
+
+def test_knots_may_be_rounded_to_nanoseconds():
+    exact = np.add(KNOTS, [0.0, 3e-10, -4e-10, 2e-10])
+    sent = message(knots=exact)
+    sent.knots = array("d", np.round(exact, 9))
+    read_spline(sent, NAMES)
+
+
+@pytest.mark.parametrize("order", range(5), ids=STATE_FIELDS)
+def test_a_jump_is_refused(order):
+    sent = message()
+    # On the second piece, whose length is 0.6 s, of joint b.
+    sent.coefficients[(8 + order) * 3 + 1] += 1e-3
+    jump = 1e-3 * factorial(order)
+    with pytest.raises(StateError, match=rf"{STATE_FIELDS[order]} of b jumps by {jump:.3g} at knots\[1\] \(0.1 s\)"):
+        read_spline(sent, NAMES)
+
+
+def changed(**fields):
+    sent = message()
+    for name, value in fields.items():
+        setattr(sent, name, value)
+    return sent
+
+
+NAN = message().coefficients[:]
+NAN[(8 + 3) * 3 + 2] = np.nan
+REFUSED = {
+    "unknown joint": (changed(joint_names=["a", "b", "x"]), r"joint_names\[2\]: the robot has no joint 'x'"),
+    "missing joint": (changed(joint_names=["a", "b"]), r"joint_names: joint 'c' missing"),
+    "knot nan": (changed(knots=array("d", [0.0, np.nan, 1.0, 2.0])), r"knots\[1\] is nan"),
+    "knots equal": (changed(knots=array("d", [0.0, 1.0, 1.0, 2.0])), r"knots\[2\] is 1 s, must be later than 1 s"),
+    "degree": (changed(degree=10), "degree is 10, may be 9"),
+    "length": (changed(knots=array("d", [0.0, 1.0])), "has 72 entries, must have 24: 1 pieces, 8 powers, 3 joints"),
+    "single knot": (changed(knots=array("d", [0.0])), "has 72 entries, must have 24"),
+    "coefficient nan": (changed(coefficients=NAN), r"coefficients\[35\] \(piece 1, power 3, joint 'c'\) is nan"),
+    "overflow": (changed(coefficients=array("d", [1e308] * 72)), "the motion is too fast: position of a overflows"),
+    "size": (
+        changed(coefficients=array("d", bytes(8 * (MAX_COEFFICIENTS + 1)))),
+        "may have 500000: send the motion in",
+    ),
+    "many knots": (changed(knots=array("d", bytes(8 * (MAX_COEFFICIENTS + 1)))), "may have 500000: send the motion in"),
+}
+
+
+@pytest.mark.parametrize(("sent", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_bad_message_is_refused(sent, reason):
+    with pytest.raises(StateError, match=reason):
+        read_spline(sent, NAMES)
+
+
+def test_a_motion_that_is_too_long_is_not_written():
+    times = np.arange(18_000.0)
+    with pytest.raises(StateError, match=r"18000 waypoints of 3 joints make 539970 coefficients, may be 500000"):
+        write_spline(message(), Spline(times, np.zeros((5, len(times), 3))), NAMES)

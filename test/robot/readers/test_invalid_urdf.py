@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Invalid URDF: one kind of error that names the element and the rule, at little cost."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eom_dynamics import RobotDescriptionError, load_robot
+
+INERTIA = '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/>'
+INERTIAL = f'<inertial><origin xyz="0.1 0 0" rpy="0 0 0"/><mass value="2"/>{INERTIA}</inertial>'
+LINKS = f'<link name="base"/><link name="upper">{INERTIAL}</link><link name="lower">{INERTIAL}</link>'
+SHOULDER = (
+    '<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 1" rpy="0 0 0"/>'
+    '<axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="2" effort="3"/><dynamics damping="0.1" friction="0.2"/>'
+    "</joint>"
+)
+ELBOW = (
+    '<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.5 0 0"/>'
+    '<axis xyz="0 1 0"/></joint>'
+)
+GEAR = (
+    '<transmission name="gear"><type>transmission_interface/SimpleTransmission</type><joint name="elbow"/>'
+    '<actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator></transmission>'
+)
+GOOD = f'<robot name="arm">{LINKS}{SHOULDER}{ELBOW}{GEAR}</robot>'
+
+
+def refusal(text: str, **options: object) -> str:
+    """The message with which a URDF is refused, without its source."""
+    with pytest.raises(RobotDescriptionError) as error:
+        load_robot(text, **options)
+    message = str(error.value)
+    assert message.startswith("robot_description: ")
+    assert "\n" not in message
+    return message.removeprefix("robot_description: ")
+
+
+# Part of the valid URDF, its replacement, and part of the message.
+CASES = {
+    # the document
+    "only a declaration": (GOOD, "<?xml version='1.0'?>", "no element found"),
+    "not closed": ("</robot>", "", "not valid XML: no element found"),
+    "closed by another": ("</robot>", "</robt>", "not valid XML: mismatched tag"),
+    "two roots of XML": ("</robot>", "</robot><robot/>", "junk after document element"),
+    "attribute twice": ('<robot name="arm">', '<robot name="arm" name="b">', "not valid XML: duplicate attribute"),
+    "control character": ('"arm"', '"a\x01"', "not valid XML"),
+    "unknown prefix of entity": ('"arm"', '"&arm;"', "not valid XML: undefined entity"),
+    "another format": ("robot", "sdf", "the root element must be <robot>, is <sdf>"),
+    "capital robot": ("robot", "Robot", "the root element must be <robot>, is <Robot>"),
+    "xacro": ("</robot>", "<xacro:include/></robot>", "has xacro elements: expand it with xacro"),
+    "document type": ("<robot name", "<!DOCTYPE robot><robot name", "document type declarations and entities are not"),
+    # names
+    "robot without a name": ('<robot name="arm">', "<robot>", "attribute 'name' is missing"),
+    "robot with an empty name": ('<robot name="arm">', '<robot name="">', "must be printable characters"),
+    "link without a name": ('<link name="base"/>', "<link/>", "<link>: attribute 'name' is missing"),
+    "joint without a name": ('joint name="elbow" ', "joint ", "<joint>: attribute 'name' is missing"),
+    "link with a blank name": ('<link name="base"/>', '<link name=" "/>', "<link>: name must be printable characters"),
+    "two links of a name": (
+        '<link name="lower">',
+        '<link name="upper">',
+        "link upper: the name is already used",
+    ),
+    "two joints of a name": ('"elbow" type', '"shoulder" type', "joint shoulder: the name is already used in line 1"),
+    # the tree
+    "no links": (LINKS, "", "has no <link>"),
+    "no joints": (SHOULDER + ELBOW, "", "3 roots (base, upper, lower)"),
+    "unknown parent": ('parent link="upper"', 'parent link="uper"', "elbow: parent link 'uper' does not exist"),
+    "unknown child": ('child link="lower"', 'child link="hand"', "elbow: child link 'hand' does not exist"),
+    "two roots": ("</robot>", '<link name="alone"/></robot>', "2 roots (base, alone)"),
+    "parent is child": ('parent link="upper"', 'parent link="lower"', "parent and child are the same link"),
+    "link with two parents": (
+        "</robot>",
+        '<joint name="third" type="fixed"><parent link="base"/><child link="lower"/></joint></robot>',
+        "joint third: child link 'lower' is already the child of 'elbow'",
+    ),
+    "loop of all": ('parent link="base"', 'parent link="lower"', "upper, lower form a loop"),
+    "loop without a root": (
+        "</robot>",
+        '<joint name="third" type="fixed"><parent link="lower"/><child link="base"/></joint></robot>',
+        "no root: base, lower, upper form a loop",
+    ),
+    "no parent": ('<parent link="upper"/>', "", "joint elbow: <parent> is missing"),
+    "no child": ('<child link="lower"/>', "", "joint elbow: <child> is missing"),
+    "two parents": (
+        '<parent link="upper"/>',
+        '<parent link="upper"/><parent link="base"/>',
+        "<parent>: must occur only once",
+    ),
+    "parent without a link": ('<parent link="upper"/>', "<parent/>", "<parent>: attribute 'link' is missing"),
+    "parent misspelt": ('<parent link="upper"/>', '<parnet link="upper"/>', "did you mean <parent>?"),
+    "nothing moves": ('type="revolute"', 'type="fixed"', "joints: at least one joint must move; all are fixed"),
+    # joints
+    "unknown type": (
+        '"elbow" type="revolute"',
+        '"elbow" type="ball"',
+        "elbow: type must be one of revolute, continuous",
+    ),
+    "no type": ('"elbow" type="revolute"', '"elbow"', "joint elbow: attribute 'type' is missing"),
+    "axis of zero": ('"0 1 0"', '"0 0 0"', "elbow: <axis>: xyz must not be zero"),
+    "axis of two numbers": ('"0 1 0"', '"0 1"', "elbow: <axis>: xyz must be three numbers, is '0 1'"),
+    "axis of four numbers": ('"0 1 0"', '"0 1 0 0"', "xyz must be three numbers"),
+    "axis is nan": ('"0 1 0"', '"0 nan 0"', "xyz must be finite, is 'nan'"),
+    "axis of words": ('"0 1 0"', '"y axis up"', "xyz must be a number, is 'y'"),
+    "axis misspelt": ('axis xyz="0 1 0"', 'axis xzy="0 1 0"', "<axis>: unknown attribute 'xzy'; known are xyz"),
+    "two axes": ('<axis xyz="0 1 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>', "<axis>: must occur only once"),
+    "origin infinite": ('"0.5 0 0"', '"inf 0 0"', "joint elbow: <origin>: xyz must be finite, is 'inf'"),
+    "origin huge": ('"0.5 0 0"', '"1e300 0 0"', "xyz must not exceed 1e+12 in SI units"),
+    "origin with commas": ('"0.5 0 0"', '"0.5, 0, 0"', "xyz must be a number, is '0.5,'"),
+    "origin with underscores": ('"0.5 0 0"', '"0_5 0 0"', "xyz must be a number, is '0_5'"),
+    "origin in other digits": ('"0.5 0 0"', '"٥ 0 0"', "xyz must be a number"),
+    "origin in hexadecimal": ('"0.5 0 0"', '"0x10 0 0"', "xyz must be a number"),
+    "origin misspelt": ('<origin xyz="0.5 0 0"/>', '<orgin xyz="0.5 0 0"/>', "did you mean <origin>?"),
+    "angles misspelt": ('rpy="0 0 0"', 'ryp="0 0 0"', "<origin>: unknown attribute 'ryp'"),
+    "limits crossed": ('lower="-1"', 'lower="2"', "shoulder: <limit>: lower must not exceed upper, is 2 and 1"),
+    "limit is no number": ('lower="-1"', 'lower="-pi"', "<limit>: lower must be a number, is '-pi'"),
+    "limit misspelt": ('lower="-1"', 'loewr="-1"', "unknown attribute 'loewr'; did you mean 'lower'?"),
+    "negative velocity": ('velocity="2"', 'velocity="-2"', "<limit>: velocity must not be negative, is -2"),
+    "negative effort": ('effort="3"', 'effort="-3"', "<limit>: effort must not be negative, is -3"),
+    "negative damping": ('damping="0.1"', 'damping="-0.1"', "<dynamics>: damping must not be negative, is -0.1"),
+    "negative friction": ('friction="0.2"', 'friction="-0.2"', "friction must not be negative, is -0.2"),
+    "damping of nan": ('damping="0.1"', 'damping="NaN"', "damping must be finite, is 'NaN'"),
+    # mimic
+    "planar mimic joint": (
+        'type="revolute"><parent link="upper"',
+        'type="planar"><mimic joint="shoulder"/><parent link="upper"',
+        "a planar joint has more than one joint variable",
+    ),
+    "mimic without a joint": ('<axis xyz="0 1 0"/>', "<mimic/>", "<mimic>: attribute 'joint' is missing"),
+    "mimic itself": ('<axis xyz="0 1 0"/>', '<mimic joint="elbow"/>', "joints mimic each other: elbow -> elbow"),
+    "mimic misspelt": ('<axis xyz="0 1 0"/>', '<mimic joint="shoulder" ratio="2"/>', "unknown attribute 'ratio'"),
+    "mimic of a floating joint": (
+        '<axis xyz="0 1 0"/></joint>',
+        '<mimic joint="free"/></joint><link name="box"/><joint name="free" type="floating"><parent link="base"/>'
+        '<child link="box"/></joint>',
+        "joint elbow: mimic: its leader 'free' is a floating joint",
+    ),
+    # links
+    "no mass": ('<mass value="2"/>', "", "link upper: <inertial>: <mass> is missing"),
+    "mass without a value": ('<mass value="2"/>', "<mass/>", "<mass>: attribute 'value' is missing"),
+    "mass misspelt": ('<mass value="2"/>', '<mass val="2" value="2"/>', "<mass>: unknown attribute 'val'"),
+    "mass of nan": ('<mass value="2"/>', '<mass value="nan"/>', "value must be finite, is 'nan'"),
+    "mass of words": ('<mass value="2"/>', '<mass value="2 kg"/>', "value must be a number, is '2 kg'"),
+    "no inertia": (INERTIA, "", "link upper: <inertial>: <inertia> is missing"),
+    "inertia without an entry": ('ixy="0" ', "", "<inertia>: attribute 'ixy' is missing"),
+    "inertia with one more": ('ixy="0"', 'ixy="0" iyx="0"', "<inertia>: unknown attribute 'iyx'"),
+    "inertia not finite": ('ixx="0.1"', 'ixx="inf"', "ixx must be finite, is 'inf'"),
+    "two inertials": (INERTIAL, INERTIAL * 2, "link upper: <inertial>: must occur only once"),
+    "two masses": ('<mass value="2"/>', '<mass value="2"/><mass value="3"/>', "<mass>: must occur only once"),
+    "inertial misspelt": ("inertial>", "inertail>", "unknown <inertail>; did you mean <inertial>?"),
+    "link misspelt": ('<link name="base"/>', '<Link name="base"/>', "unknown <Link>; did you mean <link>?"),
+    "joint misspelt": ("joint", "jiont", "unknown <jiont>; did you mean <joint>?"),
+    # transmissions
+    "reduction of zero": (">50<", ">0<", "line 1: transmission gear: the reduction must not be 0"),
+    "reduction is no number": (">50<", ">fifty<", "<mechanicalReduction> must be a number, is 'fifty'"),
+    "negative rotor": (
+        "</actuator>",
+        "<motorInertia>-1</motorInertia></actuator>",
+        "transmission gear: the motor inertia must not be negative, is -1",
+    ),
+    "two gears of a joint": (
+        GEAR,
+        GEAR + GEAR.replace('"gear"', '"other"'),
+        "transmission other: joint 'elbow' already has transmission gear (line 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), CASES.values(), ids=CASES)
+def test_invalid_urdf(old: str, new: str, reason: str) -> None:
+    assert old in GOOD
+    assert reason in refusal(GOOD.replace(old, new))
+
+
+def test_the_original_of_these_is_valid() -> None:
+    assert load_robot(GOOD).joint_names == ("shoulder", "elbow")
+
+
+def test_joints_that_mimic_each_other() -> None:
+    text = GOOD.replace('<axis xyz="0 1 0"/>', '<mimic joint="shoulder"/>').replace(
+        '<axis xyz="0 0 1"/>', '<mimic joint="elbow"/>'
+    )
+    assert "joints mimic each other: shoulder -> elbow -> shoulder" in refusal(text)
+
+
+OPTIONS = {
+    "unknown root": ({"root": "bse"}, "root: no link 'bse'; did you mean base?"),
+    "unknown tip": ({"tip": "hand"}, "tip: no link 'hand'; known are base, upper, lower"),
+    "tip above the root": ({"root": "upper", "tip": "base"}, "tip: 'base' is not below the root 'upper'"),
+    "root without anything below": ({"root": "lower"}, "joints: at least one joint must move"),
+    "unknown tool": ({"tools": ["lwer"]}, "tools: no link or frame 'lwer'; did you mean lower?"),
+    "tool on the base": ({"tools": "base"}, "tools: 'base' is fixed to the base, where a wrench has no effect"),
+    "inertia reference": ({"inertia_reference": "com"}, "inertia_reference is for parameter files"),
+}
+
+
+@pytest.mark.parametrize(("options", "reason"), OPTIONS.values(), ids=OPTIONS)
+def test_options_that_do_not_apply(options: dict[str, object], reason: str) -> None:
+    assert reason in refusal(GOOD, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"branches": "cut"}, "branches must be one of lump, drop, is 'cut'"),
+        ({"unphysical": "ignore"}, "unphysical must be one of refuse, warn, is 'ignore'"),
+        ({"gravity": [0, 0]}, "gravity must be three finite numbers"),
+        ({"gravity": "down"}, "gravity must be three numbers, is 'down'"),
+        ({"tools": ["lower", "lower"]}, "tools: 'lower' is listed twice"),
+    ],
+)
+def test_invalid_options(options: dict[str, object], reason: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=reason):
+        load_robot(GOOD, **options)
+
+
+def test_messages_name_the_line() -> None:
+    lines = GOOD.replace("><", ">\n<").replace('"0 1 0"', '"0 0 0"').splitlines()
+    number = 1 + next(k for k, line in enumerate(lines) if '"0 0 0"' in line and "axis" in line)
+    assert refusal("\n".join(lines)).startswith(f"line {number}: joint elbow: <axis>: ")
+
+
+def many_joints(count: int) -> str:
+    """A long chain."""
+    joint = '<joint name="j{}" type="continuous"><parent link="l{}"/><child link="l{}"/></joint>'
+    rows = [f'<link name="l{k + 1}"/>{joint.format(k, k, k + 1)}' for k in range(count)]
+    return f'<robot name="chain"><link name="l0"/>{"".join(rows)}</robot>'
+
+
+LAUGHS = "".join(f'<!ENTITY lol{k + 1} "{f"&lol{k};" * 10}">' for k in range(30))
+HOSTILE = {
+    "bomb": f'<!DOCTYPE r [<!ENTITY lol0 "ha">{LAUGHS}]><robot name="&lol30;"/>',
+    "bomb of one level": f'<!DOCTYPE r [<!ENTITY a "{"x" * 10**6}">]><robot name="{"&a;" * 10**5}"/>',
+    "external entity": '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/hostname">]><robot name="&a;"/>',
+    "entity of parameters": '<!DOCTYPE r [<!ENTITY % a SYSTEM "http://127.0.0.1:9/a"> %a;]><robot name="r"/>',
+    "external type": '<!DOCTYPE robot SYSTEM "http://127.0.0.1:9/robot.dtd"><robot name="r"/>',
+    "hundred megabytes": GOOD.replace("</robot>", " " * 100_000_000 + "</robot>"),
+    "hundred megabytes of links": "<robot name='r'>" + "<link name='a'/>" * 6_000_000 + "</robot>",
+    "many elements": "<robot name='r'>" + "<a/>" * 900_000 + "</robot>",
+    "nested deeply": "<robot name='r'>" + "<a>" * 900_000,
+    "one long number": GOOD.replace('"0.5 0 0"', f'"{"9" * 3_000_000} 0 0"'),
+    "many joints": many_joints(20_000),
+    "many bodies": many_joints(1_500),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_takes_no_memory(text: str) -> None:
+    """The time limit of all tests fails those that hang."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    message = refusal(text)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_maxrss - before.ru_maxrss < 80_000  # KiB; the elements below the bounds may be in memory
+    assert len(message) < 500
+
+
+def test_large_file_is_refused_without_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RobotDescriptionError, match=r"arm\.urdf: must be at most 4000000 bytes"):
+        load_robot(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+def test_no_file_that_a_urdf_names_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meshes, packages and includes do not matter to dynamics."""
+    opened: list[object] = []
+    monkeypatch.setattr("builtins.open", lambda *arguments, **_: opened.append(arguments))
+    monkeypatch.setattr(Path, "open", lambda *arguments, **_: opened.append(arguments))
+    meshes = "".join(
+        f'<visual><geometry><mesh filename="{name}"/></geometry></visual>'
+        for name in ("package://../../etc/passwd", "file:///etc/passwd", "/etc/passwd", "../secret.stl")
+    )
+    include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="/etc/passwd" parse="text"/>'
+    text = GOOD.replace('<link name="base"/>', f'<link name="base">{meshes}</link>{include}')
+    assert load_robot(text).n == 2
+    assert not opened
+
+
+@given(text=st.text(alphabet="<>/\"'= abrobotlinkjoint!?&;[]\n0.", max_size=60).map(lambda text: "<" + text))
+def test_any_text_is_refused(text: str) -> None:
+    refusal(text)
+
+
+@given(at=st.integers(0, len(GOOD) - 1), new=st.text(max_size=3), length=st.integers(0, 8))
+@pytest.mark.filterwarnings("ignore::eom_dynamics.RobotDescriptionWarning")
+def test_any_edit_is_accepted_or_refused(at: int, new: str, length: int) -> None:
+    with contextlib.suppress(RobotDescriptionError):
+        load_robot(GOOD[:at] + new + GOOD[at + length :])

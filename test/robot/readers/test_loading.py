@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots by name and by file, and the options of load_robot."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+from paths import CONFIG
+
+from eom_dynamics import RobotDescriptionError, RobotDescriptionWarning, load_robot, packaged_robots
+
+
+def test_packaged_robots_are_the_files_in_config() -> None:
+    assert packaged_robots() == sorted(path.stem for path in CONFIG.glob("*.yaml"))
+    assert {"iiwa", "planar_2r"} <= set(packaged_robots())
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_packaged_robot_loads_without_a_warning(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = load_robot(name)
+    assert robot.name == name
+    assert robot.n == len(robot.joint_names) > 0
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_packaged_robot_is_elastic(name: str) -> None:
+    robot = load_robot(name)
+    assert np.all(np.isfinite(robot.stiffness)) and np.all(robot.rotor_inertia > 0)
+
+
+@pytest.mark.parametrize("as_source", [str, Path, os.fspath])
+def test_file_is_the_same_robot_as_its_name(as_source) -> None:
+    by_file, by_name = load_robot(as_source(CONFIG / "iiwa.yaml")), load_robot("iiwa")
+    assert by_file.joint_names == by_name.joint_names
+    for from_file, from_name in zip(by_file.joints, by_name.joints, strict=True):
+        np.testing.assert_array_equal(from_file.spatial_inertia, from_name.spatial_inertia)
+        np.testing.assert_array_equal(from_file.reference_pose, from_name.reference_pose)
+
+
+def test_relative_paths_refer_to_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CONFIG)
+    assert load_robot("iiwa.yaml").name == "iiwa"
+
+
+def test_iiwa_is_the_one_of_the_table() -> None:
+    """Values of bodies 1, 4 and 7, copied from the paper."""
+    robot = load_robot("iiwa")
+    assert robot.joint_names == tuple(f"iiwa_joint_{i}" for i in range(1, 8))
+    assert [robot.joints[i].mass for i in (0, 3, 6)] == [3.94781, 2.61155, 0.35432]
+    np.testing.assert_array_equal(robot.joints[3].center_of_mass, [0.00020, -0.05268, 0.03818])
+    np.testing.assert_array_equal(robot.joints[2].reference_pose[:3, 3], [0, 0.42, 0])
+    np.testing.assert_array_equal(robot.joints[4].reference_pose[:3, 3], [0, -0.4, 0])
+    np.testing.assert_array_equal(robot.joints[1].reference_pose[:3, :3], [[1, 0, 0], [0, 0, -1], [0, 1, 0]])
+    np.testing.assert_array_equal(robot.gravity, [0, 0, -9.80665])
+    assert [joint.parent for joint in robot.joints] == [-1, 0, 1, 2, 3, 4, 5]
+    for joint in robot.joints:
+        np.testing.assert_array_equal(joint.screw, [0, 0, 1, 0, 0, 0])
+
+
+def test_reference_of_inertias_can_be_set_when_loading() -> None:
+    with pytest.warns(RobotDescriptionWarning, match=r"iiwa\.yaml: robot\.inertia_reference: .*iiwa_joint_1"):
+        robot = load_robot("iiwa", inertia_reference="link")
+    xx, xy, xz, yy, yz, zz = packaged_parameters("iiwa")["joints"]["iiwa_joint_4"]["inertia"]
+    np.testing.assert_array_equal(robot.joints[3].inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+@pytest.mark.parametrize("reference", ["COM", "", 1])
+def test_reference_of_inertias_is_checked_when_loading(reference) -> None:
+    with pytest.raises(RobotDescriptionError, match=r"iiwa\.yaml: robot\.inertia_reference: must be one of com, link"):
+        load_robot("iiwa", inertia_reference=reference)
+
+
+@pytest.mark.parametrize("node", ["/**", "eom_dynamics", "/arm/eom_dynamics"])
+def test_the_robot_is_found_under_any_node(tmp_path: Path, node: str) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_text((CONFIG / "iiwa.yaml").read_text().replace("/**:", f"{node}:", 1))
+    assert load_robot(path).n == 7
+
+
+def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:
+    section = (CONFIG / "iiwa.yaml").read_text().partition("/**:\n")[2]
+    nested = "".join(f"  {line}\n" for line in section.splitlines())
+    path = tmp_path / "arm.yaml"
+    path.write_text(f"/other: {{ros__parameters: {{rate: 5}}}}\narm:\n  eom_dynamics:\n{nested}      coriolis: skew\n")
+    assert load_robot(path).n == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("2", 2), ("2.", 2), ("+2.5", 2.5), (".5", 0.5), ("1e1", 10), ("2.5E-1", 0.25), ("0x10", 16)]
+)
+def test_numbers_are_read_as_ros_reads_them(tmp_path: Path, text: str, value: float) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_text((CONFIG / "planar_2r.yaml").read_text().replace("mass: 2.0", f"mass: {text}"))
+    assert load_robot(path).joints[0].mass == value
+
+
+def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + (CONFIG / "iiwa.yaml").read_bytes())
+    assert load_robot(path).n == 7
+
+
+def dual_arm_urdf() -> str:
+    """The packaged dual arm as URDF; each link has the name of its joint, as in the parameter file."""
+    parameters = packaged_parameters("dual_arm")
+    parts, previous = ['<link name="base"/>'], "base"
+    for name in parameters["joint_names"]:
+        joint = parameters["joints"][name]
+        moments = zip(("xx", "xy", "xz", "yy", "yz", "zz"), joint["inertia"], strict=True)
+        parts.append(
+            f'<link name="{name}"><inertial><origin xyz="{words(joint["center_of_mass"])}"/>'
+            f'<mass value="{joint["mass"]}"/><inertia {" ".join(f"""i{k}="{v}" """ for k, v in moments)}/></inertial>'
+            f'</link><joint name="{name}" type="revolute"><axis xyz="{words(joint["screw"][:3])}"/>'
+            f'<origin xyz="{words(joint["origin"]["xyz"])}"/><parent link="{joint.get("parent", previous)}"/>'
+            f'<child link="{name}"/></joint>'
+        )
+        previous = name
+    for name, tool in parameters["tools"].items():
+        parts.append(
+            f'<link name="{name}"/><joint name="{name}_mount" type="fixed"><parent link="{tool["body"]}"/>'
+            f'<child link="{name}"/><origin xyz="{words(tool["origin"]["xyz"])}"/></joint>'
+        )
+    return f'<robot name="dual_arm">{"".join(parts)}</robot>'
+
+
+def words(values: list[float]) -> str:
+    return " ".join(map(str, values))
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The dual arm in each kind of source."""
+    folder, urdf = tmp_path_factory.mktemp("dual_arm"), dual_arm_urdf()
+    (folder / "dual_arm.urdf").write_text(urdf)
+    (folder / "dual_arm.urdf.xacro").write_text(urdf)
+    return {
+        "file": str(CONFIG / "dual_arm.yaml"),
+        "URDF": str(folder / "dual_arm.urdf"),
+        "xacro": str(folder / "dual_arm.urdf.xacro"),
+        "text": urdf,
+    }
+
+
+@pytest.mark.parametrize("source", ["file", "URDF", "xacro", "text"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tools": ["left_hand", "right_hand"]},
+        {"tip": "left_hand"},
+        {"tip": ["left_hand", "right_elbow"], "branches": "drop", "tools": "right_elbow"},
+        {"root": "left_lift", "tip": "left_hand"},
+        {"root": "left_lift", "gravity": [1.0, 2.0, 3.0], "tools": "left_hand"},
+        {"unphysical": "warn", "tools": "left_hand"},
+        {"unphysical": "refuse", "tools": "left_hand"},
+    ],
+    ids=str,
+)
+def test_options_apply_to_each_kind_of_source(sources: dict[str, str], source: str, options: dict[str, Any]) -> None:
+    if source == "xacro":
+        pytest.importorskip("xacro")
+    robot, packaged = load_robot(sources[source], **options), load_robot("dual_arm", **options)
+    assert robot.joint_names == packaged.joint_names
+    np.testing.assert_array_equal(robot.gravity, packaged.gravity)
+    assert [(tool.name, tool.joint) for tool in robot.tools] == [(tool.name, tool.joint) for tool in packaged.tools]
+    for a, b in zip(robot.joints, packaged.joints, strict=True):
+        np.testing.assert_allclose(a.spatial_inertia, b.spatial_inertia, rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(a.reference_pose, b.reference_pose, rtol=1e-15, atol=1e-15)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from differences import deviation
+
+from eom_dynamics import Robot, equations_of_motion, lie, load_robot
+
+BODY = (
+    '<inertial><origin xyz="0.1 0.02 -0.1" rpy="0.3 0.2 0.1"/><mass value="2"/>'
+    '<inertia ixx="0.05" ixy="0.001" ixz="0.002" iyy="0.04" iyz="0" izz="0.03"/></inertial>'
+)
+
+
+def link(name: str, inertial: str = BODY) -> str:
+    return f'<link name="{name}">{inertial}</link>'
+
+
+def joint(name: str, parent: str, child: str, kind: str = "revolute", more: str = '<axis xyz="0 1 0"/>') -> str:
+    origin = '<origin xyz="0.2 0.1 0.3" rpy="0.1 -0.4 0.7"/>'
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{origin}{more}</joint>'
+
+
+def urdf(*parts: str) -> str:
+    return f'<robot name="r">{"".join(parts)}</robot>'
+
+
+#          base - turn - torso - left - left_hand - (fixed) left_tip
+#                              - right - right_hand
+TWO_ARMS = urdf(
+    *(link(name) for name in ("base", "torso", "left", "left_hand", "right", "right_hand")),
+    link("left_tip", ""),
+    joint("turn", "base", "torso"),
+    joint("left_joint", "torso", "left"),
+    joint("left_wrist", "left", "left_hand", "prismatic"),
+    joint("left_fixed", "left_hand", "left_tip", "fixed"),
+    joint("right_joint", "torso", "right"),
+    joint("right_wrist", "right", "right_hand", "continuous"),
+)
+
+
+def efforts(robot: Robot, states: np.ndarray) -> np.ndarray:
+    *given, last = states
+    return np.array(equations_of_motion(robot, *given).efforts(last))
+
+
+def test_joints_come_depth_first_in_the_order_of_the_file() -> None:
+    names = ("turn", "left_joint", "left_wrist", "right_joint", "right_wrist")
+    robot = load_robot(TWO_ARMS)
+    assert robot.joint_names == names
+    assert [j.parent for j in robot.joints] == [-1, 0, 1, 0, 3]
+    assert [tool.name for tool in robot.tools] == ["right_hand"]
+    assert {frame.name: frame.joint for frame in robot.frames}["left_tip"] == 2
+    scattered = TWO_ARMS.replace(joint("turn", "base", "torso"), "").replace(
+        "</robot>", joint("turn", "base", "torso") + "</robot>"
+    )
+    assert load_robot(scattered).joint_names == names
+
+
+def test_fields_of_a_joint() -> None:
+    more = (
+        '<axis xyz="0 0 3"/><limit lower="-1" upper="2" velocity="3" effort="4"/>'
+        '<dynamics damping="0.5" friction="0.25"/>'
+    )
+    gear = (
+        '<transmission name="t"><joint name="j"/><actuator name="m"><mechanicalReduction>-50</mechanicalReduction>'
+        "<motorInertia>2e-4</motorInertia></actuator></transmission>"
+    )
+    (read,) = load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=more), gear)).joints
+    assert (read.limits.lower, read.limits.upper, read.limits.velocity, read.limits.effort) == (-1, 2, 3, 4)
+    assert (read.damping, read.friction, read.gear_ratio) == (0.5, 0.25, -50)
+    assert read.rotor_inertia == pytest.approx(0.5)  # N² J
+    np.testing.assert_array_equal(read.screw, [0, 0, 1, 0, 0, 0])
+    assert read.stiffness == np.inf
+
+
+def test_transmissions_of_ros2_control_and_of_drake() -> None:
+    links = link("base"), link("arm"), joint("j", "base", "arm")
+    ros2 = (
+        '<ros2_control name="c" type="system"><transmission name="t"><actuator name="m"/><joint name="j">'
+        "<mechanical_reduction>30</mechanical_reduction></joint></transmission></ros2_control>"
+    )
+    assert load_robot(urdf(*links, ros2)).joints[0].gear_ratio == 30
+    drake = (
+        '<transmission><joint name="j"/><actuator name="m"><d:rotor_inertia value="1e-3"/><d:gear_ratio value="10"/>'
+        "</actuator></transmission>"
+    ).replace("d:", "drake:")
+    (read,) = load_robot(urdf(*links, drake)).joints
+    assert (read.gear_ratio, read.rotor_inertia) == (10, pytest.approx(0.1))
+
+
+def test_transmissions_that_are_left_out_are_listed() -> None:
+    links = link("base"), link("arm"), joint("j", "base", "arm", more="")
+    coupled = '<transmission name="t"><joint name="j"/><joint name="k"/><actuator name="m"/></transmission>'
+    lost = '<transmission name="u"><joint name="k"/><actuator name="m"/></transmission>'
+    assert load_robot(urdf(*links, coupled, lost)).assumed == (
+        "transmission t (line 1) is left out: it couples several joints or motors",
+        "transmission u (line 1) is left out: there is no joint k",
+        "axis [1 0 0], the default of URDF: j",
+    )
+
+
+def test_limits_of_joints_without_any() -> None:
+    for more in ("", '<limit velocity="2" effort="1"/>'):
+        limits = load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=more))).joints[0].limits
+        assert (limits.lower, limits.upper) == (-np.inf, np.inf)
+
+
+def test_fixed_links_are_merged_with_their_inertia() -> None:
+    """A link on a fixed joint has the same effect as on a joint that rests at 0."""
+    ends = link("base"), link("arm"), joint("j", "base", "arm")
+    fixed = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool", "fixed")))
+    moving = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool")))
+    states = np.random.default_rng(0).uniform(-2, 2, (5, 1))
+    still = np.hstack([states, np.zeros((5, 1))])
+    assert fixed.merged == ("link tool into the body of j (2 kg)",)
+    assert deviation(efforts(fixed, states), efforts(moving, still)[:, :1]) < 1e-13
+    assert fixed.joints[0].mass == 4
+
+
+def test_a_fixed_link_is_a_tool() -> None:
+    robot = load_robot(TWO_ARMS, tools=["left_tip", "right_hand"])
+    assert robot.wrench_shape == (2, 6)
+    hand = load_robot(TWO_ARMS, tools="left_hand")
+    tip = robot.tools[0]
+    W = np.random.default_rng(1).uniform(-1, 1, 6)
+    at_hand = lie.Ad(lie.inverse(tip.pose)).T @ W
+    q = np.full(5, 0.3)
+    a = equations_of_motion(robot, q, 0 * q, wrench=[np.vstack([W, np.zeros(6)])]).external[0]
+    b = equations_of_motion(hand, q, 0 * q, wrench=[at_hand]).external[0]
+    assert deviation(a, b) < 1e-14
+
+
+def test_a_tip_selects_a_chain_and_locks_the_other_joints() -> None:
+    part = load_robot(TWO_ARMS, tip="left_tip")
+    assert part.joint_names == ("turn", "left_joint", "left_wrist")
+    assert [tool.name for tool in part.tools] == ["left_tip"]
+    assert part.assumed == ("joint right_joint is locked at zero", "joint right_wrist is locked at zero")
+    assert part.joints[0].mass == 6
+    states = np.random.default_rng(0).uniform(-2, 2, (5, 5))
+    states[:, 3:] = 0
+    assert deviation(efforts(part, states[:, :3]), efforts(load_robot(TWO_ARMS), states)[:, :3]) < 1e-13
+
+
+def test_other_branches_may_be_dropped() -> None:
+    part = load_robot(TWO_ARMS, tip="left_hand", branches="drop")
+    assert part.joint_names == ("turn", "left_joint", "left_wrist")
+    assert part.joints[0].mass == 2
+    without = load_robot(
+        TWO_ARMS.replace(joint("right_joint", "torso", "right"), joint("right_joint", "base", "right"))
+    )
+    states = np.random.default_rng(0).uniform(-2, 2, (5, 5))
+    assert deviation(efforts(part, states[:, :3]), efforts(without, states)[:, :3]) < 1e-13
+
+
+def test_two_tips_are_two_tools() -> None:
+    part = load_robot(TWO_ARMS, tip=["right_hand", "left_tip"])
+    assert part.n == 5 and [tool.name for tool in part.tools] == ["right_hand", "left_tip"]
+
+
+def test_gravity_is_rotated_into_the_frame_of_the_root() -> None:
+    """The joint above the root is locked at zero."""
+    part, whole = load_robot(TWO_ARMS, root="torso"), load_robot(TWO_ARMS)
+    assert part.joint_names == whole.joint_names[1:]
+    q = np.array([0.0, 0.4, 0.1, -0.7, 1.1])
+    a, b = equations_of_motion(part, q[1:], 0 * q[1:]), equations_of_motion(whole, q, 0 * q)
+    assert deviation(a.gravity[0], b.gravity[0][1:]) < 1e-13
+    given = load_robot(TWO_ARMS, root="torso", gravity=[0, 0, -1.6])
+    np.testing.assert_array_equal(given.gravity, [0, 0, -1.6])
+
+
+MIMIC = urdf(
+    *(link(name) for name in ("base", "a", "b", "c")),
+    joint("lead", "base", "a"),
+    joint("second", "a", "b", more='<axis xyz="0 0 1"/><mimic joint="lead" multiplier="-2" offset="0.5"/>'),
+    joint("third", "b", "c", more='<axis xyz="1 0 0"/><mimic joint="second" multiplier="0.5" offset="0.1"/>'),
+)
+
+
+def test_a_chain_of_mimic_joints_is_resolved() -> None:
+    robot = load_robot(MIMIC)
+    assert robot.joint_names == ("lead",)
+    mimics = [(m.joint, m.ratio, m.offset) for m in (j.mimic for j in robot.joints[1:]) if m]
+    assert mimics == [(0, -2, 0.5), (0, -1, pytest.approx(0.35))]
+    free = load_robot(MIMIC.replace("<mimic", "<note"))
+    q = 0.7
+    a = equations_of_motion(robot, [q], [1.0])
+    rates = np.array([1.0, -2.0, -1.0])
+    b = equations_of_motion(free, [q, -2 * q + 0.5, -q + 0.35], rates)
+    assert deviation(a.M[0][0, 0], rates @ b.M[0] @ rates) < 1e-14
+    assert deviation(a.gravity[0][0], rates @ b.gravity[0]) < 1e-14
+
+
+def test_a_mimic_joint_is_locked_with_its_leader() -> None:
+    text = MIMIC.replace('parent link="a"', 'parent link="base"').replace(
+        '<mimic joint="second"', '<note joint="second"'
+    )
+    robot = load_robot(text, tip="c")
+    assert robot.joint_names == ("third",)
+    assert robot.assumed == ("joint lead is locked at zero", "joint second is locked at zero")
+
+
+def test_a_planar_joint_moves_in_any_plane() -> None:
+    """The normal is x: two translations in its plane, then a rotation about it."""
+    robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", "planar", '<axis xyz="2 0 0"/>')))
+    assert robot.joint_names == ("p_x", "p_y", "p_yaw")
+    screws = np.array([j.screw for j in robot.joints])
+    np.testing.assert_allclose(screws[2], [1, 0, 0, 0, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(np.linalg.det(screws[[0, 1, 2]][:, [3, 4, 5]] + screws[[0, 1, 2]][:, :3]), 1)
+    np.testing.assert_allclose(robot.joints[0].mass + robot.joints[1].mass, 0)
+
+
+def test_a_floating_joint_has_six_variables() -> None:
+    robot = load_robot(urdf(link("world"), link("drone"), joint("free", "world", "drone", "floating", "")))
+    assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
+    weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
+    assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
+
+
+def test_text_path_and_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "arms.urdf"
+    path.write_bytes(b"\xef\xbb\xbf" + TWO_ARMS.encode())
+    for source in (path, str(path), TWO_ARMS, "\n\t " + TWO_ARMS, "\ufeff" + TWO_ARMS):
+        assert load_robot(source).n == 5

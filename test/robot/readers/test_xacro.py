@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Xacro files: expansion, arguments, packages of the ament index, and errors on one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eom_dynamics import RobotDescriptionError, load_robot
+
+pytest.importorskip("xacro")
+
+ARM = """<?xml version="1.0"?>
+<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:arg name="mass" default="2"/>
+  <xacro:property name="length" value="${0.25 * 2}"/>
+  <xacro:include filename="parts/link.xacro"/>
+  <link name="base"/>
+  <xacro:body name="upper" parent="base" x="0"/>
+  <xacro:body name="lower" parent="upper" x="${length}"/>
+  EXTRA
+</robot>
+"""
+LINK = """<?xml version="1.0"?>
+<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:macro name="body" params="name parent x">
+    <link name="${name}"><inertial><origin xyz="${length / 2} 0 0"/><mass value="$(arg mass)"/>
+      <inertia ixx="0.01" ixy="0" ixz="0" iyy="${1/12}" iyz="0" izz="${1/12}"/></inertial></link>
+    <joint name="${name}_joint" type="continuous"><parent link="${parent}"/><child link="${name}"/>
+      <origin xyz="${x} 0 0"/><axis xyz="0 0 1"/></joint>
+  </xacro:macro>
+</robot>
+"""
+
+
+def arm(folder: Path, extra: str = "") -> Path:
+    """An arm in a folder, with one more line in its file."""
+    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "parts/link.xacro").write_text(LINK)
+    path = folder / "arm.urdf.xacro"
+    path.write_text(ARM.replace("EXTRA", extra))
+    return path
+
+
+def error_of(path: Path, **arguments: str) -> str:
+    """The message with which a file is refused, without the name of the file."""
+    with pytest.raises(RobotDescriptionError) as error:
+        load_robot(path, xacro_arguments=arguments)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def test_macros_properties_arguments_and_includes(tmp_path: Path) -> None:
+    arguments = {"mass": "3.5"}
+    robot = load_robot(arm(tmp_path), xacro_arguments=arguments)
+    assert robot.joint_names == ("upper_joint", "lower_joint")
+    assert [joint.mass for joint in robot.joints] == [3.5, 3.5]
+    np.testing.assert_array_equal(robot.joints[1].reference_pose[:3, 3], [0.5, 0, 0])
+    assert arguments == {"mass": "3.5"}
+
+
+def test_the_options_of_load_robot_apply(tmp_path: Path) -> None:
+    robot = load_robot(arm(tmp_path), tip="upper", branches="drop", gravity=[0, 0, -1.6])
+    assert robot.joint_names == ("upper_joint",)
+    np.testing.assert_array_equal(robot.gravity, [0, 0, -1.6])
+
+
+def test_paths_are_relative_to_the_working_folder_and_to_the_including_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "values.yaml").write_text("reach: 0.7\n")
+    (tmp_path / "urdf").mkdir()
+    reach = "${xacro.load_yaml('../values.yaml')['reach']}"
+    path = arm(tmp_path / "urdf", f'<xacro:body name="hand" parent="lower" x="{reach}"/>')
+    monkeypatch.chdir(path.parent)
+    assert load_robot(path.name).joints[2].reference_pose[0, 3] == 0.7
+
+
+@pytest.fixture
+def ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ament index with one package, ``parts``."""
+    pytest.importorskip("ament_index_python")
+    prefix = tmp_path / "prefix"
+    (prefix / "share/parts/urdf").mkdir(parents=True)
+    (prefix / "share/ament_index/resource_index/packages").mkdir(parents=True)
+    (prefix / "share/ament_index/resource_index/packages/parts").write_text("")
+    (prefix / "share/parts/urdf/link.xacro").write_text(LINK)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix))
+    return prefix
+
+
+def test_find_looks_in_the_ament_index(ament_index: Path, tmp_path: Path) -> None:
+    path = arm(tmp_path, '<xacro:include filename="$(find parts)/urdf/link.xacro"/>')
+    (tmp_path / "parts/link.xacro").write_text('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"/>')
+    path.write_text(path.read_text().replace("parts/link.xacro", "$(find parts)/urdf/link.xacro", 1))
+    assert load_robot(path).n == 2
+
+
+def test_an_unknown_package_is_named(ament_index: Path, tmp_path: Path) -> None:
+    message = error_of(arm(tmp_path, '<xacro:include filename="$(find hands)/hand.xacro"/>'))
+    assert message.startswith("package 'hands' not found") and message.endswith("source the workspace that has it")
+
+
+ERRORS = {
+    "missing argument": ("<link name='$(arg side)'/>", "argument 'side' has no value; set it in xacro_arguments"),
+    "unknown macro": ("<xacro:no_such_macro/>", "unknown macro name: xacro:no_such_macro"),
+    "unknown property": ("<link name='${a}'/>", "name 'a' is not defined when evaluating expression 'a'"),
+    "error in an expression": ("<link name='${1/0}'/>", "division by zero when evaluating expression '1/0'"),
+    "missing include": ('<xacro:include filename="hand.xacro"/>', "hand.xacro: cannot be read: No such file"),
+    "missing YAML": ("<link name=\"${xacro.load_yaml('a.yaml')}\"/>", "a.yaml: cannot be read: No such file"),
+    "XML error": ("<link>", "line 10, column 3: not valid XML: mismatched tag"),
+    "XML error in an include": (
+        '<xacro:include filename="parts/broken.xacro"/>',
+        "in parts/broken.xacro: line 1, column 8: not valid XML: no element found",
+    ),
+    "endless recursion": (
+        '<xacro:macro name="again" params=""><xacro:again/></xacro:macro><xacro:again/>',
+        "maximum recursion depth exceeded",
+    ),
+    "invalid robot": ('<link name="alone"/>', "2 roots (base, alone)"),
+}
+
+
+@pytest.mark.parametrize(("extra", "reason"), ERRORS.values(), ids=ERRORS)
+def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, reason: str) -> None:
+    path = arm(tmp_path, extra)
+    (tmp_path / "parts/broken.xacro").write_text("<robot>")
+    assert reason in error_of(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert error_of(tmp_path / "none.xacro") == "cannot be read: No such file or directory"
+    (tmp_path / "folder.xacro").mkdir()
+    assert error_of(tmp_path / "folder.xacro") == "cannot be read: Is a directory"
+
+
+def test_unknown_arguments_are_named(tmp_path: Path) -> None:
+    assert error_of(arm(tmp_path), mas="3") == "xacro argument 'mas' does not exist; did you mean mass?"
+    assert error_of(arm(tmp_path), colour="red") == "xacro argument 'colour' does not exist; known are mass"
+
+
+@pytest.mark.parametrize("source", ["iiwa", "arm.yaml", "arm.urdf", "<robot/>"])
+def test_xacro_arguments_are_for_xacro_files(source: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=r": xacro_arguments are for \.xacro files; remove them$"):
+        load_robot(source, xacro_arguments={"mass": "1"})
+
+
+def test_without_the_package_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    assert "pip install 'eom_dynamics[xacro]'" in error_of(arm(tmp_path))

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trajectories on the topic joint_trajectory: fitted by the planning node, played by the node, or refused.
+
+Time comes from a clock of the test, so that nothing depends on the machine's load.
+"""
+
+import time
+from array import array
+
+import numpy as np
+import pytest
+from node_client import PATIENCE, status_of
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.trajectory import through
+
+ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
+NAMES = list(ROBOT.joint_names)
+ARM = eom.ElasticArm(ROBOT)
+RATE = 50
+PERIOD = 10**9 // RATE
+TIMES = np.array([0.0, 0.3, 0.8])
+POSITIONS = np.array([[0.0, 0.5], [0.4, 0.2], [0.3, -0.1]])
+
+
+class Stack:
+    """A dynamics node, a planning node beside it, and their clock."""
+
+    def __init__(self, start, executor):
+        from rosgraph_msgs.msg import Clock
+        from trajectory_msgs.msg import JointTrajectory
+
+        arguments = (
+            *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=0.0"),
+            *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", f"executor:={executor}"),
+        )
+        self.node = start(*arguments, discovered=False)
+        self.planning = start.planning(*arguments, beside=self.node.process)
+        self.node.wait_for_node()
+        self._clock = self.node.publisher(Clock, "clock")
+        self._trajectories = self.node.publisher(JointTrajectory, "joint_trajectory")
+        self.now = 0
+        # Discovery: without time, the node refuses what the other one fitted.
+        self.node.repeat(
+            lambda: self.send(stamp=1), lambda: "there is no time on /clock yet" in self.refusals(), "discovery"
+        )
+
+    def send(self, *given, **options):
+        """Publish a trajectory."""
+        self._trajectories.publish(message(*given, **options))
+
+    def refusals(self):
+        """Why trajectories were refused last, by the node and by the planning node."""
+        self.planning.spin()
+        values = [status_of(client.diagnostics[-1])[2] for client in (self.node, self.planning)]
+        return " ".join(value.get("last refused trajectory", "") for value in values)
+
+    def tick(self, nanoseconds):
+        """Set the clock, and wait until the node has seen it."""
+        from rosgraph_msgs.msg import Clock
+
+        told = Clock()
+        self.now = nanoseconds
+        told.clock.sec, told.clock.nanosec = divmod(nanoseconds, 10**9)
+        self.node.repeat(
+            lambda: self._clock.publish(told), lambda: stamp_of(self.node.diagnostics[-1]) == nanoseconds, "time"
+        )
+
+    def play(self, until):
+        """Let time pass in steps of the stream, each as soon as the node has published the command before."""
+        from rosgraph_msgs.msg import Clock
+
+        while self.now < until:
+            self.now += PERIOD
+            told = Clock()
+            told.clock.sec, told.clock.nanosec = divmod(self.now, 10**9)
+            self._clock.publish(told)
+            self.node.repeat(
+                lambda told=told: self._clock.publish(told),
+                lambda: self.node.feedforward and stamp_of(self.node.feedforward[-1]) >= min(self.now, until),
+                "a command",
+            )
+
+    def wait_until_playing(self):
+        self.node.wait_for_diagnostics(lambda *s: "trajectory" in s[2], "the trajectory")
+
+    def restart(self):
+        """Have the node forget where the joints are; time begins at 100 s."""
+        client = self.node
+        while client.state != "active":
+            assert client.transition("activate")
+        assert client.transition("deactivate") and client.transition("activate")
+        self.tick(self.now + 10 * 10**9 if self.now else 100 * 10**9)
+        for answers in (client.feedforward, client.motor_setpoint, client.effort_command):
+            answers.clear()
+
+
+@pytest.fixture(scope="module", params=["events", "single_threaded"])
+def shared(start_shared, request):
+    return Stack(start_shared, request.param)
+
+
+@pytest.fixture
+def stack(shared):
+    shared.restart()
+    return shared
+
+
+def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES):
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    trajectory = JointTrajectory(joint_names=names)
+    trajectory.header.frame_id = "here"
+    if stamp is not None:
+        trajectory.header.stamp.sec, trajectory.header.stamp.nanosec = divmod(stamp, 10**9)
+    for t, row in zip(times, positions, strict=False):
+        point = JointTrajectoryPoint(positions=array("d", row))
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def stamp_of(answer):
+    return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
+
+
+def assert_commands(answers, begin, motion):
+    """The answers are the feedforward of a motion that began at a time, ns."""
+    t = np.array([stamp_of(answer) - begin for answer in answers]) * 1e-9
+    # Stamps are whole nanoseconds, and so are the times of the waypoints.
+    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*motion.derivatives(t)), strict=True):
+        got = [getattr(answer, field) for answer in answers]
+        np.testing.assert_allclose(got, values, rtol=0, atol=1e-6 * np.abs(values).max())
+    return t
+
+
+def test_it_is_played_from_its_stamp_on(stack):
+    begin = stack.now + 10 * PERIOD
+    order = [1, 0]
+    stack.send(stamp=begin, names=[NAMES[i] for i in order], positions=POSITIONS[:, order])
+    stack.wait_until_playing()
+    stack.tick(begin - PERIOD)
+    assert not stack.node.feedforward
+    stack.play(begin + 40 * PERIOD)
+    node = stack.node
+    t = assert_commands(node.feedforward, begin, through(TIMES, POSITIONS))
+    np.testing.assert_allclose(t, np.arange(41) / RATE, rtol=0, atol=1e-8)
+    assert {answer.header.frame_id for answer in node.feedforward} == {"here"}
+    assert node.feedforward[0].joint_names == NAMES
+    assert "trajectory" not in node.next_diagnostics()[2]
+    assert len(node.effort_command) == len(node.motor_setpoint) == len(node.feedforward)
+
+
+def test_the_next_one_takes_over_smoothly(stack):
+    begin = stack.now + 5 * PERIOD
+    first, at = through(TIMES, POSITIONS), 0.46
+    start = first.derivatives(at, 0)[0]
+    stack.send(stamp=begin)
+    stack.wait_until_playing()
+    second = np.array([start, start + np.array([0.3, 0.1]), start + np.array([0.1, 0.2])])
+    stack.send(TIMES, second, stamp=begin + round(at * 1e9))
+    stack.node.spin(0.5)
+    stack.tick(begin - PERIOD)
+    stack.play(begin + round((at + 0.8) * 1e9))
+    answers = stack.node.feedforward
+    assert_commands(answers[: int(at * RATE)], begin, first)
+    assert_commands(answers[int((at + 0.3) * RATE) + 1 :], begin + round(at * 1e9), through(TIMES, second))
+
+
+def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
+    node = stack.node
+    stack.send(TIMES * 100)
+    stack.wait_until_playing()
+    stack.play(stack.now + PERIOD)
+    setpoint = dict.fromkeys(STATE_FIELDS, np.zeros(2))
+    node.publish(**setpoint)
+    reason = "a trajectory is under way; an empty one ends it"
+    node.wait_for_diagnostics(lambda *s: s[2]["last refusal"] == reason, "the refusal of the setpoint")
+    stack.send([])
+    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
+    node.answers_to(node.publish(**setpoint))
+    # The joints are commanded elsewhere now: what follows begins by itself.
+    node.feedforward.clear()
+    stack.send(positions=POSITIONS + 1.0)
+    stack.wait_until_playing()
+    stack.play(stack.now + 10**9 * 8 // 10)
+    np.testing.assert_allclose(node.feedforward[-1].effort_rate, 0.0, atol=1e-9)
+
+
+def test_it_follows_a_clock_but_not_back(stack):
+    node, begin = stack.node, stack.now
+    left_out = int(node.next_diagnostics()[2].get("trajectory commands left out", 0))
+    stack.send(TIMES * 10)
+    stack.wait_until_playing()
+    stack.play(begin + PERIOD)
+    stack.tick(begin + 20 * PERIOD)
+    node.wait_for_diagnostics(
+        lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 18, "the commands left out"
+    )
+    # Set back a little, the motion pauses until time has caught up.
+    node.feedforward.clear()
+    stack.tick(begin + 18 * PERIOD)
+    stack.tick(begin + 20 * PERIOD)
+    assert not node.feedforward
+    stack.play(begin + 22 * PERIOD)
+    assert [stamp_of(answer) - begin for answer in node.feedforward] == [21 * PERIOD, 22 * PERIOD]
+    # One that starts again ends the motion.
+    stack.tick(5 * 10**9)
+    stack.tick(6 * 10**9)
+    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
+    assert "trajectory ended: the clock went back by " in node.process.log
+    stack.send(positions=POSITIONS + 1.0)
+    stack.wait_until_playing()
+    stack.play(6 * 10**9 + 8 * 10**8)
+
+
+def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
+    def refused(*texts):
+        stack.node.wait(lambda: any(text in stack.refusals() for text in texts), texts[0])
+
+    node = stack.node
+    stack.send(names=["elbow", "wrist"])
+    refused("the robot has no joint 'elbow'", "the robot has no joint 'wrist'")
+    stack.send(positions=POSITIONS * 1e300)
+    refused("the motion is too fast:")
+    stack.send(stamp=stack.now - 5 * 10**9)
+    refused("it was over 4.2 s ago")
+    # On its way already, while the positions of the joints are unknown.
+    stack.send(stamp=stack.now - 4 * 10**8)
+    refused("its first waypoint was due 0.4 s ago")
+    assert not node.feedforward
+    stack.send(TIMES * 100)
+    stack.wait_until_playing()
+    stack.play(stack.now + PERIOD)
+    stack.send(positions=POSITIONS + 1.0)
+    refused("from where it is commanded to be")
+    stack.play(stack.now + 3 * PERIOD)
+    assert node.transition("deactivate")
+    stack.send()
+    refused("the node is inactive; it plays trajectories only when active")
+    assert "trajectory" not in node.next_diagnostics()[2]
+
+
+def test_a_fitted_trajectory_can_be_recorded(stack):
+    from eom_dynamics.msg import SplineTrajectory
+
+    recorded = stack.node.collect(SplineTrajectory, "spline_trajectory")
+    stack.node.repeat(lambda: stack.send([]), lambda: recorded, "an empty one")
+    stack.send(stamp=17)
+    stack.node.wait(lambda: recorded[-1].header.stamp.nanosec == 17, "the fitted one")
+    assert len(recorded[0].knots) == len(recorded[0].coefficients) == 0
+    np.testing.assert_allclose(recorded[-1].knots, TIMES, atol=1e-9)
+    assert (recorded[-1].degree, len(recorded[-1].coefficients)) == (9, 2 * 10 * 2)
+    assert recorded[-1].header.frame_id == "here"
+    assert recorded[-1].joint_names == NAMES
+
+
+def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
+    from rclpy.executors import SingleThreadedExecutor
+
+    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+
+    node = ros.create_node("player_of_a_trajectory")
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    node.declare_parameter("stream_rate", RATE)
+    sent = []
+    player = TrajectoryPlayer(node, lambda setpoint: sent.append(setpoint) or len(sent) < 3)
+    player.play(through(TIMES, POSITIONS), 0, "", NAMES)
+    deadline = time.monotonic() + PATIENCE
+    while player.playing and time.monotonic() < deadline:
+        executor.spin_once(timeout_sec=0.1)
+    assert (player.playing, len(sent)) == (False, 3)
+    executor.shutdown()
+    node.destroy_node()

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planning node: names of its services, priority, robots, and its end."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+from paths import CONFIG
+from urdf_arms import urdf_arm
+
+import eom_dynamics as eom
+
+IIWA = ("--params-file", CONFIG / "iiwa.yaml")
+
+
+def terms(client, name="eom_dynamics/equations_of_motion", n=7, **fields):
+    from eom_dynamics.srv import GetEquationsOfMotion
+
+    request = GetEquationsOfMotion.Request(position=[0.1] * n, velocity=[0.1] * n, **fields)
+    return client.call(GetEquationsOfMotion, name, request)
+
+
+def nice_values(pid):
+    return {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
+def cores(pid):
+    return {frozenset(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
+def test_names_priority_and_end(start):
+    client = start.planning(
+        *IIWA,
+        *(
+            "-r",
+            "eom_dynamics/forward_dynamics:=accelerations",
+            "-r",
+            "eom_dynamics/equations_of_motion:={namespace}_terms",
+        ),
+        *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
+    )
+    space = client.process.namespace
+    offered = {name for name, _ in client.node.get_service_names_and_types()}
+    assert {f"{space}/accelerations", f"{space}_terms", f"{space}/eom_dynamics/trajectory_feedforward"} <= offered
+    assert f"{space}/eom_dynamics/compute_trajectory_feedforward/_action/send_goal" in offered
+    # Simulated time that stands still keeps nobody waiting.
+    assert terms(client, f"{space}_terms").success
+    bad = terms(client, f"{space}_terms", joint_names=["x"])
+    assert (bad.success, bad.message) == (False, "joint_names[0]: the robot has no joint 'x'")
+    status = client.next_diagnostics()
+    assert status[:2] == (0, "ready")
+    assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
+    assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
+    assert client.diagnostics[-1].status[0].name == "eom_dynamics: planning"
+    assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
+    assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
+
+    pid = client.process.process.pid
+    assert nice_values(pid) == {max(7, os.getpriority(os.PRIO_PROCESS, os.getpid()))}
+    own = os.sched_getaffinity(0)
+    assert cores(pid) == {frozenset(own - {min(own)} or own)}
+    assert client.process.stop(signal.SIGINT) == 0
+    assert "Traceback" not in client.process.log
+
+
+def test_it_gives_way_by_its_parameters_alone(start):
+    client = start.planning(*IIWA, "-p", "niceness:=0", "-p", "reserved_cores:=0", "-p", "kept_memory:=0")
+    pid = client.process.process.pid
+    assert nice_values(pid) == {os.getpriority(os.PRIO_PROCESS, os.getpid())}
+    assert cores(pid) == {frozenset(os.sched_getaffinity(0))}
+
+
+def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
+    client = start.planning("-r", f"robot_description:={describe.topic}")
+    missing = f"none from topic {describe.topic}: nothing was published on it yet"
+    assert terms(client).message == f"there is no robot: {missing}"
+    assert client.next_diagnostics()[1].startswith(f"waiting for the robot from topic {describe.topic}")
+    for text in (urdf_arm(joints=("shoulder", "elbow")), urdf_arm("legs", joints=("hip", "knee", "foot"), mass=2.0)):
+        describe(text)
+        robot = eom.load_robot(text)
+        wanted_names = ", ".join(robot.joint_names)
+        client.wait_for_diagnostics(lambda *s, wanted=wanted_names: s[2]["joints"] == wanted, "the robot")
+        answer = terms(client, n=robot.n, joint_names=list(robot.joint_names))
+        assert answer.success, answer.message
+        wanted = eom.equations_of_motion(robot, np.full(robot.n, 0.1), np.full(robot.n, 0.1)).M[0]
+        np.testing.assert_allclose(answer.mass_matrix, wanted.ravel(), rtol=0, atol=1e-12 * wanted.max())
+    describe("<robot/>")
+    level, message, values = client.wait_for_diagnostics(lambda *s: "refused robot" in s[2], "the refusal")
+    assert level == 1 and message.startswith("new robot refused, the old one stays: topic")
+    assert values["robot"] == "legs"
+    assert terms(client, n=3).success
+
+
+def test_it_ends_while_it_computes(start):
+    client = start.planning(*IIWA)
+    from eom_dynamics.srv import ComputeInverseDynamicsBatch
+
+    service = client.client(ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch")
+    zeros = np.zeros(7 * 100_000).tobytes()
+    from array import array
+
+    fields = {name: array("d", zeros) for name in ("position", "velocity", "acceleration")}
+    for _ in range(5):
+        service.call_async(ComputeInverseDynamicsBatch.Request(**fields))
+    client.spin(0.3)
+    assert client.process.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in client.process.log
+
+
+def test_a_robot_that_cannot_be_used_is_reported(start):
+    client = start.planning(*IIWA, "-p", "robot.joints.iiwa_joint_1.mass:=-1.0")
+    level, message, _ = client.next_diagnostics()
+    assert level == 2
+    assert message.startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1.mass: must be positive")
+    assert terms(client).message == f"there is no robot: {message.partition(': ')[2]}"

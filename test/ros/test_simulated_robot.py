@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated robot as a process: alone, and at the end of the whole stack."""
+
+import signal
+import sys
+
+import numpy as np
+import processes
+import pytest
+import yaml
+from node_client import PATIENCE, Client, NodeProcess, message_fields
+from paths import CONFIG
+
+import eom_dynamics as eom
+
+IIWA = ("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", "-p", "rate:=500.0")
+# For commands that a test sends once: on a busy machine, the next one may be late.
+PATIENT = ("-p", "command_timeout:=0.0")
+ROBOT = eom.load_robot("iiwa")
+NAMES = list(ROBOT.joint_names)
+ARM = eom.ElasticArm(ROBOT)
+ZERO = np.zeros(7)
+Q = np.linspace(-1.0, 1.0, 7)
+AT_Q = ("-p", f"initial_position:={Q.tolist()}")
+
+
+class RobotClient(Client):
+    """Publishes commands to one simulated robot, and collects its states."""
+
+    def __init__(self, rclpy, process):
+        from sensor_msgs.msg import JointState
+
+        super().__init__(rclpy, process)
+        self.joints, self.motors = self.collect(JointState, "joint_states"), self.collect(JointState, "motor_states")
+        self._command_publishers = {}
+
+    def send(self, topic, **fields):
+        from eom_dynamics.msg import FeedforwardCommand
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import Float64MultiArray
+
+        kinds = {"feedforward": FeedforwardCommand, "effort_command": Float64MultiArray}
+        kind = kinds.get(topic, JointState)
+        if topic not in self._command_publishers:
+            self._command_publishers[topic] = self.publisher(kind, topic)
+        self._command_publishers[topic].publish(kind(**message_fields(fields)))
+
+    def next_states(self, count=2):
+        """The last joint and motor states of as many as come after this call."""
+        before = len(self.joints), len(self.motors)
+        self.wait(
+            lambda: len(self.joints) >= before[0] + count and len(self.motors) >= before[1] + count, "joint states"
+        )
+        return self.joints[-1], self.motors[-1]
+
+    def settle(self, condition, what):
+        self.wait(lambda: bool(self.joints) and bool(self.motors) and condition(self.joints[-1], self.motors[-1]), what)
+
+
+def starter(start):
+    def start_robot(*arguments):
+        robot = start(*arguments, module="simulated_robot_node", client=RobotClient)
+        robot.wait(lambda: robot.joints and robot.motors, "states")
+        return robot
+
+    return start_robot
+
+
+@pytest.fixture
+def simulate(start):
+    """Start simulated robots with ROS arguments; all end with the test."""
+    return starter(start)
+
+
+@pytest.fixture(scope="module")
+def at_q(start_shared):
+    """A robot at rest at Q, for all tests of the module that leave it at rest."""
+    return starter(start_shared)(*IIWA, *AT_Q, *PATIENT, "-p", "publish_rate:=100.0")
+
+
+@pytest.fixture(scope="module")
+def by_effort(start_shared):
+    """A robot that takes motor efforts, and gives none where they are missing."""
+    arguments = ("-p", "command:=motor_effort", "-p", "command_timeout:=0.5", "-p", "on_timeout:=zero_effort")
+    return starter(start_shared)(*IIWA, *AT_Q, *arguments)
+
+
+def close(values, wanted, tolerance=1e-3):
+    return np.max(np.abs(np.array(values) - wanted)) < tolerance
+
+
+# --- The whole stack ----------------------------------------------------------------------
+
+
+def test_links_follow_setpoints_through_the_whole_stack(start, simulate, tmp_path):
+    """Player, dynamics_node and simulated robot, each a process: where the links are is where setpoints just were."""
+    t = np.arange(0.0, np.pi, 1e-3)[:, np.newaxis]
+    swings = [-0.1 * np.cos(t + 0.5 * np.pi * k) * np.ones(7) for k in range(5)]
+    swings[0] += Q + 0.1  # from Q at rest to Q + 0.2 at rest
+    np.savez(tmp_path / "setpoints.npz", **dict(zip(("q", "qd", "qdd", "qddd", "qdddd"), swings, strict=True)))
+    dynamics = start("--params-file", CONFIG / "iiwa.yaml").process
+    # It takes its robot from the node that drives it.
+    source = ("-p", f"robot_source_node:={dynamics.namespace}/{dynamics.name}")
+    robot = simulate(*source, *AT_Q, "-r", f"motor_setpoint:={dynamics.namespace}/motor_setpoint")
+    assert robot.joints[0].name == NAMES
+    player = processes.popen(
+        [
+            *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--timeout", "30"),
+            *("--ros-args", "-r", f"__ns:={dynamics.namespace}"),
+            *("-r", f"/diagnostics:={dynamics.namespace}/diagnostics"),
+        ],
+        cwd=tmp_path,
+    )
+    robot.wait(lambda: player.poll() is not None, "the player to end")
+    assert player.returncode == 0
+    robot.settle(lambda joints, _: close(joints.position, Q + 0.2), "the links to be where the motion ends")
+    first_stamp = np.load(tmp_path / "answers.npz")["stamp"][0]
+    stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in robot.joints])
+    assert np.all(np.diff(stamps) > 0)
+    said = np.array([m.position for m in robot.joints])
+    moving = np.flatnonzero(np.abs(said[:, 0] - Q[0] - 0.1) < 0.08)
+    assert len(moving) > 20
+    for i in moving:
+        # Where setpoints already were; how long ago depends on the machine. Where it stalls, a command stays in effect,
+        # and the drive leads it by the motion of 2 damping_ratio/natural_frequency, 29 ms; then the simulation catches
+        # up 100 ms at most, under commands that have arrived meanwhile.
+        before = swings[0][: int((stamps[i] - first_stamp) * 1e-6) + 2 + 129]
+        assert np.min(np.max(np.abs(before - said[i]), axis=1)) < 5e-3
+    assert robot.process.stop(signal.SIGINT) == 0
+    assert "Traceback" not in robot.process.log and "xception" not in robot.process.log
+
+
+# --- States -------------------------------------------------------------------------
+
+
+def test_states_are_those_of_an_arm_at_rest(at_q):
+    joints, motors = at_q.next_states(20)
+    rest = ARM.feedforward(Q, ZERO, ZERO, ZERO, ZERO)
+    assert joints.name == motors.name == NAMES
+    assert close(joints.position, Q, 1e-9) and close(joints.velocity, ZERO, 1e-9)
+    assert close(joints.effort, rest.tau, 1e-6)
+    assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
+    stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in at_q.joints]
+    # A late state is followed by one on time, and a stalled machine lets some out: most are a period apart.
+    assert np.min(np.diff(stamps)) > 0
+    assert np.median(np.diff(stamps)) == pytest.approx(0.01, abs=1e-4)
+
+
+def test_motors_come_by_their_own_names_where_two_pull_at_a_joint(simulate, tmp_path):
+    parameters = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())
+    for joint in parameters["/**"]["ros__parameters"]["robot"]["joints"].values():
+        joint["elasticity"] = {"type": "antagonistic_exponential", "stiffness": 50.0, "growth": 6.0, "nominal": 1500.0}
+    file = tmp_path / "pairs.yaml"
+    file.write_text(yaml.safe_dump(parameters))
+    arm = eom.ElasticArm(eom.load_robot(file))
+    robot = simulate("--params-file", file, *PATIENT, "-p", "command:=feedforward")
+    zero = np.zeros(2)
+    goal = arm.feedforward(np.array([0.2, -0.1]), zero, zero, zero, zero)
+    order = [2, 3, 0, 1]
+    robot.send(
+        "feedforward",
+        joint_names=["joint_2", "joint_1"],
+        motor_names=[arm.motor_names[i] for i in order],
+        motor_position=goal.motor_position[order],
+        motor_effort=goal.motor_effort[order],
+    )
+    robot.settle(lambda joints, motors: close(motors.position, goal.motor_position), "the motors")
+    assert robot.motors[-1].name == list(arm.motor_names)
+
+
+# --- Commands -----------------------------------------------------------------------------
+
+
+def test_efforts_move_motors_and_joint_efforts_the_links(simulate, by_effort):
+    tau = ARM.dynamics.effort(Q, ZERO, ZERO)
+    links = simulate(*IIWA, *AT_Q, *PATIENT, "-p", "command:=joint_effort")
+    links.send("effort_command", data=tau)
+    links.settle(lambda joints, _: close(joints.effort, tau, 1e-12), "the effort")
+    by_effort.send("effort_command", data=tau + np.eye(7)[0])
+    by_effort.settle(lambda joints, state: close(state.effort, tau + np.eye(7)[0], 1e-12), "the effort")
+    by_effort.settle(lambda joints, state: joints.position[0] > Q[0] + 0.01, "the first joint to turn")
+    # When commands stop, there is no effort, and the arm falls.
+    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the loss")
+    by_effort.settle(lambda joints, motors: not close(joints.position, Q, 0.1), "the arm to fall")
+    assert "no commands for 0.5 s: no effort" in by_effort.process.log
+
+
+def test_a_motion_that_diverges_stops_until_commands_have_paused(by_effort):
+    by_effort.send("effort_command", data=np.full(7, 1e12))
+    level, message, _ = by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "stopped", "the stop")
+    assert level == 2 and message.startswith("stopped: the motion left all bounds")
+    assert "stopped: iiwa: the motion leaves all bounds" in by_effort.process.log
+    by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "waiting", "the pause")
+    joints, motors = by_effort.next_states()
+    assert np.all(np.isfinite([*joints.position, *joints.velocity, *joints.effort, *motors.position]))
+    by_effort.send("effort_command", data=ZERO)
+    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the command after the stop")
+
+
+def test_when_commands_stop_the_position_is_held(simulate):
+    robot = simulate(*IIWA, *AT_Q)
+    start = np.array(robot.next_states()[1].position)
+    robot.send("motor_setpoint", position=start + 0.1, velocity=np.full(7, 0.5))
+    robot.wait_for_diagnostics(lambda level, message, v: (level, v["phase"]) == (1, "lost"), "the loss")
+    assert "no commands for 0.1 s: holding the position" in robot.process.log
+    robot.settle(lambda joints, motors: close(motors.position, start + 0.1), "the held position")
+    robot.send("motor_setpoint", position=start)
+    robot.wait_for_diagnostics(lambda level, message, v: int(v["timeouts"]) == 2, "the second loss")
+
+
+BAD_COMMANDS = {
+    "nothing": ({}, "position has 0 entries, must have 7"),
+    "length": ({"position": ZERO, "effort": np.zeros(8)}, "effort has 8 entries, must have 7 or none"),
+    "not finite": ({"position": np.array([0, 0, np.nan, 0, 0, 0, 0])}, f"position of motor '{NAMES[2]}' is nan"),
+    "unknown": ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),
+}
+
+
+def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
+    goal = Q + 0.1
+    at_q.send("motor_setpoint", position=goal)
+    for count, (bad, reason) in enumerate(BAD_COMMANDS.values(), start=1):
+        at_q.send("motor_setpoint", **bad)
+        _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
+        assert values["last refusal"].startswith(reason)
+        assert f"command refused, the last good one stays: {reason}" in at_q.process.log
+    # Without effort beside it, the PD sags by some hundredths of a radian.
+    at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")
+
+
+# --- Time, and the start ------------------------------------------------------------------
+
+
+def test_time_may_come_from_a_clock(start):
+    from rosgraph_msgs.msg import Clock
+
+    arguments = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
+    robot = start(*IIWA, *arguments, module="simulated_robot_node", client=RobotClient)
+    level, _, values = robot.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "diagnostics")
+    assert level == 1 and values["steps"] == "0"
+    publisher = robot.publisher(Clock, "clock")
+
+    def tick(milliseconds):
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = divmod(milliseconds * 1_000_000, 10**9)
+        publisher.publish(message)
+
+    def heard():
+        return robot.diagnostics[-1].status[0].message != "waiting for /clock"
+
+    robot.repeat(lambda: tick(5000), heard, "the clock")
+    tick(5050)
+    robot.wait_for_diagnostics(lambda *s: s[2]["steps"] == "25", "the steps of 50 ms")
+    assert robot.next_diagnostics()[2]["steps"] == "25"
+    assert robot.joints[-1].header.stamp.sec == 5
+    assert robot.joints[-1].header.stamp.nanosec == pytest.approx(50_000_000, abs=2_000_000)
+
+
+REFUSED_AT_START = {
+    "command": (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, joint"),
+    "type": (("-p", "kp:=many"), "kp"),
+    "argument": (("--", "--colour"), "--colour"),
+}
+
+
+def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
+    nodes = {
+        kind: NodeProcess(tmp_path, *IIWA, *arguments, module="simulated_robot_node")
+        for kind, (arguments, _) in REFUSED_AT_START.items()
+    }
+    for kind, (_, reason) in REFUSED_AT_START.items():
+        assert nodes[kind].process.wait(PATIENCE) in (1, 2)
+        assert reason in nodes[kind].log
+        assert "Traceback" not in nodes[kind].log
+        nodes[kind].end()
+
+
+def test_a_robot_that_cannot_be_simulated_is_an_error_with_its_reason(start):
+    arguments = ("-p", "initial_position:=[0.0, 1.0]")
+    robot = start(*IIWA, *arguments, module="simulated_robot_node", client=RobotClient)
+    level, message, _ = robot.next_diagnostics()
+    assert level == 2
+    assert message.startswith("robot not loaded: ") and "initial_position: must have 1 or 7 entries, has 2" in message
+    assert not robot.joints
+    assert "Traceback" not in robot.process.log

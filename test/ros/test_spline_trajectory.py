@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
+
+import json
+import subprocess
+import sys
+import time
+from array import array
+
+import numpy as np
+import processes
+import pytest
+from node_client import status_of
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
+NAMES = list(ROBOT.joint_names)
+ARM = eom.ElasticArm(ROBOT)
+
+# From rest to rest in 1 s: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9, by joint.
+SHAPE = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0])
+START, DISTANCE = np.array([0.1, -0.2]), np.array([0.5, -0.3])
+
+
+@pytest.fixture(scope="module")
+def node(start_shared):
+    return start_shared("--params-file", CONFIG / "planar_2r.yaml", "-p", "warning_period:=0.0")
+
+
+@pytest.fixture(scope="module")
+def publisher(node):
+    from eom_dynamics.msg import SplineTrajectory
+
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+
+    node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it was over"), "discovery")
+    return publisher
+
+
+def rest_to_rest(stamp=0, **changes):
+    from eom_dynamics.msg import SplineTrajectory
+
+    coefficients = np.outer(SHAPE, DISTANCE)
+    coefficients[0] = START
+    fields = {
+        "joint_names": NAMES[::-1],
+        "knots": array("d", [0.0, 1.0]),
+        "degree": 9,
+        "coefficients": array("d", np.ravel(coefficients[:, ::-1])),
+    }
+    message = SplineTrajectory(**fields | changes)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+    return message
+
+
+def stamp_of(answer):
+    return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
+
+
+def refused(client, text):
+    return text in status_of(client.diagnostics[-1])[2].get("last refused trajectory", "")
+
+
+def test_polynomials_are_played_as_they_are(node, publisher):
+    node.feedforward.clear()
+    begin = time.time_ns() + 1_000_000_000
+    publisher.publish(rest_to_rest(begin))
+    node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == begin + 10**9, "the last command")
+    stamps = np.array([stamp_of(answer) for answer in node.feedforward])
+    t = (stamps - begin) * 1e-9
+    assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)
+    states = []
+    for k in range(5):
+        shape = np.polynomial.Polynomial(SHAPE).deriv(k) if k else np.polynomial.Polynomial(SHAPE)
+        states.append(np.outer(shape(t), DISTANCE) + (START if k == 0 else 0.0))
+    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*states), strict=True):
+        got = [getattr(answer, field) for answer in node.feedforward]
+        # Stamps are whole nanoseconds.
+        np.testing.assert_allclose(got, values, rtol=0, atol=1e-6 * np.abs(values).max())
+    # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
+    node.feedforward.clear()
+    goal = {"knots": array("d", [0.5]), "degree": 0, "coefficients": array("d", [0.0, 0.3])}
+    publisher.publish(rest_to_rest(**goal))
+    there = ARM.feedforward(np.array([0.3, 0.0]), *np.zeros((4, 2))).motor_position
+
+    def arrived():
+        return node.feedforward and np.allclose(node.feedforward[-1].motor_position, there, rtol=0, atol=1e-12)
+
+    node.wait(arrived, "the goal")
+
+
+BAD = {
+    "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
+    "knots": ({"knots": array("d", [1.0, 0.0])}, "knots[1] is 0 s, must be later than 1 s before it"),
+    "degree": ({"degree": 12}, "degree is 12, may be 9"),
+    "length": ({"degree": 4}, "coefficients has 20 entries, must have 10: 1 pieces, 5 powers, 2 joints"),
+    "jump": (
+        {"knots": array("d", [0.0, 1.0, 2.0]), "degree": 4},
+        "position of joint_2 jumps by -0.1 at knots[1] (1 s): position to snap must be continuous",
+    ),
+    "overflow": ({"knots": array("d", [0.0, 1e-60])}, "overflow"),
+}
+
+
+@pytest.mark.parametrize(("changes", "reason"), BAD.values(), ids=BAD)
+def test_what_cannot_be_played_is_refused_by_name(node, publisher, changes, reason):
+    if reason.startswith("position of joint_2 jumps"):
+        coefficients = np.zeros((2, 5, 2))
+        coefficients[0, 0], coefficients[1, 0] = [0.4, 0.0], [0.3, 0.0]
+        changes = changes | {"coefficients": array("d", coefficients.ravel())}
+    if reason == "overflow":
+        changes = changes | {"coefficients": array("d", np.full(20, 1e300))}
+    node.feedforward.clear()
+    publisher.publish(rest_to_rest(**changes))
+    node.wait(lambda: refused(node, reason), reason)
+    assert f"trajectory refused: {status_of(node.diagnostics[-1])[2]['last refused trajectory']}" in node.process.log
+    assert not node.feedforward
+
+
+@pytest.fixture
+def setpoints(tmp_path):
+    t = np.arange(1000)[:, None] * 5e-3
+    omega = np.array([1.0, 3.0])
+    names = ("q", "qd", "qdd", "qddd", "qdddd")
+    np.savez(tmp_path / "s.npz", **{name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(names)})
+    return tmp_path
+
+
+def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
+    """Validation of the largest message allowed takes place beside the stream; a larger one is refused unread."""
+    from eom_dynamics.msg import SplineTrajectory
+    from rclpy.serialization import serialize_message
+
+    player = processes.popen(
+        [
+            *(sys.executable, "-m", "eom_dynamics.ros.player", "s.npz", "a.npz", "--rate", "200", "--grace", "20"),
+            *("--ros-args", "-r", f"__ns:={node.process.namespace}"),
+            *("-r", f"/diagnostics:={node.process.namespace}/diagnostics"),
+        ],
+        cwd=setpoints,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    for line in player.stdout:
+        if json.loads(line)["sent"] > 100:
+            break
+    pieces = SplineTrajectory.MAX_COEFFICIENTS // 20
+    largest = rest_to_rest(
+        1, knots=array("d", np.linspace(0, 100, pieces + 1)), coefficients=array("d", bytes(160 * pieces))
+    )
+    sent = time.monotonic()
+    publisher.publish(largest)
+    node.wait(lambda: refused(node, "it was over"), "the refusal")
+    took = time.monotonic() - sent
+    # This process does not send so many numbers: a message that is too long comes as bytes.
+    empty = serialize_message(SplineTrajectory())
+    too_long = empty[:-4] + (600_000).to_bytes(4, "little") + bytes(8 * 600_000 + 4)
+    publisher.publish(too_long)
+    node.wait(lambda: refused(node, "may have 500000: send the motion in parts"), "the refusal")
+    *_, counts = player.stdout
+    assert player.wait() == 0
+    assert json.loads(counts) == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
+    with np.load(setpoints / "a.npz") as answers:
+        silence = np.diff(np.sort(answers["received"])).max()
+    assert silence < max(took, 0.2)
+    assert "Traceback" not in node.process.log
+
+
+def test_the_size_of_a_message_is_bounded_where_it_is_sent(publisher):
+    with pytest.raises(RuntimeError, match="cannot publish data"):
+        publisher.publish(rest_to_rest(coefficients=array("d", bytes(8 * 500_001))))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plants in the complete rotor model: against Lagrange's equations by SymPy, energy balance, and open loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+from differences import deviation
+from numpy.typing import NDArray
+
+from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
+from eom_dynamics.elastic import derivatives_needed, motor_jet
+from eom_dynamics.simulation import ElasticPlant, energy, simulate
+from eom_dynamics.simulation.energy import energy_imbalance
+from eom_dynamics.trajectory import Cosine, paper_motion
+
+Array = NDArray[np.float64]
+
+INF = float("inf")
+STIFFNESS = np.array([400.0, 300.0, 250.0])
+RATIO = np.array([10.0, -8.0, 6.0])
+ROTOR = np.array([0.02, 0.01, 0.008])
+"""Rotor inertias before the gear, large enough to matter."""
+
+
+def arm_parameters() -> dict[str, Any]:
+    """Three joints about z, x and y; the second and third rotor have oblique spin axes."""
+    mounts = [{}, {"axis": [0.6, 0.0, 0.8]}, {"carrier": "joint_2", "axis": [0.48, 0.6, 0.64]}]
+    screws = [[0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]]
+    joints = {
+        f"joint_{i + 1}": {
+            "type": "revolute",
+            "screw": [float(x) for x in screws[i]],
+            "origin": {"xyz": [[0.0, 0.0, 0.2], [0.1, 0.2, 0.0], [0.0, 0.3, 0.1]][i], "rpy": [0.0, 0.0, 0.0]},
+            "mass": [2.0, 1.5, 1.0][i],
+            "center_of_mass": [[0.05, 0.0, 0.1], [0.0, 0.15, 0.02], [0.1, 0.1, 0.0]][i],
+            "inertia": [0.02, 0.0, 0.0, 0.03, 0.0, 0.01],
+            "elasticity": {"type": "linear", "stiffness": float(STIFFNESS[i])},
+            "rotor_inertia": float(ROTOR[i] * RATIO[i] ** 2),
+            "gear_ratio": float(RATIO[i]),
+            "rotor": mounts[i],
+        }
+        for i in range(3)
+    }
+    return {
+        "name": "askew",
+        "joint_names": list(joints),
+        "inertia_reference": "com",
+        "gravity": [0.5, -1.0, -9.0],
+        "rotor_model": "complete",
+        "joints": joints,
+    }
+
+
+@cache
+def lagrange() -> Callable[[Array, Array], tuple[Array, Array]]:
+    """Mass matrix and bias forces from positions and velocities (6,) of links and motors, without springs.
+
+    The kinetic energy is that of the bodies, and I/2 (a · omega + N thetad)² for each rotor.
+    """
+    parameters = arm_parameters()
+    x, v = sp.symbols("x0:6"), sp.symbols("v0:6")
+    turns = [
+        sp.Matrix([[sp.cos(x[0]), -sp.sin(x[0]), 0], [sp.sin(x[0]), sp.cos(x[0]), 0], [0, 0, 1]]),
+        sp.Matrix([[1, 0, 0], [0, sp.cos(x[1]), -sp.sin(x[1])], [0, sp.sin(x[1]), sp.cos(x[1])]]),
+        sp.Matrix([[sp.cos(x[2]), 0, sp.sin(x[2])], [0, 1, 0], [-sp.sin(x[2]), 0, sp.cos(x[2])]]),
+    ]
+    R, p, w = sp.eye(3), sp.zeros(3, 1), sp.zeros(3, 1)
+    kinetic, potential = sp.Integer(0), sp.Integer(0)
+    spins = [w]  # angular velocities of base and links, each in its own frame
+    for i, joint in enumerate(parameters["joints"].values()):
+        p = p + R * sp.Matrix(joint["origin"]["xyz"])
+        R = R * turns[i]
+        w = turns[i].T * w + v[i] * sp.Matrix(joint["screw"][:3])
+        spins.append(w)
+        center = p + R * sp.Matrix(joint["center_of_mass"])
+        velocity = center.jacobian(sp.Matrix(x)) * sp.Matrix(v)
+        inertia = sp.diag(*(joint["inertia"][k] for k in (0, 3, 5)))
+        kinetic += (joint["mass"] * velocity.dot(velocity) + (w.T * inertia * w)[0]) / 2
+        potential -= joint["mass"] * sp.Matrix(parameters["gravity"]).dot(center)
+    axes = [sp.Matrix([0, 0, 1]), sp.Matrix([0.6, 0.0, 0.8]), sp.Matrix([0.48, 0.6, 0.64])]
+    for i, carrier in enumerate((0, 1, 2)):
+        kinetic += ROTOR[i] * (axes[i].dot(spins[carrier]) + RATIO[i] * v[3 + i]) ** 2 / 2
+    momenta = [sp.diff(kinetic, speed) for speed in v]
+    M = sp.Matrix(6, 6, lambda i, j: sp.diff(momenta[i], v[j]))
+    forces = [
+        sum(sp.diff(momenta[i], x[j]) * v[j] for j in range(3)) - sp.diff(kinetic - potential, x[i]) for i in range(6)
+    ]
+    function = sp.lambdify([x, v], [M, forces], "numpy", cse=True)
+    return lambda positions, velocities: tuple(np.array(y, dtype=float) for y in function(positions, velocities))  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return robot_from_parameters(arm_parameters())
+
+
+@pytest.mark.parametrize("rigid", [(), (1,), (0, 1, 2)], ids=["elastic", "mixed", "rigid"])
+def test_accelerations_are_those_of_lagranges_equations(robot: Robot, rigid: tuple[int, ...]) -> None:
+    stiffness = STIFFNESS.copy()
+    stiffness[list(rigid)] = INF
+    plant = ElasticPlant(ElasticArm(robot, stiffness=stiffness))
+    free = np.eye(6)[:, [*range(3), *(3 + i for i in range(3) if i not in rigid)]]
+    free[[3 + i for i in rigid], list(rigid)] = 1.0
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        x, v = (free @ rng.uniform(-1.5, 1.5, free.shape[1]) for _ in range(2))
+        effort = rng.uniform(-20, 20, 3)
+        M, forces = lagrange()(x, v)
+        spring = np.where(np.isinf(stiffness), 0.0, STIFFNESS) * (x[3:] - x[:3])
+        right = np.concatenate([spring, effort - spring]) - forces
+        expected = free @ np.linalg.solve(free.T @ M @ free, free.T @ right)
+        state = np.concatenate([x, v])
+        assert deviation(plant.rate(state, effort)[6:], expected) < 1e-12
+        kinetic = 0.5 * v @ M @ v
+        assert energy(plant, state).kinetic == pytest.approx(kinetic, rel=1e-12)
+
+
+def test_coupling_along_a_chain_is_strictly_upper_triangular() -> None:
+    """De Luca and Lucibello (1998): a rotor on the link before its joint couples with earlier joints alone."""
+    arm = ElasticArm(load_robot("panda"), rotor_model="complete")
+    assert arm.rotors is not None
+    q = np.random.default_rng(0).uniform(-1, 1, 7)
+    M = arm.rotors.mass_matrix(q)
+    S, B = M[:7, 7:], M[7:, 7:]
+    assert np.max(np.abs(np.tril(S))) < 1e-15 * np.max(S)
+    assert deviation(B, np.diag(arm.motor_inertia)) < 1e-14
+    assert deviation(M[:7, :7], arm.dynamics.mass_matrix(q) + S @ np.linalg.inv(B) @ S.T) < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("stiffness", "driven"),
+    [(None, False), ([400.0, INF, 250.0], True), (INF, True)],
+    ids=["elastic, free", "mixed", "rigid"],
+)
+def test_energy_is_the_work_of_the_motors(robot: Robot, stiffness: Any, driven: bool) -> None:
+    plant = ElasticPlant(ElasticArm(robot, stiffness=stiffness))
+    start = plant.on_trajectory(*paper_motion(3).derivatives(0.0))
+    swing = np.array([12.0, 9.0, 5.0])
+    simulation = simulate(
+        plant,
+        lambda t, state: driven * (swing * np.cos([3 * t, 5 * t, 4 * t]) - 0.5 * plant.parts(state).thetad),
+        np.linspace(0.0, 0.3, 21),
+        start,
+    )
+    assert energy_imbalance(plant, simulation, 21) < 1e-8
+    # The energy of the reduced model is not balanced.
+    reduced = ElasticPlant(ElasticArm(robot, stiffness=stiffness, rotor_model="reduced"))
+    assert energy_imbalance(reduced, simulation, 21) > 1e-3
+
+
+def test_batch_is_its_states(robot: Robot) -> None:
+    plant = ElasticPlant(ElasticArm(robot, stiffness=[400.0, INF, 250.0]))
+    rng = np.random.default_rng(2)
+    states, efforts = rng.uniform(-1, 1, (3, 12)), rng.uniform(-1, 1, (3, 3))
+    batch = plant.rate(states, efforts)
+    for i in range(3):
+        assert deviation(batch[i], plant.rate(states[i], efforts[i])) < 1e-13
+    held = energy(plant, states)
+    assert deviation(held.kinetic, [energy(plant, state).kinetic for state in states]) < 1e-13
+
+
+def test_feedforwards_in_the_complete_plant(robot: Robot) -> None:
+    """Without feedback, the exact map stays on the motion, the approximation nearly, the reduced model does not.
+
+    Rotors of the plant are bodies of the recursion; the exact map computes angular momenta along axes.
+    """
+    motion, duration = Cosine([0.8, -0.6, 0.7], [2.0, 3.0, 2.5]), 0.5
+    complete, reduced = ElasticArm(robot), ElasticArm(robot, rotor_model="reduced")
+    needed = derivatives_needed(complete)
+    nodes = np.polynomial.chebyshev.chebpts1(40)
+    t = 0.5 * duration * (1 + nodes)
+    efforts = [
+        reduced.feedforward(*motion.derivatives(t)).motor_effort,
+        complete.feedforward(*motion.derivatives(t)).motor_effort,
+        motor_jet(complete, motion.derivatives(t, order=needed)).motor_effort[0],
+    ]
+    curve = np.polynomial.chebyshev.chebfit(nodes, np.concatenate(efforts, axis=1), 39)
+    plant = ElasticPlant(complete)
+    start = plant.on_trajectory(*motion.derivatives(0.0, order=needed))
+    simulation = simulate(
+        plant,
+        lambda now, _: np.polynomial.chebyshev.chebval(2 * now / duration - 1, curve).reshape(3, 3),
+        [0.0, duration],
+        np.repeat(start[np.newaxis], 3, axis=0),
+    )
+    end = plant.parts(simulation.states[-1]).q - motion.derivatives(duration, order=0)[0]
+    off = np.max(np.abs(end), axis=1)
+    assert off[2] < 1e-11
+    assert off[0] > 1e-3
+    assert off[1] < 0.2 * off[0]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plant against the textbook 2R with springs and motors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+from differences import deviation
+from numpy.typing import NDArray
+from textbook import planar_2r
+
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.simulation import ElasticPlant
+
+Array = NDArray[np.float64]
+
+STATE = np.array([[0.3, -0.7], [0.4, -0.9], [1.1, -0.4], [0.2, 0.9]])
+EFFORT = np.array([12.0, -5.0])
+STIFFNESS, ROTOR_INERTIA = np.array([500.0, 300.0]), np.array([0.2, 0.1])
+"""Stiffness and rotor inertia of the packaged 2R."""
+INF = float("inf")
+
+
+def plant(**arguments: Any) -> ElasticPlant:
+    return ElasticPlant(ElasticArm(load_robot("planar_2r"), **arguments))
+
+
+def links(state: Array) -> tuple[Array, Array]:
+    """Mass matrix and bias forces of the textbook 2R."""
+    return planar_2r(packaged_parameters("planar_2r"))(state[0], state[2])
+
+
+def rate(arm: ElasticPlant, state: Array) -> Array:
+    """Rates (4, 2) of q, theta, qd, thetad."""
+    return arm.rate(state.ravel(), EFFORT).reshape(4, 2)
+
+
+def test_rates_of_links_and_motors() -> None:
+    M, forces = links(STATE)
+    spring = STIFFNESS * (STATE[1] - STATE[0])
+    expected = [STATE[2], STATE[3], np.linalg.solve(M, spring - forces), (EFFORT - spring) / ROTOR_INERTIA]
+    assert deviation(rate(plant(), STATE), expected) < 1e-13
+
+
+def test_motors_of_rigid_joints_move_with_their_links() -> None:
+    state = STATE.copy()
+    state[1::2, 0] = state[::2, 0]
+    M, forces = links(state)
+    M = M + np.diag([ROTOR_INERTIA[0], 0.0])
+    spring = STIFFNESS[1] * (state[1, 1] - state[0, 1])
+    qdd = np.linalg.solve(M, np.array([EFFORT[0], spring]) - forces)
+    rates = rate(plant(stiffness=[INF, 300.0]), state)
+    assert deviation(rates[2], qdd) < 1e-13
+    assert rates[3, 0] == rates[2, 0]
+    assert deviation(rates[3, 1], (EFFORT[1] - spring) / ROTOR_INERTIA[1]) < 1e-13
+
+
+def test_elastic_joints_require_rotor_inertia() -> None:
+    light = plant(stiffness=[INF, 300.0], rotor_inertia=[0.0, 0.1])
+    assert np.all(np.isfinite(rate(light, STATE)))
+    with pytest.raises(RobotDescriptionError, match=r"rotor_inertia must be positive .*joint_2$"):
+        plant(rotor_inertia=[0.2, 0.0])
+
+
+def test_batch_is_its_states() -> None:
+    rng = np.random.default_rng(2)
+    states, efforts = rng.uniform(-1, 1, (3, 8)), rng.uniform(-1, 1, (3, 2))
+    mixed = plant(stiffness=[INF, 300.0])
+    for function in (
+        mixed.rate,
+        lambda state, effort: mixed.powers(state, effort).T,
+    ):
+        batch = function(states, efforts)
+        for i in range(3):
+            assert deviation(batch[i], function(states[i], efforts[i])) < 1e-13

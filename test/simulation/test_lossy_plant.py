@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy balance, feedforward and tangents of plants with nonlinear springs, dampers, friction and gear loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import deviation, gradient
+
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.actuators import Actuator, Friction, Gear
+from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, ExponentialPair, RigidSpring
+from eom_dynamics.simulation import ElasticPlant, simulate
+from eom_dynamics.simulation.energy import energy_imbalance
+from eom_dynamics.trajectory import paper_motion
+
+MOTION = paper_motion(2)
+LOSS = Actuator(friction=Friction(viscous=0.4, coulomb=0.2, static=0.3, smoothing_velocity=0.5), gear=Gear(0.8, 5.0))
+
+
+def plant(*springs: Any, actuator: Actuator = LOSS) -> ElasticPlant:
+    robot = load_robot("planar_2r")
+    joints = (replace(j, spring=s, actuator=actuator) for j, s in zip(robot.joints, springs, strict=True))
+    return ElasticPlant(ElasticArm(replace(robot, joints=tuple(joints))))
+
+
+PAIRED = (CubicSpring(500.0, 400.0), ExponentialPair(40.0, 1.5, 300.0))
+
+
+@pytest.mark.parametrize("springs", [PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])], ids=["pair", "damper"])
+def test_work_is_energy_and_heat(springs: Any) -> None:
+    lossy = plant(*springs)
+    command = lossy.arm.feedforward
+    start = lossy.on_trajectory(*MOTION.derivatives(0.0))
+    t = np.linspace(0.0, 0.25, 26)
+    simulation = simulate(lossy, lambda now, _: command(*MOTION.derivatives(now)).motor_effort, t, start)
+    assert simulation.heat[-1] > 0.1 and np.all(np.diff(simulation.heat) >= 0)
+    assert energy_imbalance(lossy, simulation, 26) < 1e-8
+    if springs is PAIRED:
+        assert np.max(np.abs(lossy.parts(simulation.states).q - MOTION.derivatives(t, order=0)[0])) < 1e-10
+
+
+def test_lossy_gears_at_rigid_joints_are_refused() -> None:
+    with pytest.raises(RobotDescriptionError, match="efficiency must be 1 at rigid joints"):
+        plant(RigidSpring(), PAIRED[0])
+
+
+def test_tangents_are_derivatives_of_efforts() -> None:
+    for springs in (PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])):
+        loads = plant(*springs).springs
+        delta, deltad = np.array([[0.3, 0.2, -0.4], [0.1, -0.2, 0.5]])[:, : len(loads.motor_joint)]
+        slope, damping = loads.tangents(delta)
+        assert deviation(slope, gradient(lambda x: loads.loads(x, deltad), delta)) < 1e-10  # noqa: B023
+        assert deviation(damping, gradient(lambda x: loads.loads(delta, x), deltad), floor=1.0) < 1e-10  # noqa: B023

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated robot without ROS: holding, following, stopping, and sensor readings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import deviation
+from springs import with_springs
+
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
+from eom_dynamics.simulation import SimulatedRobot, SimulationError
+from eom_dynamics.simulation.simulated_robot import torque_controlled
+
+IIWA = load_robot("iiwa")
+Q = np.linspace(-1, 1, 7)
+
+
+def advanced(robot: SimulatedRobot, steps: int) -> SimulatedRobot:
+    for _ in range(steps):
+        robot.advance()
+    return robot
+
+
+@pytest.mark.parametrize(
+    "robot",
+    [
+        IIWA,
+        load_robot("ur5e"),
+        with_springs(load_robot("planar_2r"), RigidSpring(), LinearSpring(300.0)),
+        with_springs(load_robot("planar_2r"), ExponentialPair(50.0, 6.0, 1500.0), rotor_inertia=0.1),
+    ],
+    ids=["iiwa", "ur5e", "mixed", "pairs"],
+)
+def test_it_holds_its_initial_position(robot: Any) -> None:
+    position = np.linspace(-1, 1, robot.n)
+    simulated = SimulatedRobot(ElasticArm(robot), position=position)
+    readings = advanced(simulated, 300).readings()
+    np.testing.assert_allclose(readings.q, position, rtol=0, atol=1e-9)
+    zero = np.zeros(robot.n)
+    assert deviation(readings.tau, simulated.arm.dynamics.effort(position, zero, zero)) < 1e-6
+
+
+def test_links_follow_the_commanded_motor_motion() -> None:
+    """All joints swing by 0.6 rad for a second; commands are up to one period old."""
+    arm = ElasticArm(IIWA)
+    simulated = SimulatedRobot(arm, position=Q)
+    w, amplitude, errors = 6.0, 0.3, []
+    for t in np.arange(1000) * 1e-3:
+        # q + amplitude (1 - cos w t), from rest as robots start.
+        swings = [-amplitude * w**k * np.cos(w * t + 0.5 * np.pi * k) * np.ones(7) for k in range(5)]
+        swings[0] += Q + amplitude
+        command = arm.feedforward(*swings)
+        simulated.follow(command.motor_position, command.motor_velocity, command.motor_effort)
+        errors.append(np.max(np.abs(simulated.readings().q - swings[0])))
+        simulated.advance()
+    assert max(errors) < 1.2 * 1e-3 * amplitude * w
+
+
+def test_readings_of_motors_and_springs() -> None:
+    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q, kp=2e3, kd=50.0)
+    readings = simulated.readings()
+    simulated.follow(readings.theta + 0.01, readings.thetad + 0.1, np.full(7, 3.0))
+    np.testing.assert_allclose(simulated.readings().motor_effort, 3.0 + 2e3 * 0.01 + 50.0 * 0.1, rtol=1e-12)
+    simulated.apply(np.arange(7.0))
+    np.testing.assert_array_equal(simulated.readings().motor_effort, np.arange(7.0))
+    readings = advanced(simulated, 20).readings()
+    np.testing.assert_allclose(readings.tau, simulated.arm.stiffness * (readings.theta - readings.q), rtol=1e-9)
+
+
+def test_hold_keeps_the_commanded_position_or_else_the_present_one() -> None:
+    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q)
+    goal = simulated.readings().theta + 0.05
+    simulated.follow(goal, np.full(7, 0.2), simulated.readings().motor_effort)
+    advanced(simulated, 20).hold()
+    np.testing.assert_allclose(advanced(simulated, 1000).readings().theta, goal, rtol=0, atol=2e-3)
+    simulated.apply(simulated.readings().motor_effort + 5.0)
+    at = advanced(simulated, 50).readings().theta
+    simulated.hold()
+    np.testing.assert_allclose(advanced(simulated, 1000).readings().theta, at, rtol=0, atol=5e-3)
+
+
+def test_after_a_motion_out_of_bounds_it_rests_where_it_was() -> None:
+    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q)
+    before = advanced(simulated, 10).readings()
+    simulated.apply(np.full(7, 1e12))
+    with pytest.raises(SimulationError, match="leaves all bounds"):
+        simulated.advance()
+    readings = advanced(simulated, 300).readings()
+    np.testing.assert_allclose(readings.q, before.q, rtol=0, atol=1e-6)
+    assert np.max(np.abs(readings.qd)) < 1e-3
+
+
+def test_torque_controlled_effort_is_that_of_the_links() -> None:
+    lossy = with_springs(IIWA, LinearSpring(2e3), actuator=Actuator(friction=Friction(coulomb=3.0, static=3.0)))
+    simulated = SimulatedRobot(ElasticArm(torque_controlled(lossy)), position=Q)
+    zero = np.zeros(7)
+    qdd = np.linspace(2, -2, 7)
+    tau = simulated.arm.dynamics.effort(Q, zero, qdd)
+    simulated.apply(tau)
+    simulated.advance()
+    readings = simulated.readings()
+    np.testing.assert_allclose(readings.qd, 1e-3 * qdd, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(readings.tau, tau, rtol=1e-12)
+
+
+BAD = {
+    "position of another length": ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
+    "position not finite": ({"position": np.nan}, "initial_position: must be finite, is"),
+    "gain negative": ({"kp": [-1.0]}, "kp: must be finite and not negative, is"),
+    "gain infinite": ({"kd": np.inf}, "kd: must be finite and not negative, is"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), BAD.values(), ids=BAD)
+def test_bad_arguments_are_refused_by_name(arguments: Any, reason: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=reason):
+        SimulatedRobot(ElasticArm(IIWA), **arguments)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics codegen``: files, output and errors."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.exceptions import KernelError
+from eom_dynamics.export import LANGUAGES, stored_values
+from eom_dynamics.tools.cli.main import main
+
+WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("casadi")
+    assert main(["codegen", "planar_2r", "-o", str(tmp_path / "code")]) == 0
+    output = capsys.readouterr()
+    assert not output.err
+    written = contents(tmp_path / "code")
+    assert {name.partition("/")[0] for name in written} == {"README.md", *LANGUAGES}
+    for function, program in PROGRAMS.items():
+        assert {f"c/planar_2r_{function}.c", f"matlab/planar_2r_{function}.m"} <= set(written)
+        assert {f"casadi/planar_2r_{function}.casadi", f"cuda/planar_2r_{function}.cu"} <= set(written)
+        (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
+        assert [int(x) for x in line.split()[1:]] == list(_traced(program).costs().values())
+    for language in LANGUAGES:
+        (line,) = [line for line in output.out.splitlines() if line.startswith(f"{tmp_path / 'code' / language} ")]
+        assert int(line.split()[1]) == sum(name.startswith(f"{language}/") for name in written)
+        assert f"## {language}".lower() in written["README.md"].decode().lower()
+
+
+def test_writes_the_same_bytes_each_time(tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        assert main(["codegen", "planar_2r", "-o", str(folder), "--functions", "inverse_dynamics"]) == 0
+    first, second = map(contents, folders)
+    assert first and first == second
+
+
+def test_only_the_requested_languages_and_functions(tmp_path: Path) -> None:
+    command = ["codegen", "planar_2r", "-o", str(tmp_path), "--language", "c", "--functions", "effort,mass_matrix"]
+    assert main(command) == 0
+    written = contents(tmp_path)
+    assert {name.partition("/")[0] for name in written} == {"README.md", "c"}
+    assert "c/planar_2r_effort.c" in written and "c/planar_2r_inverse_dynamics.c" not in written
+    assert b"inverse_dynamics" not in b"".join(written.values())
+
+
+def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").write_bytes(b"mine")
+    command = ["codegen", "planar_2r", "--language=matlab", "-o", str(tmp_path)]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert str(tmp_path) in error and "--force" in error and error.count("\n") == 1
+    assert contents(tmp_path) == {"mine": b"mine"}
+    assert main([*command, "--force"]) == 0
+    assert contents(tmp_path)["mine"] == b"mine"
+    assert "matlab/planar_2r_effort.m" in contents(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert main(["codegen", "planar_2r", "-o", str(tmp_path / "code")]) == 2
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_place_under_a_file_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    assert main(["codegen", "planar_2r", *WITHOUT_CASADI, "-o", str(tmp_path / "file" / "code")]) == 2
+    error = capsys.readouterr().err
+    assert str(tmp_path / "file" / "code") in error and error.count("\n") == 1
+    assert contents(tmp_path) == {"file": b"mine"}
+
+
+def test_code_that_fails_its_test_is_not_written_and_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module("eom_dynamics.export.stored_values")
+    assert module.stored_values is stored_values
+    closed_form = module._CLOSED_FORMS["effort"]
+    command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
+
+    def wrong(*arguments: Any) -> tuple[np.ndarray, ...]:
+        return tuple(tau + 1e-6 for tau in closed_form(*arguments))
+
+    monkeypatch.setitem(module._CLOSED_FORMS, "effort", wrong)
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert "differs from the closed form" in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("requested", [False, True])
+def test_without_casadi_the_rest_is_written_unless_it_is_requested(
+    requested: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(program: object) -> None:
+        raise KernelError("casadi is not installed")
+
+    monkeypatch.setattr("eom_dynamics.export.casadi_files.casadi_function", missing)
+    command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
+    assert main(command + ["--language=c", "--language=casadi"] * requested) == (2 if requested else 0)
+    error = capsys.readouterr().err
+    assert "casadi is not installed" in error and error.count("\n") == 1
+    written = {path.name for path in tmp_path.glob("code/*")}
+    assert written == (set() if requested else {"README.md", "c", "matlab", "cuda"})
+
+
+def _traced(program: Any) -> Any:
+    from eom_dynamics import load_robot
+
+    return program(load_robot("planar_2r"))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics demo`` with the real node over DDS."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+from urdf_arms import urdf_arm
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.demo.evaluate import closed_form
+from eom_dynamics.tools.demo.plan import Plan
+
+MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.ros,
+    pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build"),
+]
+
+SHORT = ["--rate", "200", "--duration", "0.5"]
+
+
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["passed"] is True and results["failures"] == []
+    assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
+    assert 0 < results["round_trip"]["p50"] <= results["round_trip"]["p99"] <= results["round_trip"]["max"]
+    assert len(results["deviations"]) == 3 and all(d["value"] <= d["tolerance"] for d in results["deviations"])
+    assert results["backend"] in ("native", "casadi", "numpy")
+
+    page = Path(results["page"])
+    assert page.is_file() and (page.parent / "demo.png").is_file() and (page.parent / "data.csv").is_file()
+    plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
+    with np.load(page.parent / "data.npz") as data:
+        np.testing.assert_array_equal(data["t"], plan.t)
+        for i, t in enumerate(plan.t[::9]):
+            tau, taud, taudd, _ = closed_form(plan, t)
+            q, qd, qdd, *_ = plan.motion.derivatives(t)
+            # Linear springs, and rotors.
+            K, thetadd = plan.robot.stiffness, qdd + taudd / plan.robot.stiffness
+            motors = (q + tau / K, qd + taud / K, thetadd, plan.robot.rotor_inertia * thetadd + tau)
+            for field, expected in zip(COMMAND_FIELDS, (tau, taud, taudd, *motors), strict=True):
+                answer = data[field][9 * i]
+                np.testing.assert_allclose(answer, expected, rtol=1e-10, atol=1e-9, err_msg=f"{field} at {t} s")
+
+
+def test_part_of_a_urdf_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "arm.urdf").write_text(urdf_arm(joints=("shoulder", "elbow", "wrist")), encoding="utf-8")
+    command = ["demo", *SHORT, "--robot", str(tmp_path / "arm.urdf"), "--tip", "elbow_link", "--json"]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 0
+    assert json.loads(capsys.readouterr().out)["received"] == 100
+    with np.load(tmp_path / "out" / "data.npz") as data:
+        assert data["joint_names"].tolist() == ["shoulder", "elbow"] and np.isfinite(data["effort"]).all()
+
+
+def test_a_node_that_does_not_start_is_reported_by_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
+    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("eom_dynamics")]
+    assert "rmw_of_nobody" in line
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)])
+def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
+    name, value = mark.split("=")
+    with subprocess.Popen(
+        [sys.executable, "-m", "eom_dynamics.tools.cli.main", "demo", "-o", str(tmp_path)],
+        env={**os.environ, name: value, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while len(running(mark)) < 3:
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(sent)
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == code
+    assert "Traceback" not in error
+    assert sent == signal.SIGKILL or not list(scratch.iterdir())
+    while running(mark):  # after SIGKILL nobody waits for them
+        assert sent == signal.SIGKILL and time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def running(mark: str) -> list[int]:
+    """Return the processes whose environment has the mark."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:  # another user's, or ended meanwhile
+            continue
+    return found

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a whole: exit codes, errors on one line, output streams."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import eom_dynamics
+from eom_dynamics.tools.cli.main import main
+
+COMMANDS = ("bench", "codegen", "demo", "inspect", "replay", "report", "simulate")
+
+
+def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process, called by a line of shell."""
+    command = ["sh", "-c", shell, "sh", sys.executable, "-m", "eom_dynamics.tools.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.strip() == f"eom_dynamics {eom_dynamics.__version__}"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 0
+    assert "usage: eom_dynamics" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("", "COMMAND"),
+        ("dance", "dance"),
+        ("inspect", "ROBOT"),
+        ("inspect iiwa --loud", "--loud"),
+        (["inspect", "iiwa", "--lo\nud\x1b"], r"--lo\\nud\\x1b"),
+        ("bench --rounds 0", "must be a positive whole number, is '0'"),
+        ("bench --rounds 1.5", "must be a positive whole number, is '1.5'"),
+        ("codegen iiwa", "--output"),
+        (["codegen", "iiwa", "-o", ""], "--output: must be a path, is empty"),
+        ("codegen iiwa -o code --language fortran", "fortran"),
+        ("codegen iiwa -o code --functions effort,torque", "must be some of .*, has 'torque'"),
+        ("demo --rate fast", "must be a number from 100 to 10000, is 'fast'"),
+        ("demo --rate nan", "'nan'"),
+        ("demo --rate 10", "--rate"),
+        ("demo --duration -1", "--duration: must be a number from 0.5 to 600"),
+        ("inspect arm.xacro --xacro name=value", "--xacro: must be NAME:=VALUE, is 'name=value'"),
+        ("replay in -o out --cutoff 0", "--cutoff: must be a positive number"),
+        ("replay in -o out --rate x", "--rate"),
+        ("replay in -o out --jobs 0", "--jobs"),
+        ("replay in -o out --atol effort=-1", "--atol: must be a number from 0 on"),
+        ("replay in -o out --atol =1", "--atol: must be X or FIELD=X"),
+        ("replay in -o out --format csv", "--format"),
+        ("report bag", "--output"),
+        ("report bag -o page.db3", "must end in .html"),
+        ("simulate iiwa cosine -o out --gains -1", "--gains: must be a number from 0 on, is '-1'"),
+        ("simulate iiwa cosine -o out --gains 1,a", "'a'"),
+        ("simulate iiwa cosine -o out --mass-error -1", "--mass-error: must be a number above -1"),
+        ("simulate iiwa cosine -o out --duration 0", "--duration"),
+    ],
+    ids=str,
+)
+def test_wrong_use_is_one_line_and_2(
+    arguments: str | list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments.split() if isinstance(arguments, str) else arguments)
+    assert exit_.value.code == 2
+    output = capsys.readouterr()
+    assert not output.out
+    assert re.search(reason, output.err) and "--help" in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_help_imports_no_optional_library() -> None:
+    code = (
+        "import sys; from eom_dynamics.tools.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: sys.exit(', '.join({'matplotlib', 'plotly', 'rich', 'rclpy'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "no\nbody\x1b[31m"]) == 2
+    assert capsys.readouterr().err.startswith(r"eom_dynamics inspect: no\nbody\x1b[31m: ")
+
+
+def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="ascii"))
+    assert main(["inspect", "pendulum"]) == 0
+    assert rb"m/s\xb2" in output.getvalue()
+
+
+@pytest.mark.parametrize("arguments", [["inspect", "pendulum"], ["--help"]])
+def test_a_broken_pipe_is_141(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        assert main(arguments) == 141
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line_and_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("/dev/full").open("w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        assert main(["inspect", "pendulum"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("eom_dynamics inspect: ") and "No space left on device" in error
+    assert error.count("\n") == 1
+
+
+def test_closed_streams() -> None:
+    done = command_line("inspect", "nobody", shell='exec "$@" 2>&-')
+    assert (done.returncode, done.stdout) == (2, "")
+    done = command_line("inspect", "pendulum", shell='exec "$@" >&-')
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("executable", ["bin/eom_dynamics", "lib/eom_dynamics/dynamics_node"])
+def test_an_interrupt_during_start_up_ends_without_a_traceback(executable: str, tmp_path: Path) -> None:
+    path = Path(sys.prefix) / executable
+    if not path.is_file():
+        pytest.skip(f"{path} is not installed")
+    # Imported in place of one of the first modules.
+    (tmp_path / "yaml.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    with subprocess.Popen(
+        [path, "inspect", "iiwa"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not (tmp_path / "here").exists():
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert "Traceback" not in error and "eom_dynamics" not in error

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics replay``: outputs, text and errors."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from paths import PANDA_BAG
+
+pytest.importorskip("rosbags")
+pytest.importorskip("mcap")
+pytest.importorskip("rich")
+
+from bag_files import (
+    JOINT_STATE,
+    SETPOINT,
+    START,
+    STORE,
+    file_of,
+    joint_state,
+    read_bag,
+    setpoints,
+    write_bag,
+)
+from scipy.interpolate import CubicSpline
+from scipy.signal import butter, filtfilt
+from urdf_arms import urdf_arm
+
+from eom_dynamics import Dynamics, load_robot
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.replay import many
+from eom_dynamics.trajectory import paper_motion
+
+NAMES = load_robot("planar_2r").joint_names
+STATES = np.array(paper_motion(2).derivatives(np.arange(400) * 1e-3))
+
+
+def bag(path: Path, storage: str = "mcap", **topics) -> Path:
+    return write_bag(path, topics or {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}, storage)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay several bags one after another, without processes."""
+
+    def one_by_one(jobs, outcomes, processes, tell) -> None:
+        outcomes.update({index: many.run_job(job) for index, job in jobs.items()})
+
+    monkeypatch.setattr(many, "_over_cores", one_by_one)
+
+
+def replay(*arguments) -> int:
+    return main(["replay", *map(str, arguments), "--robot", "planar_2r"])
+
+
+def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(bag(tmp_path / "in"), "-o", tmp_path / "out") == 0
+    output = capsys.readouterr()
+    header, row = (line.split() for line in output.out.splitlines())
+    assert header[:4] == ["bag", "topic", "commands", "refused"]
+    assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and re.fullmatch(r"\d+\.\d\d", row[5])
+    assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
+
+
+def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = bag(tmp_path / "in")
+    assert replay(source, "-o", tmp_path / "golden") == 0
+    same = ["--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0]
+    assert replay(source, "-o", tmp_path / "same", *same) == 0
+    capsys.readouterr()
+    other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
+    assert replay(other, "-o", tmp_path / "out", "--compare", tmp_path / "golden") == 1
+    output = capsys.readouterr()
+    assert re.search(r"/feedforward +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {tmp_path / 'golden'}\n"
+    loose = ["--compare", tmp_path / "golden", "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
+    assert replay(other, "-o", tmp_path / "loose", *loose, "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
+    assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.usefixtures("in_this_process")
+def test_an_unusable_golden_bag_is_refused_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], several: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bag(Path("in/a"))
+    bag(Path("other/a"), **{"/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))})
+    Path("text/a").mkdir(parents=True)
+    Path("text/a/a.mcap").write_text("text")
+    assert replay(*(["other", "-o", "of_arm"] if several else ["other/a", "-o", "of_arm/a"])) == 0
+    capsys.readouterr()
+    for golden, reason in (
+        ("nowhere", r"nowhere.*: there is no such bag"),
+        ("text", r"a.mcap: "),
+        ("of_arm", r"of_arm/a: has none of the topics /feedforward, /motor_setpoint, /effort_command"),
+    ):
+        source, golden = ("in", golden) if several else ("in/a", f"{golden}/a")
+        assert replay(source, "-o", "out", "--compare", golden) == 2
+        error = capsys.readouterr().err
+        assert re.search(reason, error) and error.count("\n") == 1, error
+        assert not Path("out").exists()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag(tmp_path / "in/a")
+    bag(tmp_path / "in/b")
+    command = [tmp_path / "in", "-o"]
+    assert replay(*command, tmp_path / "golden") == 0
+    shutil.rmtree(tmp_path / "golden/a")
+    capsys.readouterr()
+    assert replay(*command, tmp_path / "out", "--compare", tmp_path / "golden") == 1
+    output = capsys.readouterr()
+    assert output.err == f"eom_dynamics replay: {tmp_path / 'golden/a'}: there is no such bag\n"
+    assert re.search(r"\na .* failed\n", output.out) and "/feedforward" in output.out
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b"]
+
+
+def test_refused_messages_and_damage_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messages = setpoints(NAMES, STATES)
+    messages[7][1].snap[1] = np.nan
+    source = file_of(bag(tmp_path / "in", "sqlite3", **{"/setpoint": (SETPOINT, messages)}))
+    with source.open("r+b") as stream:  # one of SQLite's pages
+        stream.seek(source.stat().st_size // 2 // 4096 * 4096)
+        stream.write(bytes(4096))
+    assert replay(source, "-o", tmp_path / "out") == 0
+    text = capsys.readouterr().out
+    assert re.search(r"in\.db3: messages \d+ to \d+ of all topics cannot be read", text) and "damaged" in text
+    assert "ros2 bag reindex" in text
+    assert "1 of topic /setpoint refused, the first at 1700000000.007000000: snap[1] (joint 'joint_2') is nan" in text
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_several_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(2):
+        bag(tmp_path / f"in/{k}", "sqlite3" if k else "mcap")
+    (tmp_path / "in/broken.db3").write_bytes(b"")
+    command = [tmp_path / "in", "-o", tmp_path / "out"]
+    assert replay(*command, "--json") == 1
+    output = capsys.readouterr()
+    assert output.err.startswith("eom_dynamics replay: ") and "broken.db3: is empty" in output.err
+    assert [bool(result["error"]) for result in json.loads(output.out)] == [False, False, True]
+    (tmp_path / "in/broken.db3").unlink()
+    shutil.copytree(tmp_path / "out", tmp_path / "golden")
+    assert replay(*command, "--resume", "--compare", tmp_path / "golden") == 0
+    assert capsys.readouterr().out.count("done before") == 2
+    assert read_bag(tmp_path / "out/0").keys() == read_bag(tmp_path / "out/1").keys()
+
+
+def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topics = {"/motor_setpoint": _motion(0.5), "/joint_states": _motion(), "/motor_states": _motion(0.5)}
+    source = bag(tmp_path / "in", **topics)
+    for arguments, topic in (([], "/joint_states"), (["--topic", "motor_setpoint"], "/motor_setpoint")):
+        assert replay(source, "-o", tmp_path / "out", "--force", "--json", *arguments) == 0
+        (result,) = json.loads(capsys.readouterr().out)
+        assert result["report"]["topic"] == topic
+
+
+def _two_topics(path: Path) -> Path:
+    messages = setpoints(NAMES, STATES[:, :3])
+    return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
+
+
+def _unknown_joints(path: Path) -> Path:
+    return bag(path, **{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
+
+
+def _numbers_only(path: Path) -> Path:
+    message = STORE.types["std_msgs/msg/Float64"](data=1.0)
+    return bag(path, **{"/number": ("std_msgs/msg/Float64", [(START, message)])})
+
+
+def _no_effort(path: Path) -> Path:
+    states = [(START + k * 10**7, joint_state(START + k * 10**7, NAMES, [0.0, 0.1])) for k in range(100)]
+    return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+
+
+def _motion(offset: float = 0.0):
+    """What measures a slow motion, 1 s of it."""
+    times = [START + k * 10**7 for k in range(100)]
+    return JOINT_STATE, [(t, joint_state(t, NAMES, np.sin((t - START) * 1e-9) * np.ones(2) + offset)) for t in times]
+
+
+def _of_motors(path: Path) -> Path:
+    return bag(path, **{"/motor_setpoint": _motion(), "/a/motor_states": _motion()})
+
+
+def _joint_states(*names: str):
+    """What names so many joints, at zero."""
+
+    def make(path: Path) -> Path:
+        states = [(START + k * 10**7, joint_state(START + k * 10**7, names, np.zeros(len(names)))) for k in range(100)]
+        return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+
+    return make
+
+
+def _file(name: str, content: bytes):
+    def make(path: Path) -> Path:
+        path.mkdir()
+        (path / name).write_bytes(content)
+        return path / name
+
+    return make
+
+
+def _truncated(storage: str, size: int):
+    def make(path: Path) -> Path:
+        file = file_of(bag(path, storage))
+        file.write_bytes(file.read_bytes()[:size])
+        return file
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "reason"),
+    [
+        (_file("bag.mcap", b""), [], "bag.mcap: is empty"),
+        (_file("bag.db3", b""), [], "bag.db3: is empty"),
+        (_file("bag.db3", b"text" * 999), [], "cannot be read as an sqlite3 bag: .* ros2 bag reindex"),
+        (_file("bag.txt", b"text"), [], "not a bag"),
+        (_truncated("sqlite3", 3000), [], "cannot be read as an sqlite3 bag: .* ros2 bag reindex"),
+        (_truncated("mcap", 500), [], "in.mcap: what follows byte .* cannot be read: it is cut off; try: mcap recover"),
+        (lambda path: path, [], "there is no such bag"),
+        (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
+        (_numbers_only, [], r"; it has /number \(std_msgs/msg/Float64\)"),
+        (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
+        (_of_motors, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
+        (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
+        (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
+        (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
+        (bag, ["-o", "file"], "file: is not a folder"),
+        (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
+        (bag, ["--compare", "nowhere"], "nowhere: there is no such bag"),
+        (bag, ["--compare", "out"], "golden bag out: is the output itself"),
+        (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
+        (bag, ["-o", "in", "--force"], "in: is the bag to replay"),
+        (_file("a\nb.mcap", b"text"), [], r"a\\nb.mcap: cannot be read as an MCAP bag"),
+        (_joint_states("joint_1", "joint_2", "joint_1"), [], r"name\[2\]: joint 'joint_1' is listed twice"),
+        (_joint_states(), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
+        (_joint_states("joint_1", "joint_2"), ["--cutoff", "1e-300"], "cutoff must be from"),
+        (bag, ["--compare", "x", "--format", "parquet"], "--compare needs bags"),
+        (bag, ["--atol", "1"], "--atol, --rtol and --match need --compare"),
+        (bag, ["--match", "stamp"], "--atol, --rtol and --match need --compare"),
+    ],
+    ids=lambda value: value.__qualname__ if callable(value) else str(value),  # str() would show an address
+)
+def test_what_cannot_be_used_is_refused_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], make, arguments, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    Path("there/file").touch()
+    Path("file").touch()
+    assert main(["replay", str(make(tmp_path / "in")), "-o", "out", "--robot", "planar_2r", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("eom_dynamics replay: ") and error.count("\n") == 1, error
+    assert re.search(reason, error), error
+    assert not Path("out").exists()
+    assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
+
+
+def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = urdf_arm(joints=("joint_1", "joint_2", "hand")).replace('izz="0.05"', 'izz="9"', 1)
+    description = STORE.types["std_msgs/msg/String"](data=text)
+    topics = {
+        "/robot_description": ("std_msgs/msg/String", [(START, description)]),
+        "/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3])),
+    }
+    part = ["--tip", "joint_2_link", "--unphysical", "warn", "--json"]
+    assert main(["replay", str(bag(tmp_path / "in", **topics)), "-o", str(tmp_path / "out"), *part]) == 0
+    output = capsys.readouterr()
+    (result,) = json.loads(output.out)
+    assert result["report"]["commands"] == 3 and result["report"]["joint_names"] == list(NAMES)
+    (warning,) = result["report"]["warnings"]
+    assert "joint_1_link" in warning and output.err == ""
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By another route: a zero-phase filter and cubic spline instead of the fit, and the NumPy backend."""
+    command = ["replay", str(PANDA_BAG), "-o", str(tmp_path / "out"), "--robot", "panda", "--cutoff", "2.5"]
+    assert main(command) == 0
+    assert re.search(
+        r"  14 messages of topic /joint_states repeat the positions of the message before during a motion, "
+        r"the first at \d+\.\d{9}: measurements and stamps are not in step, .* a lower --cutoff makes smaller\n",
+        capsys.readouterr().out,
+    )
+    assert main([*command, "--against", "effort", "--json", "--force"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    report = result["report"]
+    assert report["repeated"] == 14
+    assert report["commands"] == 727 and report["joint_names"][0] == "fer_joint1" and not report["damage"]
+
+    recorded = [message for _, message in read_bag(PANDA_BAG)["/joint_states"]]
+    t = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in recorded])
+    position, effort = (np.array([getattr(m, name) for m in recorded]) for name in ("position", "effort"))
+    motion = CubicSpline(t, filtfilt(*butter(4, 2.5, fs=1 / np.median(np.diff(t))), position, axis=0))
+    tau = Dynamics(load_robot("panda"), backend="numpy").effort(*(motion(t, k) for k in range(3)))
+    inner = slice(20, -20)
+    rms = np.sqrt(np.mean((tau - effort)[inner] ** 2, axis=0))
+    commands = [command for _, command in read_bag(tmp_path / "out")["/feedforward"]]
+    own = np.array([command.effort for command in commands]) - effort
+    # The two filters differ near the cut-off, and the ends count in one of them; friction is in neither.
+    np.testing.assert_allclose(np.sqrt(np.mean(own[inner] ** 2, axis=0)), rms, rtol=0.05, atol=0.02)
+    np.testing.assert_allclose(report["rms"], np.sqrt(np.mean(own**2, axis=0)), rtol=1e-12)
+    assert np.all(np.array(report["rms"]) < 1.0)
+    assert [m.header.stamp for m in commands] == [m.header.stamp for m in recorded]

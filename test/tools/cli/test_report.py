@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics report``: page, output and errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from html_page import Page
+from paths import PANDA_BAG
+from recorded_bags import record, write_bag
+
+from eom_dynamics.tools.cli.main import main
+
+MISSING = [name for name in ("mcap", "rosbags", "plotly", "rich") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
+
+
+def test_one_page_of_several_bags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bag(tmp_path / "bags" / "one", record("planar_2r", count=50))
+    write_bag(tmp_path / "bags" / "two", record("planar_pr", count=50), without=["command", "motors"])
+    output = tmp_path / "new" / "page.html"
+    assert main(["report", str(tmp_path / "bags"), "-o", str(output), "--robot", "planar_pr"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == f"page: {output}"
+    assert "one: robot planar_pr is not used: it has none of the joints" in out
+    assert "one: Efforts" not in out  # it has them
+    assert "two: Commands were not recorded" in out
+    page = Page(output.read_text(encoding="utf-8"))
+    figures = json.loads(page.scripts[-2])
+    assert {"0_effort", "1_effort", "0_latency"} < set(figures) and "1_latency" not in figures
+    assert [path.name for path in output.parent.iterdir()] == ["page.html"]
+
+
+def test_a_page_is_written_over(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
+    (tmp_path / "page.html").write_text("old", encoding="utf-8")
+    assert main(["report", str(bag), "-o", str(tmp_path / "page.html")]) == 0
+    assert len((tmp_path / "page.html").read_text(encoding="utf-8")) > 1e6
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_a_recording_of_a_real_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(PANDA_BAG), "-o", str(tmp_path / "page.html"), "--robot", "panda"]) == 0
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    figures = json.loads(page.scripts[-2])
+    assert {"0_snap", "0_effort_acceleration", "0_motor_effort", "0_effort_off", "0_position_off"} < set(figures)
+    # τ and what was measured are drawn together, and differ by little more than friction.
+    names = [trace["name"] for trace in figures["0_effort"]["data"]]
+    assert {"fer_joint1", "fer_joint1, measured", "fer_joint1, limits"} < set(names)
+    worst = re.search(r"([0-9.]+) N mRMS of τ − measured effort, worst joint", page.text)
+    assert worst and 0.1 < float(worst.group(1)) < 1.5
+    out = capsys.readouterr().out
+    assert "panda from a fit of the positions of /joint_states" in out
+    repeats = "14 messages repeat the positions of the previous one during a motion (the first at 1.533 s)"
+    assert f"/joint_states: {repeats}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nowhere"], "there is no such bag"),
+        (["text.db3"], "text.db3"),
+        (["empty"], "empty"),
+        (["other"], "has no message of type"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_shown_is_refused_on_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    reason: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.db3").write_text("no bag", encoding="utf-8")
+    Path("empty").mkdir()
+    whole = record("planar_2r", count=3)
+    write_bag(Path("bag"), whole)
+    write_bag(Path("other"), whole, without=["setpoint", "command", "motors", "measured"])
+    assert main(["report", *arguments, "-o", "page.html"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("eom_dynamics report: ") and error.count("\n") == 1 and reason in error
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("module", ["plotly", "rosbags", "mcap", "rich"])
+def test_what_is_missing_is_named_with_its_remedy(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert main(["report", "bag", "-o", "page.html"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"eom_dynamics report: {module} is not installed; run: make build EXTRAS=report, or pip ")
+    assert error.count("\n") == 1

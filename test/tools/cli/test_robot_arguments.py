@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments that name a robot: the same in every command that takes one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from eom_dynamics import RobotDescriptionError
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.robot_options import RobotOptions
+
+COMMANDS = {
+    "bench": ["bench", "ROBOT"],
+    "codegen": ["codegen", "ROBOT", "-o", "out"],
+    "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
+    "inspect": ["inspect", "ROBOT"],
+    "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],
+    "report": ["report", "bag", "-o", "out.html", "--robot", "ROBOT"],
+    "simulate": ["simulate", "ROBOT", "cosine", "-o", "out"],
+}
+"""Each command that takes a robot."""
+
+NEEDS = {"demo": ["rclpy", "plotly"], "replay": ["rosbags"], "report": ["rosbags", "plotly"], "simulate": ["plotly"]}
+"""Libraries that a command looks for before it loads its robot."""
+
+OPTIONS = (
+    "--root base --tip left --tip right --tool hook --branches drop --unphysical warn --xacro size:=2 --xacro side:=l"
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_same_options(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _skip_without_libraries(command)
+    monkeypatch.chdir(tmp_path)
+    loaded = []
+
+    def load(options: RobotOptions, source: str) -> None:
+        loaded.append((source, options))
+        raise RobotDescriptionError("loaded")
+
+    monkeypatch.setattr(RobotOptions, "load", load)
+    assert main([*COMMANDS[command], *OPTIONS.split()]) == 2
+    xacro = (("size", "2"), ("side", "l"))
+    assert loaded == [("ROBOT", RobotOptions("base", ("left", "right"), ("hook",), "drop", "warn", xacro))]
+    assert capsys.readouterr().err == f"eom_dynamics {command}: loaded\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _skip_without_libraries(command)
+    monkeypatch.chdir(tmp_path)
+    Path("broken.yaml").write_text("/**: {ros__parameters: {robot: {name: [}}", encoding="utf-8")
+    for robot in ("nobody", "missing.urdf", "broken.yaml"):
+        assert main([word.replace("ROBOT", robot) for word in COMMANDS[command]]) == 2
+        output = capsys.readouterr()
+        assert not output.out
+        assert output.err.startswith(f"eom_dynamics {command}: {robot}") and output.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.yaml"]
+
+
+CART = (
+    '<robot name="cart"><link name="world"/><link name="cart"><inertial><mass value="2"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="{izz}"/></inertial></link><link name="hook"/>'
+    '<joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
+    '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
+    '<joint name="weld" type="fixed"><parent link="cart"/><child link="hook"/><origin xyz="0 4 0"/></joint></robot>'
+)
+
+
+def test_a_urdf_becomes_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cart.urdf").write_text(CART.format(izz=1), encoding="utf-8")
+    command = ["codegen", str(tmp_path / "cart.urdf"), "--tool", "hook", "-o", str(tmp_path / "code")]
+    assert main([*command, "--language", "c", "--functions", "effort"]) == 0
+    assert "tools: hook" in (tmp_path / "code/c/cart_effort.c").read_text(encoding="utf-8")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_warning_is_one_line_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cart.urdf").write_text(CART.format(izz=3), encoding="utf-8")
+    command = [str(tmp_path / "cart.urdf"), "--unphysical", "warn"]
+    assert main(["inspect", *command, "--json"]) == 0
+    output = capsys.readouterr()
+    (warning,) = json.loads(output.out)["warnings"]
+    assert output.err == f"eom_dynamics inspect: warning: {warning}\n" and "cart" in warning
+    assert main(["codegen", *command, "-o", str(tmp_path / "code"), "--language", "c", "--functions", "effort"]) == 0
+    assert capsys.readouterr().err == f"eom_dynamics codegen: warning: {warning}\n"
+    assert main(["inspect", *command[:1], "--unphysical", "refuse"]) == 2
+
+
+def test_xacro_arguments_are_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("xacro", reason="xacro is missing: pip install xacro")
+    text = CART.format(izz=1).replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
+    text = text.replace("<link", '<xacro:arg name="mass" default="2"/><link', 1).replace(
+        'mass value="2"', 'mass value="$(arg mass)"'
+    )
+    (tmp_path / "cart.xacro").write_text(text, encoding="utf-8")
+    assert main(["inspect", str(tmp_path / "cart.xacro"), "--xacro", "mass:=7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["total_mass"] == 7
+
+
+def _skip_without_libraries(command: str) -> None:
+    for module in NEEDS.get(command, []):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is missing")

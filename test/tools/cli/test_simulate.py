@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics simulate``: files, output and errors."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eom_dynamics import load_robot
+from eom_dynamics.simulation import Comparison, compare_feedforward
+from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.reference import read_motion
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.trajectory import paper_motion
+
+MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
+
+T = np.linspace(0.0, 0.2, 201)
+STATES = dict(zip(STATE_NAMES, paper_motion(2).derivatives(T), strict=True))
+ROBOT = load_robot("planar_2r")
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    """A short comparison without feedback and with some."""
+    return compare_feedforward(ROBOT, paper_motion(2), np.linspace(0.0, 0.1, 51), [0.0, 20.0])
+
+
+@pytest.fixture
+def simulated(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take this comparison instead of simulating anew."""
+    monkeypatch.setattr("eom_dynamics.simulation.compare_feedforward", lambda *_, **__: comparison)
+
+
+def write(path: Path) -> Path:
+    """The paper's motion of two joints as a file of either kind."""
+    if path.suffix == ".npz":
+        np.savez(path, t=T, **STATES)
+    else:
+        header = ",".join(["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in ROBOT.joint_names)])
+        table = np.hstack([T[:, np.newaxis], *STATES.values()])
+        np.savetxt(path, table, fmt="%.17g", delimiter=",", header=header, comments="")
+    return path
+
+
+def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "folder"
+    command = ["simulate", "planar_2r", "cosine", "-o", str(folder), "--duration", "0.2", "--gains", "50,10"]
+    assert main([*command, "--stiffness-error", "0.1", "--mass-error", "0.05", "--json"]) == 0
+    output = capsys.readouterr()
+    results = json.loads(output.out)
+    assert results["natural_frequency"] == [10, 50] and results["failures"] == []
+    assert results["energy_imbalance"] < 1e-8
+    with np.load(folder / "data.npz") as data:
+        assert data["error"].shape == (101, 2, 3, 2)
+        rms = np.sqrt(np.mean(data["error"] ** 2, axis=(0, 3)))
+        np.testing.assert_allclose(results["rms"], rms, rtol=1e-12)
+        np.testing.assert_array_equal(data["q"], paper_motion(2).derivatives(data["t"], order=0)[0])
+    assert rms[1, 2] < rms[1, 1] < rms[1, 0]
+    assert (folder / "tracking.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "springs +10%, masses +5%" in page and f"{number(1e3 * rms[1, 2])} mrad" in page
+    assert "$" + "figures" not in page and 'src="http' not in page
+
+
+@pytest.mark.usefixtures("simulated")
+def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [words[1] for words in lines if words and words[0] == "20"] == ["none", "rigid", "flatness"]
+    assert [words[2] for words in lines if words[:2] == ["open", "loop"]] == ["none", "rigid", "flatness"]
+
+
+@pytest.mark.parametrize("name", ["motion.npz", "motion.csv"])
+def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / name)
+    motion = read_motion(path, ROBOT)
+    between = T[:-1] + 3e-4
+    for k, (actual, expected) in enumerate(
+        zip(motion.derivatives(between), paper_motion(2).derivatives(between), strict=True)
+    ):
+        assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
+    if path.suffix == ".csv":
+        return
+    assert main(["simulate", "planar_2r", str(path), "-o", str(tmp_path / "out"), "--gains", "70", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
+
+
+def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
+    turned = {name: values[:, ::-1] for name, values in STATES.items()}
+    np.savez(tmp_path / "turned.npz", t=T, joint_names=ROBOT.joint_names[::-1], **turned)
+    motion = read_motion(tmp_path / "turned.npz", ROBOT)
+    np.testing.assert_array_equal(motion.derivatives(T), list(STATES.values()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["planar_2r", "nowhere.npz"], "No such file"),
+        (["planar_2r", "nowhere.csv"], "No such file"),
+        (["planar_2r", "broken.npz"], "broken.npz"),
+        (["planar_2r", "short.npz"], "short.npz: has no qdddd; it has t, q, .* must .* see docs/elastic_joints.md"),
+        (["planar_2r", "untimed.npz"], "untimed.npz: has no t; it has q, qd, "),
+        (["planar_2r", "other.npz"], "other.npz: has the joints arm_1, arm_2; robot planar_2r has joint_1, joint_2"),
+        (["planar_2r", "swapped.npz"], "qd is not the time derivative of q"),
+        (["iiwa", "other.npz"], "other.npz: has the joints arm_1, arm_2; robot iiwa has "),
+        (["planar_2r", "backwards.npz"], "t must increase"),
+        (["planar_2r", "words.csv"], "words.csv"),
+        (["planar_2r", "text.npz"], "text.npz: is not a .npz archive"),
+        (["planar_2r", "empty.csv"], "empty.csv: has no column t"),
+        (["planar_2r", "no_rows.csv"], "no_rows.csv: has no rows of numbers"),
+        (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_refused_on_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    reason: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.npz").write_bytes(b"PK\x03\x04 this is none")
+    np.savez("short.npz", t=T, **{name: STATES[name] for name in STATE_NAMES[:4]})
+    np.savez("untimed.npz", **STATES)
+    np.savez("other.npz", t=T, joint_names=["arm_1", "arm_2"], **STATES)
+    np.savez("swapped.npz", t=T, **{**STATES, "qd": STATES["qdd"], "qdd": STATES["qd"]})
+    np.savez("backwards.npz", t=T[::-1], **STATES)
+    np.savez("two.npz", t=T, **STATES)
+    Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
+    Path("text.npz").write_text("text", encoding="utf-8")
+    Path("empty.csv").touch()
+    columns = ["t", *(f"{name}.{joint}" for name in STATE_NAMES for joint in ROBOT.joint_names)]
+    Path("no_rows.csv").write_text(",".join(columns) + "\n", encoding="utf-8")
+    assert main(["simulate", *arguments, "-o", "out"]) == 2
+    error = capsys.readouterr().err
+    assert not Path("out").exists()
+    assert error.startswith("eom_dynamics simulate: ") and error.count("\n") == 1
+    assert re.search(reason, error)
+
+
+@pytest.mark.usefixtures("simulated")
+def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(page: Path, *_: object) -> None:
+        page.write_text("half", encoding="utf-8")
+        raise OSError(errno.ENOSPC, "No space left on device", str(page))
+
+    monkeypatch.setattr("eom_dynamics.tools.simulate.results.write_page", full)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
+    command = ["simulate", "planar_2r", "cosine", "-o"]
+    for folder in (tmp_path / "new", tmp_path / "out"):
+        assert main([*command, str(folder)]) == 2
+        reason = f"eom_dynamics simulate: {folder}: cannot be written: No space left on device\n"
+        assert capsys.readouterr().err == reason
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["old"]
+
+
+def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["simulate", "vsa_planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.2", "--gains", "0"]
+    assert main([*command, "--json"]) == 0
+    output = capsys.readouterr()
+    (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
+    assert re.search(
+        r"note: with no feedforward and no feedback at all, the simulation ends at 0\.07\d* s: .* goes slack$", note
+    )
+    results = json.loads(output.out)
+    assert results["endings"] == [note.partition("note: ")[2]]
+    ((none, rigid, flatness),) = results["rms"]
+    assert none is None and flatness < 1e-9 < 1e-4 < rigid
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert results["endings"][0] in page and "NaN" not in page.partition('id="figures"')[2]
+
+
+def test_a_robot_without_a_mass_matrix_is_one_line_and_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    impossible = perturbed(ROBOT, mass=-2.0)
+    monkeypatch.setattr("eom_dynamics.tools.cli.simulate.load", lambda _: impossible)
+    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path / "out"), "--duration", "0.1"]) == 2
+    error = capsys.readouterr().err
+    (line,) = [line for line in error.splitlines() if line.startswith("eom_dynamics")]
+    assert line.startswith("eom_dynamics simulate: planar_2r: the mass matrix is not positive definite, ")
+    assert "Traceback" not in error
+
+
+@pytest.mark.usefixtures("simulated")
+def test_an_energy_imbalance_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("eom_dynamics.tools.simulate.summary.ENERGY_TOLERANCE", 0.0)
+    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path)]) == 1
+    assert "energy and work differ" in capsys.readouterr().err

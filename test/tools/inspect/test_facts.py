@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a robot, as data and as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.tools.inspect import facts
+from eom_dynamics.tools.inspect.facts import robot_facts
+from eom_dynamics.tools.inspect.text import as_text
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the facts that take long to compute."""
+    monkeypatch.setattr(facts, "PROGRAMS", {"effort": PROGRAMS["effort"]})
+    monkeypatch.setattr(facts, "reach", lambda robot, tool: 1.0)
+
+
+@pytest.mark.parametrize("name", ["dual_arm", "planar_pr", "sea_planar_2r"])
+@pytest.mark.usefixtures("quick")
+def test_facts_are_those_of_the_robot(name: str) -> None:
+    robot = eom.load_robot(name)
+    found = json.loads(json.dumps(robot_facts(robot), allow_nan=False))
+    assert found["name"] == robot.name and found["independent_joints"] == robot.n
+    assert found["gravity"] == robot.gravity.tolist()
+    assert found["total_mass"] == pytest.approx(sum(joint.mass for joint in robot.joints))
+    joints = found["joints"]
+    assert [joint["name"] for joint in joints] == list(robot.joint_names)
+    assert [joint["type"] for joint in joints] == [joint.type for joint in robot.joints]
+    assert [joint["stiffness"] for joint in joints] == robot.stiffness.tolist()
+    assert [joint["rotor_inertia"] for joint in joints] == robot.rotor_inertia.tolist()
+    upper = [joint.limits.upper for joint in robot.joints]
+    assert [joint["limits"]["upper"] for joint in joints] == [x if np.isfinite(x) else None for x in upper]
+    assert [tool["name"] for tool in found["tools"]] == [tool.name for tool in robot.tools]
+    lines = as_text(found).splitlines()
+    assert lines[0].startswith(f"{name}: ")
+    for joint in robot.joints:
+        (line,) = [line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} ")]
+        assert line.lstrip("│├└─ ").split()[1] == joint.type
+        assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
+
+
+def test_operations_are_those_of_the_programs() -> None:
+    robot = eom.load_robot("planar_2r")
+    found = robot_facts(robot)
+    assert found["operations"].keys() == PROGRAMS.keys()
+    lines = as_text(found).splitlines()
+    for name, counts in found["operations"].items():
+        program = PROGRAMS[name](robot)
+        *kinds, total = counts.values()
+        assert counts["sines_and_cosines"] == total - program.operations
+        assert total == sum(kinds) == program.operation_counts().total()
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        assert [int(x.replace(",", "")) for x in line.split()[1:]] == list(counts.values())
+
+
+def _joint(kind: str, screw: list[float], **more: Any) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "screw": screw,
+        "origin": {"xyz": [0.0, 0.0, 0.3], "rpy": [0.0, 0.0, 0.0]},
+        "mass": 2.0,
+        "center_of_mass": [0.0, 0.0, 0.1],
+        "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01],
+        **more,
+    }
+
+
+def _robot(name: str, joints: dict[str, Any]) -> eom.Robot:
+    parameters = {"name": name, "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
+    return eom.robot_from_parameters(parameters)
+
+
+def test_types_axes_and_assumptions_of_all_kinds_of_joints() -> None:
+    joints = {
+        "turn": _joint("revolute", [0.0, 1.0, 0.0, 0.1, 0.0, 0.2], rotor_inertia=0.3),
+        "slide": _joint("prismatic", [0.0, 0.0, 0.0, 0.6, 0.0, 0.8], elasticity={"type": "linear", "stiffness": 500.0}),
+        "drill": _joint("helical", [0.0, 0.0, 1.0, 0.0, 0.0, 0.05]),
+    }
+    found = json.loads(json.dumps(robot_facts(_robot("mixed", joints)), allow_nan=False))
+    assert [joint["type"] for joint in found["joints"]] == ["revolute", "prismatic", "helical"]
+    np.testing.assert_allclose([joint["axis"] for joint in found["joints"]], [[0, 1, 0], [0.6, 0, 0.8], [0, 0, 1]])
+    assert [joint["stiffness"] for joint in found["joints"]] == [None, 500.0, None]
+    assert found["assumed"] == [
+        "rigid, without a spring: turn, drill",
+        "no rotor inertia: slide, drill",
+        "no limits of position: all joints",
+        "an external wrench acts at drill",
+    ]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_tree_is_drawn() -> None:
+    lines = as_text(robot_facts(eom.load_robot("dual_arm"))).splitlines()[3:12]
+    drawn = [line.split("  ")[0] for line in lines]
+    assert [line for line in drawn if line][:4] == ["torso", "├─left_lift", "│ left_turn", "│ left_elbow"]
+    assert "└─right_lift" in drawn
+
+
+@pytest.mark.usefixtures("quick")
+def test_part_of_a_urdf_with_a_mimic_joint(tmp_path: Any) -> None:
+    body = '<inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    text = (
+        f'<robot name="cart"><link name="world"/><link name="cart">{body}</link><link name="wheel">{body}</link>'
+        '<link name="hook"/><joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
+        '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
+        '<joint name="axle" type="continuous"><parent link="cart"/><child link="wheel"/><axis xyz="0 0 1"/>'
+        '<mimic joint="rail" multiplier="4" offset="-1"/></joint>'
+        '<joint name="weld" type="fixed"><parent link="wheel"/><child link="hook"/></joint></robot>'
+    )
+    found = robot_facts(eom.load_robot(text, tip="hook"))
+    assert found["merged"] == ["link hook into the body of axle (0 kg)"]
+    assert found["assumed"][0] == "axis [1 0 0], the default of URDF: rail"
+    assert found["joints"][0]["limits"] == {"lower": -1, "upper": 3, "velocity": 2, "effort": 5}
+    (tool,) = found["tools"]
+    assert (tool["name"], tool["body"]) == ("hook", "axle")
+    assert "= 4 rail -1" in as_text(found) and "-1 … 3" in as_text(found)
+
+
+def test_the_reach_of_a_planar_arm_is_its_length() -> None:
+    """The tool is the frame of the last body, 0.5 m from the first joint."""
+    (tool,) = robot_facts(eom.load_robot("planar_2r"))["tools"]
+    assert tool["reach"] == pytest.approx(0.5)
+
+
+def test_large_robots_get_fewer_facts() -> None:
+    found = robot_facts(_robot("a\nsnake", {f"j{i}": _joint("revolute", [0.0, 1, 0, 0, 0, 0]) for i in range(21)}))
+    assert found["tools"][0]["reach"] is None
+    counted = {name for name, costs in found["operations"].items() if costs is not None}
+    assert counted == {"inverse_dynamics", "effort"}
+    lines = as_text(found).splitlines()
+    assert lines[0].startswith(r"a\nsnake: ")
+    assert "mass_matrix: not counted for more than 20 joints" in lines
+    assert "tool j20 on the body of j20: reach not computed for more than 20 joints" in lines

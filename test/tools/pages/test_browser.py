@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTML pages in a real browser: no requests, no errors, and every control works."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import browser
+import numpy as np
+import pytest
+from recorded_bags import record
+from recordings import recorded
+
+import eom_dynamics as eom
+from eom_dynamics.trajectory import paper_motion
+
+pytest.importorskip("plotly", reason="pages need plotly")
+
+Write = Callable[[Path], None]
+
+
+def demo(path: Path) -> None:
+    from eom_dynamics.tools.demo.demo_page import write_page
+    from eom_dynamics.tools.demo.evaluate import evaluate
+    from eom_dynamics.tools.demo.plan import Plan
+    from eom_dynamics.tools.demo.tracking import compare
+
+    plan = Plan(eom.load_robot("planar_pr"), rate=200.0, duration=2.0)
+    recording = recorded(plan)
+    write_page(path, plan, recording, evaluate(plan, recording), compare(plan.robot))
+
+
+def simulated(path: Path) -> None:
+    from eom_dynamics.simulation import compare_feedforward
+    from eom_dynamics.tools.simulate.simulation_page import write_page
+
+    comparison = compare_feedforward(
+        eom.load_robot("planar_2r"), paper_motion(2), np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1
+    )
+    write_page(path, comparison, {"robot": "planar_2r"})
+
+
+def report(path: Path) -> None:
+    from eom_dynamics.tools.report.report_page import report_page
+
+    records = [record("panda", count=6000, name="long"), record("planar_pr", name="<i>short</i>")]
+    path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
+
+
+PAGES: dict[str, Write] = {"demo": demo, "simulate": simulated, "report": report}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser.started() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, write in PAGES.items():
+        write(folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+@pytest.fixture(params=list(PAGES))
+def tab(chromium: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[browser.Tab]:
+    yield from opened(chromium, pages[request.param])
+
+
+@pytest.fixture
+def report_tab(chromium: Any, pages: dict[str, Path]) -> Iterator[browser.Tab]:
+    yield from opened(chromium, pages["report"])
+
+
+@pytest.fixture
+def demo_tab(chromium: Any, pages: dict[str, Path]) -> Iterator[browser.Tab]:
+    yield from opened(chromium, pages["demo"])
+
+
+def opened(chromium: Any, file: Path, **settings: Any) -> Iterator[browser.Tab]:
+    """Open a page, and check at the end that it made no request and logged no error."""
+    tab = browser.Tab(chromium, file, **settings)
+    yield tab
+    tab.page.context.close()
+    assert tab.complaints == [] and tab.requests == []
+
+
+def test_every_chart_is_drawn(tab: browser.Tab) -> None:
+    names = tab.charts()
+    assert names
+    for name in names:
+        assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace').length") >= 1, name
+        # None of its texts lies outside of it.
+        assert tab.of_plot(name, "plot.clientHeight > 150 && plot.scrollWidth <= plot.clientWidth"), name
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "touch", "scheme"),
+    [
+        ("report", 360, 740, True, "dark"),
+        ("demo", 1280, 900, False, "light"),
+        ("simulate", 2560, 1300, False, "dark"),
+    ],
+)
+def test_fits_the_screen(
+    chromium: Any, pages: dict[str, Path], name: str, width: int, height: int, touch: bool, scheme: str
+) -> None:
+    settings = {"viewport": {"width": width, "height": height}, "has_touch": touch, "color_scheme": scheme}
+    for tab in opened(chromium, pages[name], **settings):
+        first = tab.charts()[0]
+        whole, seen = tab.width()
+        assert whole <= seen
+        ink, ground = tab.page.evaluate(
+            "['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k].match(/[0-9]+/g).slice(0, 3)"
+            ".reduce((sum, x) => sum + Number(x), 0))"
+        )
+        assert (ink < ground) == (scheme == "light") and abs(ink - ground) > 500
+        # A finger scrolls the page, a mouse zooms the chart.
+        assert tab.of_plot(first, "plot.layout.dragmode") == (False if touch else "zoom")
+
+
+def test_colours_follow_the_system(demo_tab: browser.Tab) -> None:
+    ground = "getComputedStyle(plot.querySelector('.main-svg')).backgroundColor"
+    before = demo_tab.of_plot("effort", ground)
+    demo_tab.page.emulate_media(color_scheme="dark")
+    demo_tab.page.wait_for_timeout(300)
+    assert demo_tab.of_plot("effort", ground) != before
+
+
+def test_a_legend_shows_and_hides_joints_in_all_charts(demo_tab: browser.Tab) -> None:
+    first, second = eom.load_robot("planar_pr").joint_names
+    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {first, second}
+    demo_tab.legend("effort", first)
+    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {second}
+    assert demo_tab.shown("rotor_effort") == {second}, "drawn only now"
+    demo_tab.legend("rotor_effort", first)
+    assert demo_tab.shown("effort") == demo_tab.shown("rotor_effort") == {first, second}
+    demo_tab.legend("effort_rate", second, double=True)
+    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {second}
+    assert demo_tab.of_plot("tracking", "plot.data.every(t => t.visible === true)"), "curves of feedforwards"
+    demo_tab.legend("tracking", "no feedforward")
+    demo_tab.legend("effort_rate", second, double=True)
+    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {first, second}
+    assert demo_tab.of_plot("tracking", "plot.data.map(t => t.visible)") == ["legendonly", True, True]
+
+
+def test_charts_zoom_together_and_come_back(demo_tab: browser.Tab) -> None:
+    home = demo_tab.range("effort")
+    percentiles = demo_tab.range("percentiles")
+    demo_tab.zoom("effort", 0.25, 0.5)
+    low, high = demo_tab.range("effort")
+    span = home[1] - home[0]
+    assert low == pytest.approx(home[0] + 0.25 * span, abs=0.02 * span)
+    assert high == pytest.approx(home[0] + 0.5 * span, abs=0.02 * span)
+    assert demo_tab.range("effort_rate") == demo_tab.range("motor_effort") == [low, high]
+    assert demo_tab.range("percentiles") == percentiles, "its axis is no time"
+    demo_tab.button("motor_effort", "Reset").click()
+    assert demo_tab.range("effort") == demo_tab.range("motor_effort") == home
+
+
+def test_png_is_a_picture_with_a_ground(demo_tab: browser.Tab) -> None:
+    pytest.importorskip("matplotlib", reason="reads the picture")
+    from matplotlib.image import imread
+
+    content = demo_tab.download("effort", "PNG")
+    pixels = imread(io.BytesIO(content), format="png")
+    assert content.startswith(b"\x89PNG") and pixels.shape[:2] == (1120, 2200)
+    assert np.all(pixels[5, 5] == 1.0)
+    assert np.mean(pixels[..., :3] < 0.9) > 0.005, "something is drawn"
+
+
+def test_csv_is_what_is_shown(demo_tab: browser.Tab) -> None:
+    first, second = eom.load_robot("planar_pr").joint_names
+    demo_tab.legend("effort", first)
+    demo_tab.zoom("effort", 0.25, 0.5)
+    low, high = demo_tab.range("effort")
+    header, *rows = csv.reader(io.StringIO(demo_tab.download("effort", "CSV").decode()))
+    assert header == ["curve", "time [s]", "τ, joint effort [N or N m]"]
+    assert {row[0] for row in rows} == {second}
+    t = np.array([float(row[1]) for row in rows])
+    assert np.all((t >= low) & (t <= high)) and np.all(np.diff(t) > 0)
+    np.testing.assert_allclose([b - a for a, b in pairwise(t)], 1 / 200, rtol=1e-9)
+    arm = eom.Dynamics(eom.load_robot("planar_pr"))
+    from eom_dynamics.trajectory import paper_wrench
+
+    motion, wrench = paper_motion(2).derivatives(t), paper_wrench(1).derivatives(t, order=2)
+    tau, _, _ = arm.inverse_dynamics(*motion, wrench=wrench)
+    np.testing.assert_allclose([float(row[2]) for row in rows], tau[:, 1], rtol=1e-6)
+
+
+def test_one_recording_is_shown_at_a_time(report_tab: browser.Tab) -> None:
+    first = set(report_tab.charts())
+    report_tab.chart("0_position")
+    report_tab.page.locator(".pick select").select_option(label="<i>short</i>")
+    second = set(report_tab.charts())
+    assert first and second and all(name.startswith("1_") for name in second) and not first & second
+    assert report_tab.shown("1_position") == set(eom.load_robot("planar_pr").joint_names)
+    home = report_tab.range("1_position")
+    report_tab.zoom("1_position", 0.2, 0.4)
+    assert report_tab.range("1_effort") == report_tab.range("1_position") != home
+    report_tab.page.set_viewport_size({"width": 800, "height": 600})
+    report_tab.page.locator(".pick select").select_option(label="long")
+    assert set(report_tab.charts()) == first
+    assert report_tab.range("0_position")[1] > 10, "of another time"
+    width = report_tab.of_plot("0_position", "[plot.clientWidth, plot.querySelector('.main-svg').clientWidth]")
+    assert width[0] == width[1], "drawn for the window as it is now"
+
+
+def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(report_tab: browser.Tab) -> None:
+    joints = set(eom.load_robot("panda").joint_names)
+    before = report_tab.range("0_effort", "y")
+    assert max(map(abs, before)) < 87 and report_tab.shown("0_effort", limits=True) == set()
+    report_tab.legend("0_effort", "limits")
+    low, high = report_tab.range("0_effort", "y")
+    assert low < -87 and high > 87, "of a Panda's first joint, N m"
+    assert report_tab.shown("0_effort", limits=True) == report_tab.shown("0_velocity", limits=True) == joints
+    report_tab.legend("0_effort", "fer_joint5", double=True)
+    assert report_tab.shown("0_effort", limits=True) == set(), "limits are an entry of the legend too"
+    report_tab.legend("0_effort", "limits")
+    assert report_tab.shown("0_effort", limits=True) == report_tab.shown("0_effort") == {"fer_joint5"}
+    low, high = report_tab.range("0_effort", "y")
+    assert -15 < low < -12 and 12 < high < 15, "of this joint, N m"
+
+
+def test_csv_of_a_thinned_curve_holds_its_points(report_tab: browser.Tab) -> None:
+    whole = record("panda", count=6000)
+    assert whole.setpoint is not None
+    _, *rows = csv.reader(io.StringIO(report_tab.download("0_jerk", "CSV").decode()))
+    own = [(float(t), float(value)) for curve, t, value in rows if curve == "fer_joint2"]
+    assert 100 < len(own) < 6000
+    places = np.round(500 * np.array([t for t, _ in own])).astype(int)
+    np.testing.assert_allclose([value for _, value in own], whole.setpoint.values["jerk"][places, 1], rtol=1e-6)

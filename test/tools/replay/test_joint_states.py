@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured positions of a bag: the fitted motion, window by window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+
+from bag_files import JOINT_STATE, START, joint_state, write_bag
+
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.tools.bags import Bag, BagError
+from eom_dynamics.tools.replay import Job, joint_states, replay_bag
+from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches
+from eom_dynamics.trajectory import paper_motion
+
+MOTION = paper_motion(2)
+RATE = 200.0
+CUTOFF = 10.0
+NAMES = ("joint_1", "joint_2")
+
+
+def bag_of(path: Path, messages) -> Path:
+    return write_bag(path, {"/joint_states": (JOINT_STATE, messages)})
+
+
+def measured(times, noise: float = 0.0, seed: int = 0):
+    """Messages of the motion at times (N,) in s, with other joints among the robot's, in another order."""
+    positions = MOTION.derivatives(times, order=0)[0]
+    positions = positions + noise * np.random.default_rng(seed).standard_normal(positions.shape)
+    names = ["finger", *NAMES[::-1]]
+    stamps = START + np.round(times * 1e9).astype(np.int64)
+    return [
+        (int(t) + 50_000, joint_state(int(t), names, [9.0, *q[::-1]], [8.0, *(10 * q[::-1])]))
+        for t, q in zip(stamps, positions, strict=True)
+    ]
+
+
+def fitted(bag: Path, cutoff: float = CUTOFF):
+    refusals, figures = Refusals(), FitFigures()
+    with Bag(bag) as opened:
+        batches = list(joint_state_batches(opened, opened.topics[0], NAMES, cutoff, refusals, figures))
+    return batches, refusals, figures
+
+
+def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    t = np.arange(6000) / RATE
+    bag = bag_of(tmp_path / "in", measured(t, noise=1e-5))
+    monkeypatch.setattr(joint_states, "WINDOW", 100_000)
+    (whole,), _, alone = fitted(bag)
+    monkeypatch.setattr(joint_states, "WINDOW", 700)
+    batches, refusals, figures = fitted(bag)
+    assert [len(batch) for batch in batches] == [700] * 8 + [400] and not refusals.reasons
+    assert [len(whole)] == [6000]
+    inner = slice(200, -200)
+    expected = MOTION.derivatives(t)
+    for k, (name, scale) in enumerate(zip(STATE_FIELDS, (2e-5, 1e-3, 4e-2, 2.0, 100.0), strict=True)):
+        parts = np.concatenate([batch.fields[name] for batch in batches])
+        assert np.max(np.abs(parts - expected[k])[inner]) < scale, name
+        # Each window has its own knots, so that the noise differs between windows by a little.
+        assert np.max(np.abs(parts - whole.fields[name])) < 0.05 * scale, name
+    np.testing.assert_array_equal(np.concatenate([b.stamps.header for b in batches]), whole.stamps.header)
+    np.testing.assert_array_equal(np.concatenate([b.measured for b in batches]), whole.measured)
+    # The deviation is the noise, without its part below the cut-off.
+    assert np.all((figures.rms > 0.9e-5) & (figures.rms < 1.0e-5)) and figures.count == 6000
+    assert np.all((figures.seam > 0) & (figures.seam < 1e-7)) and np.all(alone.seam == 0)
+
+
+def test_repeated_positions_are_counted(tmp_path: Path) -> None:
+    messages = measured(np.arange(400) / RATE)
+    for k in (100, 200):
+        messages[k][1].position[:] = messages[k - 1][1].position
+    *_, figures = fitted(bag_of(tmp_path / "in", messages))
+    assert (figures.repeats.count, figures.repeats.first) == (2, messages[100][0])
+
+
+def test_efforts_are_of_the_same_joints_as_positions(tmp_path: Path) -> None:
+    (batch,), _, _ = fitted(bag_of(tmp_path / "in", measured(np.arange(400) / RATE)))
+    np.testing.assert_allclose(batch.measured, 10 * batch.fields["position"], atol=1e-3)
+    assert batch.names == list(NAMES)
+    np.testing.assert_array_equal(batch.stamps.recorded, batch.stamps.header + 50_000)
+
+
+def test_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path) -> None:
+    """As when a robot sets its clock over the network; small steps back are samples out of order."""
+    t = np.arange(1000) / RATE
+    messages = measured(np.concatenate([t[:500] + 3600.0, t[500:]]))
+    messages.insert(700, messages[690])
+    batches, refusals, _ = fitted(bag_of(tmp_path / "both", messages))
+    (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:])))
+    assert [len(batch) for batch in batches] == [500, 500] and refusals.reasons == {"stamp does not increase": 1}
+    for name in STATE_FIELDS:
+        np.testing.assert_array_equal(batches[1].fields[name], alone.fields[name])
+
+
+def test_one_wrong_stamp_costs_one_sample(tmp_path: Path) -> None:
+    messages = measured(np.arange(400) / RATE)
+    for k in (0, 200):
+        messages[k][1].header.stamp.sec = 2**31 - 1
+    batches, refusals, _ = fitted(bag_of(tmp_path / "in", messages))
+    assert [len(batch) for batch in batches] == [199, 199]
+    assert refusals.reasons == {"motion of fewer than 20 samples is not fitted": 2}
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e10, -1e300])
+def test_an_impossible_position_does_not_affect_the_others(tmp_path: Path, wrong: float) -> None:
+    messages = measured(np.arange(400) / RATE)
+    messages[100][1].position[1] = wrong
+    batches, refusals, figures = fitted(bag_of(tmp_path / "in", messages))
+    assert sum(map(len, batches)) == 399 and refusals.total == 1 and np.all(figures.largest < 1e-2)
+
+
+def test_a_pause_ends_a_motion(tmp_path: Path) -> None:
+    """A fit across it would oscillate; each side is fitted as if recorded alone."""
+    t = np.arange(500) / RATE
+    first, second = measured(t), measured(t + 10.0)
+    batches, refusals, figures = fitted(bag_of(tmp_path / "both", first + second))
+    (alone,), _, _ = fitted(bag_of(tmp_path / "second", second))
+    assert [len(batch) for batch in batches] == [500, 500] and not refusals.reasons
+    for name in STATE_FIELDS:
+        np.testing.assert_array_equal(batches[1].fields[name], alone.fields[name])
+    assert np.all(figures.seam == 0)
+
+
+def test_unusable_samples_are_skipped_and_counted(tmp_path: Path) -> None:
+    messages = measured(np.arange(500) / RATE)
+    messages[50][1].position[1] = np.nan
+    messages[60] = (messages[60][0], messages[59][1])
+    messages[70] = (messages[70][0], messages[30][1])
+    messages[80] = (messages[80][0], joint_state(START + 400_000_000, ["joint_1"], [0.0]))
+    messages[90] = (messages[90][0], joint_state(START + 450_000_000, NAMES, [0.0]))
+    batches, refusals, _ = fitted(bag_of(tmp_path / "in", messages))
+    assert sum(map(len, batches)) == 495
+    assert (
+        refusals.reasons["stamp does not increase"] == 2
+        and refusals.reasons["position is not finite, or beyond 1e+09"] == 1
+    )
+    assert refusals.reasons["name: joint 'joint_2' missing; name has 'joint_1'"] == 1
+    assert refusals.reasons["position has 1 entries, name has 2"] == 1
+    other = [(START + k, joint_state(START + k, ["a", "b"], [0.0, 0.0])) for k in range(30)]
+    job = Job(bag_of(tmp_path / "other", other), tmp_path / "out", "planar_2r")
+    with pytest.raises(BagError, match="name: joint 'joint_1', 'joint_2' missing; name has 'a', 'b'"):
+        replay_bag(job)
+
+
+def test_without_stamps_the_times_of_recording_are_used(tmp_path: Path) -> None:
+    messages = measured(np.arange(500) / RATE)
+    bare = [(time, joint_state(0, m.name, m.position)) for time, m in messages]
+    (batch,), _, _ = fitted(bag_of(tmp_path / "bare", bare))
+    (stamped,), _, _ = fitted(bag_of(tmp_path / "stamped", messages))
+    assert batch.measured is None
+    for name in STATE_FIELDS:
+        np.testing.assert_allclose(batch.fields[name], stamped.fields[name], rtol=1e-9, atol=1e-9)
+
+
+def test_a_motion_of_a_few_samples_is_not_fitted(tmp_path: Path) -> None:
+    with pytest.raises(BagError, match=r"no message of topic /joint_states can be used: .* fewer than 20 samples"):
+        replay_bag(Job(bag_of(tmp_path / "in", measured(np.arange(10) / RATE)), tmp_path / "out", "planar_2r"))
+
+
+def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most the samples of two windows are held, however long the bag is."""
+    monkeypatch.setattr(joint_states, "WINDOW", 500)
+    held = []
+    joined = joint_states._joined
+    monkeypatch.setattr(joint_states, "_joined", lambda parts: held.append(joined(parts)) or held[-1])
+    fitted(bag_of(tmp_path / "in", measured(np.arange(10_000) / RATE)))
+    block, margins = 2048, 2 * 16 / CUTOFF * RATE
+    assert max(len(samples.time) for samples in held) <= 500 + margins + 2 * block
+
+
+def test_efforts_of_two_motors_at_a_joint_cannot_be_compared_with_recorded_efforts(tmp_path: Path) -> None:
+    bag = bag_of(tmp_path / "in", measured(np.arange(100) / RATE))
+    with pytest.raises(
+        BagError, match=r"motor_effort cannot be compared with recorded efforts: .* 4 motors at 2 joints"
+    ):
+        replay_bag(Job(bag, tmp_path / "out", "vsa_planar_2r", against="motor_effort"))

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many bags in parallel, on processes and on a Dask cluster, some of which are killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import replace
+from multiprocessing.forkserver import ensure_running
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+
+from bag_files import SETPOINT, STORE, robot_file, setpoint, setpoints, write_bag
+from dask_worker import run_worker
+
+from eom_dynamics import load_robot
+from eom_dynamics.exceptions import EomDynamicsError
+from eom_dynamics.tools.bags import BagError, Layout, OutputTopic, Storage, open_writer
+from eom_dynamics.tools.replay import Format, Job, find_bags, replay_bag, replay_bags
+from eom_dynamics.trajectory import paper_motion
+
+NAMES = load_robot("planar_2r").joint_names
+STATES = np.array(paper_motion(2).derivatives(np.arange(50) * 1e-3))
+FAST = {"type": "linear", "stiffness": 500.0}
+SLOW = {"type": "damped", "stiffness": 500.0, "damping": 20.0}
+PROCESSES = multiprocessing.get_context("forkserver")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def import_once() -> None:
+    """Import what processes of these tests need in the one that they are copies of."""
+    PROCESSES.set_forkserver_preload(["eom_dynamics.tools.replay.many", "pyarrow.parquet", "distributed"])
+    ensure_running()
+
+
+def make(path: Path, seed: int = 0) -> Path:
+    return write_bag(path, {"/setpoint": (SETPOINT, setpoints(NAMES, STATES + 0.01 * seed))})
+
+
+def long_bag(path: Path, count: int = 2200) -> Path:
+    """A bag at 1 kHz that is read in more than one block, written as arrays, which is faster than one by one."""
+    path.mkdir(parents=True)
+    message = setpoint(0, NAMES, np.zeros((5, 2)))
+    layout = Layout(STORE, SETPOINT, bytes(STORE.serialize_cdr(message, SETPOINT)))
+    writer = open_writer(path, path.name, Storage.MCAP, [OutputTopic.of("/setpoint", SETPOINT)])
+    times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(count)
+    rows = np.tile(layout.template, (count, 1))
+    layout.set_numbers(rows, "position", np.random.default_rng(0).standard_normal((count, 2)))
+    layout.set_numbers(rows, "header.stamp.sec", times // 1_000_000_000)
+    layout.set_numbers(rows, "header.stamp.nanosec", times % 1_000_000_000)
+    writer.write(times, [rows])
+    writer.close({})
+    return path
+
+
+def robot(folder: Path, *, slow: bool) -> str:
+    """A robot in a file; a slow one's commands are computed one by one, which leaves time to break off a replay."""
+    return robot_file(folder, SLOW if slow else FAST)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def outputs(folder: Path) -> list[str]:
+    """Names of those that are complete; killed processes leave temporary folders."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def wait_for(condition, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.01)
+
+
+def test_bags_are_found_in_folders(tmp_path: Path) -> None:
+    make(tmp_path / "a")
+    make(tmp_path / "sub/deep/b")
+    killed = make(tmp_path / "sub/killed")
+    (killed / "metadata.yaml").unlink()
+    (killed / "killed.mcap").rename(killed / "killed_0.mcap")
+    bare = make(tmp_path / "bare")
+    (bare / "metadata.yaml").unlink()
+    (bare / "bare.mcap").rename(bare / "monday.mcap")
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / ".eom_dynamics-x").mkdir()
+    found = [str(path.relative_to(tmp_path)) for path in find_bags(tmp_path)]
+    assert found == ["a", "bare/monday.mcap", "sub/deep/b", "sub/killed"]
+    assert find_bags(tmp_path / "a") == [tmp_path / "a"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(BagError, match="has no bags in it"):
+        find_bags(tmp_path / "none")
+
+
+def test_a_bag_that_fails_and_a_process_that_is_killed_do_not_stop_the_others(tmp_path: Path) -> None:
+    broken = tmp_path / "in/broken.mcap"
+    broken.parent.mkdir()
+    broken.write_bytes(b"none")
+    bags = [broken, long_bag(tmp_path / "in/0"), make(tmp_path / "in/1")]
+    jobs = [Job(bag, tmp_path / "out" / bag.stem, robot(tmp_path, slow=True)) for bag in bags]
+    killed: list[int] = []
+
+    def kill(fractions, done) -> None:
+        """Kill the process that is at the long bag; Ctrl-C, which reaches all processes of a terminal, it ignores."""
+        if any(0 < fraction < 1 for fraction in fractions) and not killed:
+            (process,) = multiprocessing.active_children()
+            os.kill(process.pid, signal.SIGINT)
+            process.kill()
+            killed.append(process.pid)
+            robot(tmp_path, slow=False)
+
+    outcomes = replay_bags(jobs, processes=1, progress=kill)
+    assert killed
+    assert [outcome.report is not None for outcome in outcomes] == [False, True, True], outcomes
+    assert "broken.mcap" in outcomes[0].error and outputs(tmp_path / "out") == ["0", "1"]
+    alone = replace(jobs[2], output=tmp_path / "alone/1")
+    replay_bag(alone)
+    assert contents(alone.output) == contents(tmp_path / "out/1")
+
+
+def test_a_bag_that_kills_its_process_twice_fails(tmp_path: Path) -> None:
+    job = Job(long_bag(tmp_path / "in"), tmp_path / "out", robot(tmp_path, slow=True))
+
+    def kill(fractions, done) -> None:
+        for process in multiprocessing.active_children() if any(fractions) else ():
+            process.kill()
+
+    (outcome,) = replay_bags([job], progress=kill)
+    assert outcome.report is None and outcome.error.startswith(f"{job.bag}: its process was killed")
+    assert not job.output.exists()
+
+
+def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_path: Path) -> None:
+    bags = [make(tmp_path / "in/0"), long_bag(tmp_path / "in/1"), make(tmp_path / "in/2", 2)]
+    jobs = [Job(bag, tmp_path / "out" / bag.name, robot(tmp_path, slow=True)) for bag in bags]
+
+    def interrupt(fractions, done) -> None:
+        if done and any(0 < fraction < 1 for fraction in fractions):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replay_bags(jobs, processes=1, progress=interrupt)
+    assert outputs(tmp_path / "out") == ["0"] and not multiprocessing.active_children()
+    stamp = (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns
+
+    robot(tmp_path, slow=False)
+    outcomes = replay_bags(jobs, processes=2, resume=True)
+    assert [outcome.done_before for outcome in outcomes] == [True, False, False]
+    assert [outcome.report.commands for outcome in outcomes] == [50, 2200, 50]
+    assert (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns == stamp
+    assert outputs(tmp_path / "out") == ["0", "1", "2"]
+
+
+def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path) -> None:
+    job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
+    report = replay_bag(job)
+    before = contents(job.output)
+    (kept,) = replay_bags([job], resume=True)
+    assert kept.done_before and kept.report == report
+    for other, resume, reason in (
+        (job, False, "exists; keep it with --resume, or overwrite it with --force"),
+        (replace(job, topic="/setpoint"), True, "not made of this bag with the same settings"),
+        (replace(job, output=job.bag, force=True), False, "is the bag to replay"),
+        (replace(job, output=make(tmp_path / "other"), force=True), False, "was not made by eom_dynamics replay"),
+    ):
+        (outcome,) = replay_bags([other], resume=resume)
+        assert outcome.report is None and reason in outcome.error
+    assert contents(job.output) == before
+    (forced,) = replay_bags([replace(job, topic="/setpoint", force=True)])
+    assert forced.report == report and contents(job.output) != before
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    job = Job(long_bag(tmp_path / "in"), tmp_path / "out/0", robot(tmp_path, slow=True))
+    command = PROCESSES.Process(target=replay_bags, args=([job],), kwargs={"processes": 1})
+    command.start()
+    wait_for(lambda: list((tmp_path / "out").glob(".eom_dynamics-*/files/*.mcap")))
+    others = descendants(command.pid)
+    assert others
+    command.kill()
+    command.join()
+    wait_for(lambda: not any(is_running(pid) for pid in others))
+
+
+def descendants(pid: int) -> list[int]:
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return children + [pid for child in children for pid in descendants(child)]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def cluster(tmp_path: Path):
+    """Address of a scheduler on the loopback interface, and its two workers, processes of one thread each."""
+    distributed = pytest.importorskip("distributed")
+    pytest.importorskip("pyarrow")
+    with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as local:
+        arguments = [(local.scheduler_address, str(tmp_path / f"worker_{k}")) for k in range(2)]
+        workers = [PROCESSES.Process(target=run_worker, args=each, daemon=True) for each in arguments]
+        for worker in workers:
+            worker.start()
+        with distributed.Client(local.scheduler_address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+        yield local.scheduler_address, workers
+        for worker in workers:
+            worker.kill()
+            worker.join()
+
+
+def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path, cluster) -> None:
+    address, workers = cluster
+    formats = {f"{k}": Format.MCAP for k in range(3)} | {f"{k}.parquet": Format.PARQUET for k in range(3)}
+    bag = long_bag(tmp_path / "in", 10_000)
+    jobs = [Job(bag, tmp_path / "out" / name, "planar_2r", format=kind) for name, kind in formats.items()]
+    seen: dict[str, int] = {}
+
+    def watch(fractions, done) -> None:
+        """Kill a worker in the middle, when the other one has finished bags."""
+        for outcome in done:
+            seen.setdefault(outcome.job.output.name, outcome.job.output.stat().st_mtime_ns)
+        if len(done) == 2:
+            workers[0].kill()
+
+    outcomes = replay_bags(jobs, scheduler=address, progress=watch)
+    assert all(outcome.report is not None and outcome.report.commands == 10_000 for outcome in outcomes), [
+        outcome.error for outcome in outcomes
+    ]
+    assert outputs(tmp_path / "out") == sorted(formats)
+    # Those that were finished when the worker was killed were not made again.
+    workers[0].join()
+    assert workers[0].exitcode == -signal.SIGKILL
+    assert {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in seen} == seen
+    for name, kind in (("2", Format.MCAP), ("2.parquet", Format.PARQUET)):
+        replay_bag(Job(bag, tmp_path / "alone" / name, "planar_2r", format=kind))
+    assert contents(tmp_path / "alone") == {
+        name: data for name, data in contents(tmp_path / "out").items() if name.startswith("2")
+    }
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("eom_dynamics.tools.replay.many._CONNECT_TIMEOUT", 0.2)
+    job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
+    with pytest.raises(
+        EomDynamicsError, match=r"the Dask scheduler at tcp://127\.0\.0\.1:9 cannot be reached"
+    ) as caught:
+        replay_bags([job], scheduler="tcp://127.0.0.1:9")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoints of a bag: the commands are those of the node, message by message."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+
+from bag_files import (
+    DEFINITIONS,
+    SETPOINT,
+    START,
+    STEP,
+    STORE,
+    file_of,
+    read_bag,
+    robot_file,
+    setpoint,
+    setpoints,
+    store,
+    wrenches,
+    write_bag,
+)
+from urdf_arms import urdf_arm
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.exceptions import RobotDescriptionError, StateError, StiffnessError
+from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.tools.bags import BagError
+from eom_dynamics.tools.replay import Format, Job, Options, replay_bag
+from eom_dynamics.tools.writing import FolderError
+from eom_dynamics.trajectory import paper_motion
+
+ROBOT = load_robot("planar_2r")
+NAMES = list(ROBOT.joint_names)
+STATES = np.array(paper_motion(2).derivatives(np.arange(120) * 1e-3))
+
+# Compiled code for many states rounds differently from that for one; numbers are up to some 100 N m/s².
+CLOSE = {"rtol": 1e-12, "atol": 1e-9}
+
+
+def replayed(tmp_path: Path, messages, *, robot: str | None = "planar_2r", storage="mcap", **settings):
+    bag = write_bag(tmp_path / "in", {"/arm/setpoint": (SETPOINT, messages)}, storage)
+    report = replay_bag(Job(bag, tmp_path / "out", robot, **settings))
+    return report, read_bag(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("storage", "kind"), [("mcap", Format.SQLITE3), ("sqlite3", Format.MCAP)])
+def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, storage: str, kind: Format) -> None:
+    messages = setpoints(NAMES, STATES)
+    report, found = replayed(tmp_path, messages, storage=storage, format=kind)
+    assert set(found) == {"/arm/feedforward", "/arm/motor_setpoint", "/arm/effort_command"}
+    assert report.commands == len(messages) and report.refusals.total == 0 and report.topic == "/arm/setpoint"
+    solver = Solver(ElasticArm(ROBOT))
+    for k, (time, message) in enumerate(messages):
+        expected = solver.solve(message).fields()
+        (t, command), (t2, motor), (t3, effort) = (
+            found[f"/arm/{name}"][k] for name in ("feedforward", "motor_setpoint", "effort_command")
+        )
+        assert t == t2 == t3 == time
+        assert command.header == motor.header == message.header
+        assert command.joint_names == command.motor_names == motor.name == NAMES and not command.held
+        for name in COMMAND_FIELDS:
+            np.testing.assert_allclose(getattr(command, name), expected[name], err_msg=name, **CLOSE)
+        np.testing.assert_array_equal(motor.position, command.motor_position)
+        np.testing.assert_array_equal(motor.velocity, command.motor_velocity)
+        np.testing.assert_array_equal(motor.effort, command.motor_effort)
+        np.testing.assert_array_equal(effort.data, command.motor_effort)
+
+
+def test_two_runs_make_the_same_bytes(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    outputs = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        replay_bag(Job(bag, tmp_path / folder / "out", "planar_2r"))
+        outputs.append({path.name: path.read_bytes() for path in (tmp_path / folder / "out").iterdir()})
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("name", ["planar_2r", "dual_arm"])
+def test_joints_in_another_order_and_a_wrench_at_each_tool(tmp_path: Path, name: str) -> None:
+    robot = load_robot(name)
+    names, states = robot.joint_names, np.array(paper_motion(robot.n).derivatives(np.arange(3) * 0.1))
+    wrench = np.random.default_rng(3).standard_normal((3, *robot.wrench_shape))
+    turned = setpoints(names[::-1], states[..., ::-1], **dict(zip(WRENCH_FIELDS, wrench, strict=True)))
+    _, found = replayed(tmp_path, turned, robot=name, options=Options(effort_command="joint"))
+    arm = ElasticArm(robot)
+    for k in range(len(turned)):
+        expected = np.array(arm.feedforward(*states[:, k], wrench=wrench))
+        command = found["/arm/feedforward"][k][1]
+        assert command.joint_names == list(names[::-1])
+        actual = np.array([getattr(command, field) for field in COMMAND_FIELDS])
+        np.testing.assert_allclose(actual[:, ::-1], expected, **CLOSE)
+        # In the robot's order, as controllers take it.
+        np.testing.assert_allclose(found["/arm/effort_command"][k][1].data, expected[0], **CLOSE)
+
+
+def test_refused_setpoints_are_counted_by_the_errors_of_the_node(tmp_path: Path) -> None:
+    messages = setpoints(NAMES, STATES)
+
+    def spoil(k: int, change) -> None:
+        time, message = messages[k]
+        messages[k] = (time, change(message))
+
+    def with_nan(message):
+        message.jerk[1] = np.nan
+        return message
+
+    spoil(10, with_nan)
+    spoil(11, with_nan)
+    spoil(20, lambda m: replace(m, joint_names=["joint_1", "elbow"]))
+    spoil(30, lambda m: replace(m, velocity=np.zeros(3)))
+    spoil(40, lambda m: replace(m, acceleration=np.full(2, 1e300)))
+    spoil(50, lambda m: replace(m, wrench=wrenches(np.ones(12))))
+    spoil(51, lambda m: replace(m, wrench_rate=wrenches([0, 0, 0, np.inf, 0, 0])))
+    spoil(60, lambda m: b"\x00\x01\x00\x00noise")
+    report, found = replayed(tmp_path, messages)
+    assert report.commands == len(found["/arm/feedforward"]) == len(messages) - 8
+    assert report.refusals.total == 8
+    solver = Solver(ElasticArm(ROBOT))
+    for k in (10, 20, 30, 40, 50, 51):
+        with pytest.raises(StateError) as caught:
+            solver.solve(messages[k][1])
+        assert report.refusals.reasons[str(caught.value)] == (2 if k == 10 else 1)
+        assert report.refusals.first[str(caught.value)] == START + k * STEP
+    assert [reason for reason in report.refusals.reasons if "not a message of type" in reason]
+
+
+def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: Path) -> None:
+    messages = setpoints(NAMES, STATES[:, :6])
+    for k in (0, 2, 3):
+        messages[k][1].position[0] = np.inf
+    report, found = replayed(tmp_path, messages, options=Options(hold_last_command="always"))
+    commands = [command for _, command in found["/arm/feedforward"]]
+    assert [command.held for command in commands] == [False, True, True, False, False]
+    assert report.held == 2 and report.refusals.total == 3
+    for held, k in zip(commands[1:3], (2, 3), strict=True):
+        assert held.header == messages[k][1].header
+        for name in COMMAND_FIELDS:
+            np.testing.assert_array_equal(getattr(held, name), getattr(commands[0], name))
+
+
+def test_a_held_command_carries_over_to_the_next_block(tmp_path: Path) -> None:
+    """The refused setpoint has another layout, and therefore its own block."""
+    good = setpoints(NAMES, STATES[:, :3])
+    wrong = (good[1][0], setpoint(good[1][0], ["elbow", *NAMES], np.zeros((5, 3)), "tool"))
+    _, found = replayed(tmp_path, [good[0], wrong, good[2]], options=Options(hold_last_command="always"))
+    first, held, last = (command for _, command in found["/arm/feedforward"])
+    assert held.held and not first.held and not last.held
+    assert held.header.frame_id == "tool" and held.joint_names == NAMES
+    np.testing.assert_array_equal(held.motor_effort, first.motor_effort)
+
+
+ELASTICITIES = {
+    "damped": {"type": "damped", "stiffness": 500.0, "damping": 20.0},
+    "variable": {"type": "variable", "lower": 50.0, "upper": 1e4, "nominal": 500.0},
+    "antagonistic": {"type": "antagonistic_quadratic", "stiffness": 50.0, "slope": 2e3, "nominal": 500.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "clip"), [("damped", True), ("variable", False), ("antagonistic", False), ("antagonistic", True)]
+)
+def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, clip: bool) -> None:
+    """Commanded stiffness, springs with a state, two motors at a joint, limits."""
+    file = robot_file(tmp_path, ELASTICITIES[kind])
+    messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
+    messages[100][1].stiffness[0] = -5.0
+    messages[101][1].snap[0] = np.nan
+    report, found = replayed(tmp_path, messages, robot=file, options=Options(clip_to_limits=clip))
+    solver = Solver(ElasticArm(load_robot(file)))
+    commands = iter(found["/arm/feedforward"])
+    refused = exceeding = 0
+    for _, message in messages:
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        try:
+            solution = solver.solve(message, stamp=stamp, clip=clip)
+        except StiffnessError:
+            refused += 1
+            assert next(commands)[1].held
+        except StateError:
+            refused += 1
+        else:
+            exceeding += bool(solution.exceeded)
+            command = next(commands)[1]
+            assert list(command.motor_names) == solution.order.motor_names and not command.held
+            for name, expected in solution.fields().items():
+                np.testing.assert_allclose(getattr(command, name), expected, err_msg=name, **CLOSE)
+    assert next(commands, None) is None
+    assert report.refusals.total == refused and refused == (2 if kind != "damped" else 1)
+    assert exceeding and f"{exceeding:,} commands exceed limits" in report.exceeded[0]
+    assert report.held == refused - 1
+
+
+def test_a_bag_is_read_by_its_own_definitions(tmp_path: Path) -> None:
+    """A bag from before stiffness was in the message, and one from a release that adds a field."""
+    text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
+    older = "\n".join(line for line in text.splitlines() if not line.startswith("float64[] stiffness"))
+    newer = text.replace("float64[] position ", "float64[] weight\nfloat64[] position ")
+    outputs = []
+    for k, changed in enumerate((text, older, newer)):
+        types = store(JointTrajectorySetpoint=changed)
+        kind = types.types[SETPOINT]
+        messages = []
+        for time, message in setpoints(NAMES, STATES):
+            known = {name: getattr(message, name, np.ones(3)) for name in kind.__dataclass_fields__ if name[0] != "_"}
+            messages.append((time, kind(**known)))
+        path = tmp_path / str(k)
+        bag = write_bag(path / "in", {"/setpoint": (SETPOINT, messages)}, ("mcap", "sqlite3", "mcap")[k], types)
+        replay_bag(Job(bag, path / "out", "planar_2r"))
+        outputs.append(file_of(path / "out").read_bytes())
+    assert all(output == outputs[0] for output in outputs)
+
+
+def flat_wrenches(path: Path, storage: str, wrench) -> Path:
+    """A bag of a release before wrenches had force and torque by name."""
+    text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
+    types = store(JointTrajectorySetpoint=text.replace("geometry_msgs/Wrench[] ", "float64[] "))
+    messages = [
+        (time, types.types[SETPOINT](**(as_fields(message) | dict(zip(WRENCH_FIELDS, wrench, strict=True)))))
+        for time, message in setpoints(NAMES, STATES, stiffness=np.ones(2))
+    ]
+    return write_bag(path, {"/setpoint": (SETPOINT, messages)}, storage, types)
+
+
+def as_fields(message) -> dict:
+    return {name: value for name, value in vars(message).items() if name != "__msgtype__"}
+
+
+WRENCH = np.random.default_rng(4).standard_normal((3, 6))
+
+
+def test_flat_wrenches_of_earlier_releases_are_read_moment_first(tmp_path: Path) -> None:
+    messages = setpoints(NAMES, STATES, stiffness=np.ones(2), **dict(zip(WRENCH_FIELDS, WRENCH, strict=True)))
+    bags = [flat_wrenches(tmp_path / storage, storage, WRENCH) for storage in ("mcap", "sqlite3")]
+    outputs = []
+    for bag in [write_bag(tmp_path / "named", {"/setpoint": (SETPOINT, messages)}), *bags]:
+        report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", force=True))
+        assert report.commands == len(STATES[0])
+        outputs.append(read_bag(tmp_path / "out")["/feedforward"][-1][1].effort)
+    np.testing.assert_array_equal(outputs[1:], [outputs[0]] * 2)
+
+
+def test_flat_wrenches_of_another_length_are_refused(tmp_path: Path) -> None:
+    bag = flat_wrenches(tmp_path / "in", "mcap", WRENCH[:, :5])
+    with pytest.raises(BagError, match=r"wrench has 5 entries, must have 6 \(moment and force\) for each tool"):
+        replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
+
+
+def test_flat_wrenches_without_a_definition_are_refused(tmp_path: Path) -> None:
+    """A bag from before ROS 2 Iron holds no definitions: its messages do not fit the present one."""
+    bag = flat_wrenches(tmp_path / "in", "sqlite3", WRENCH)
+    with sqlite3.connect(file_of(bag)) as database:
+        database.execute("DELETE FROM message_definitions")
+    database.close()
+    with pytest.raises(BagError, match="no message of topic /setpoint can be used: not a message of type") as caught:
+        replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_definition_that_lacks_what_is_needed_is_refused(tmp_path: Path) -> None:
+    text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
+    types = store(JointTrajectorySetpoint=text.replace("float64[] snap ", "float64[] pop "))
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, [])}, types=types)
+    with pytest.raises(BagError, match=r"by the bag's own definition .* it has no snap; it has header, joint_names"):
+        replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_robot_defaults_to_the_description_in_the_bag(tmp_path: Path) -> None:
+    text = STORE.types["std_msgs/msg/String"](data=urdf_arm())
+    robot = load_robot(urdf_arm())
+    state = np.zeros((5, 3, robot.n))
+    topics = {
+        "/setpoint": (SETPOINT, setpoints(robot.joint_names, state)),
+        "/robot_description": ("std_msgs/msg/String", [(START, text)]),
+    }
+    report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out"))
+    assert report.robot == robot.name and report.commands == 3
+    bare = write_bag(tmp_path / "bare", {"/setpoint": topics["/setpoint"]})
+    with pytest.raises(BagError, match="--robot ROBOT"):
+        replay_bag(Job(bare, tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"\0\1\0\0\xff\xff\xff\xff", "topic /robot_description: not a message of type std_msgs/msg/String"),
+        (b"\0", "too short for a message"),
+        (
+            STORE.types["std_msgs/msg/String"](data="<robot"),
+            "topic /robot_description: line 1, column 1: not valid XML",
+        ),
+        # A bag must not name files of this machine.
+        (STORE.types["std_msgs/msg/String"](data="planar_2r"), "not valid XML"),
+    ],
+)
+def test_a_robot_description_that_cannot_be_used_is_refused(tmp_path: Path, message, reason: str) -> None:
+    topics = {
+        "/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
+        "/robot_description": ("std_msgs/msg/String", [(START, message)]),
+    }
+    with pytest.raises((BagError, RobotDescriptionError), match=reason) as caught:
+        replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out"))
+    assert str(tmp_path / "in") in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [Format.MCAP, Format.PARQUET])
+def test_force_overwrites_only_outputs_of_a_replay(tmp_path: Path, kind: Format) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    other = write_bag(tmp_path / "other", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    own, table = tmp_path / "own", tmp_path / "table.parquet"
+    replay_bag(Job(bag, own, "planar_2r"))
+    table.write_text("something else", encoding="utf-8")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    foreign = {Format.MCAP: other, Format.PARQUET: table}[kind]
+    for source, topic, output, reason in (
+        (bag, None, bag, "is the bag to replay"),
+        (own, "/motor_setpoint", own, "is the bag to replay"),
+        (bag, None, foreign, "was not made by eom_dynamics replay"),
+    ):
+        with pytest.raises(FolderError, match=reason):
+            replay_bag(Job(source, output, "planar_2r", topic, format=kind, force=True))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_an_existing_output_is_overwritten_only_with_force(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    job = Job(bag, tmp_path / "out", "planar_2r", format=Format.SQLITE3)
+    replay_bag(job)
+    before = {path.name for path in job.output.iterdir()}
+    with pytest.raises(FolderError, match="--force"):
+        replay_bag(replace(job, format=Format.MCAP))
+    assert {path.name for path in job.output.iterdir()} == before
+    replay_bag(replace(job, format=Format.MCAP, force=True))
+    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out_0.mcap"}
+    assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("kind", Format)
+def test_a_replay_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure, kind: Format
+) -> None:
+    if kind is Format.PARQUET:
+        pytest.importorskip("pyarrow")
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    before = sorted(tmp_path.rglob("*"))
+
+    def fail(share: float) -> None:
+        raise failure
+
+    with pytest.raises((KeyboardInterrupt, FolderError, OSError)):
+        replay_bag(Job(bag, tmp_path / "out", "planar_2r", format=kind), fail)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    messages = setpoints(NAMES, STATES)
+    messages += [(time + 10**9, message) for time, message in setpoints(NAMES[::-1], STATES[..., ::-1])]
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, messages)})
+    replay_bag(Job(bag, tmp_path / "out.parquet", "planar_2r", format=Format.PARQUET))
+    replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
+    table = parquet.read_table(tmp_path / "out.parquet")
+    commands = read_bag(tmp_path / "out")["/feedforward"]
+    assert table.num_rows == len(commands) == 2 * len(STATES[0])
+    assert table["recorded"].cast("int64").to_pylist() == [time for time, _ in commands]
+    assert table["stamp"].cast("int64").to_pylist() == [
+        c.header.stamp.sec * 10**9 + c.header.stamp.nanosec for _, c in commands
+    ]
+    for field in COMMAND_FIELDS:
+        for k, name in enumerate(NAMES):
+            expected = [getattr(c, field)[list(c.joint_names).index(name)] for _, c in commands]
+            assert table[f"{field}.{name}"].to_pylist() == expected, (field, k)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deviations, latency, intervals and limits, compared with known values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from recorded_bags import LATENCY, NOISE, OFFSET, START, record
+
+import eom_dynamics as eom
+from eom_dynamics.robot import Limits
+from eom_dynamics.tools.report.findings import deviation, intervals, latency, spring_deflection
+from eom_dynamics.tools.report.limits import uses
+from eom_dynamics.tools.report.record import Record, Stream
+
+
+def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[float]]) -> Stream:
+    stamp = START + np.round(np.array(t) * 1e9).astype(np.int64)
+    return Stream("/x", stamp, stamp, names, {field: np.array(x, dtype=float) for field, x in values.items()})
+
+
+def test_deviations_are_the_known_noise_and_offset() -> None:
+    found = record("panda", count=200)
+    q, effort = (deviation(found, s, f, f) for s, f in ((found.setpoint, "position"), (found.command, "effort")))
+    assert q is not None and effort is not None
+    np.testing.assert_allclose(q.rms, NOISE, rtol=1e-9)
+    np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
+    np.testing.assert_allclose(q.mean, 0, atol=1e-12)
+    np.testing.assert_allclose(effort.mean, -OFFSET, rtol=1e-9)
+    assert found.measured is not None
+    np.testing.assert_allclose(effort.spread, np.std(found.measured.values["effort"], axis=0), rtol=1e-12)
+
+
+def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
+    setpoint = stream([0, 1, 2, 12, 13], position=[[0], [2], [4], [0], [0]])
+    measured = stream([-0.5, 0.5, 1, 2, 7, 12, 12.5, 13.5], position=[[0]] * 8)
+    found = deviation(Record("x", setpoint=setpoint, measured=measured), setpoint, "position", "position")
+    assert found is not None
+    np.testing.assert_allclose(found.value[:, 0], [np.nan, 1, 2, 4, np.nan, 0, 0, np.nan])
+    assert found.peak[0] == 4 and found.rms[0] == pytest.approx(np.sqrt((1 + 4 + 16) / 5))
+
+
+@pytest.mark.parametrize("lacks", ["setpoint", "measured"])
+def test_a_deviation_needs_both_streams(lacks: str) -> None:
+    found = replace(record("planar_2r", count=10), **{lacks: None})
+    assert deviation(found, found.setpoint, "position", "position") is None
+
+
+def test_latency_is_between_equal_stamps() -> None:
+    found = record("planar_2r", count=10)
+    assert found.command is not None
+    rows = np.array([1, 2, 3, 5, 6, 8])
+    some = replace(
+        found.command,
+        stamp=found.command.stamp[rows],
+        recorded=found.command.recorded[rows] + 1000 * rows,
+        values={field: x[rows] for field, x in found.command.values.items()},
+    )
+    result = latency(replace(found, command=some))
+    assert result is not None
+    np.testing.assert_allclose(result[1], 1e-9 * (LATENCY + 1000 * rows), rtol=1e-12)
+    np.testing.assert_allclose(result[0], rows / 500, rtol=1e-9)
+
+
+def test_intervals_are_differences_of_stamps() -> None:
+    found = stream([0, 0.001, 0.002, 0.005], position=[[0]] * 4)
+    t, apart = intervals(Record("x", setpoint=found), found)
+    np.testing.assert_allclose(t, [0.001, 0.002, 0.005])
+    np.testing.assert_allclose(apart, [0.001, 0.001, 0.003])
+
+
+def test_spring_deflection_is_effort_over_stiffness() -> None:
+    found = record("panda", count=50)
+    result = spring_deflection(found)
+    assert result is not None and found.command is not None and found.robot is not None
+    np.testing.assert_allclose(result[2], found.command.values["effort"] / found.robot.stiffness, rtol=0, atol=1e-12)
+
+
+def test_largest_utilization_of_each_limit() -> None:
+    robot = eom.load_robot("planar_2r")
+    first, second = robot.joints
+    bounded = replace(first, limits=Limits(lower=-1.0, upper=3.0, velocity=2.0))
+    robot = replace(robot, joints=(bounded, second))
+    setpoint = stream(
+        [0, 1, 2], robot.joint_names, position=[[1, 9], [3.4, 9], [-0.5, 9]], velocity=[[0, 0], [-1, 0], [0.5, 0]]
+    )
+    position, velocity = uses(Record("x", robot, setpoint=setpoint))
+    # The middle of the range is 1, its half 2.
+    assert (position.what, position.fraction, position.limit, position.t) == ("position", pytest.approx(1.2), 3.0, 1.0)
+    assert (velocity.fraction, velocity.value, velocity.limit) == (0.5, -1.0, -2.0)
+
+
+def test_utilization_of_a_range_open_to_one_side() -> None:
+    robot = eom.load_robot("planar_2r")
+    robot = replace(robot, joints=(replace(robot.joints[0], limits=Limits(upper=2.0)), robot.joints[1]))
+    setpoint = stream([0, 1], robot.joint_names, position=[[-50, 0], [1, 0]])
+    (use,) = uses(Record("x", robot, setpoint=setpoint))
+    assert (use.fraction, use.t, use.limit) == (0.5, 1.0, 2.0)

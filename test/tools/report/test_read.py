@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of bags that rosbags wrote, and commands computed if they are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded_bags import LATENCY, MOTION, START, header, record, types, write_bag, write_bags
+
+import eom_dynamics as eom
+
+pytest.importorskip("rosbags", reason="reads bags")
+pytest.importorskip("mcap", reason="reads bags")
+
+from eom_dynamics.tools.bags import BagError
+from eom_dynamics.tools.report.compute import Settings
+from eom_dynamics.tools.report.findings import deviation, latency
+from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.tools.report.record import Stream
+
+STREAMS = ("setpoint", "command", "motors", "measured")
+
+
+def same(actual: Stream | None, expected: Stream | None) -> None:
+    assert actual is not None and expected is not None
+    assert actual.names == expected.names and actual.topic.endswith(expected.topic)
+    np.testing.assert_array_equal(actual.stamp, expected.stamp)
+    np.testing.assert_array_equal(actual.recorded, expected.recorded)
+    for field, values in expected.values.items():
+        np.testing.assert_array_equal(actual.values[field], values, err_msg=field)
+
+
+def test_all_topics_of_the_node_are_read(tmp_path: Path) -> None:
+    expected = record("panda", count=60)
+    shares: list[float] = []
+    (actual,) = read_records(write_bag(tmp_path / "bag", expected), progress=shares.append)
+    for name in STREAMS:
+        same(getattr(actual, name), getattr(expected, name))
+    assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.about == ""
+    assert actual.origin == START and actual.duration == pytest.approx(59 / 500, abs=1e-9)
+    found = latency(actual)
+    assert found is not None
+    np.testing.assert_allclose(found[1], LATENCY * 1e-9, rtol=0, atol=1e-15)
+    assert shares == sorted(shares) and shares[-1] <= 1
+
+
+def test_each_namespace_makes_a_record(tmp_path: Path) -> None:
+    arms = {"/left": record("planar_2r", count=20), "/right": record("planar_pr", count=20)}
+    records = read_records(write_bags(tmp_path / "bag", arms), eom.load_robot("planar_pr"))
+    assert [found.name for found in records] == ["bag /left", "bag /right"]
+    for found, expected in zip(records, arms.values(), strict=True):
+        same(found.command, expected.command)
+        same(found.measured, expected.measured)
+    assert [found.robot is None for found in records] == [True, False]
+    assert "none of the joints of this recording" in records[0].notes[0]
+
+
+def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
+    expected = record("planar_2r", count=20)
+    measured = expected.measured
+    assert measured is not None
+    gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
+    theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
+    (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
+    off = deviation(actual, actual.setpoint, "position", "position")
+    ours = deviation(expected, expected.setpoint, "position", "position")
+    assert off is not None and ours is not None and off.names == ours.names
+    np.testing.assert_array_equal(off.value, ours.value)
+    assert actual.joints == (*expected.joints, "gripper")
+
+
+def test_messages_without_stamps_get_the_times_of_recording(tmp_path: Path) -> None:
+    expected = record("planar_2r", count=10)
+    measured = expected.measured
+    assert measured is not None
+    bare = replace(expected, measured=replace(measured, stamp=np.zeros_like(measured.stamp)))
+    (actual,) = read_records(write_bag(tmp_path / "bag", bare))
+    assert actual.measured is not None
+    np.testing.assert_array_equal(actual.measured.stamp, measured.recorded)
+    assert actual.notes == ("/joint_states: messages have no stamps; times of recording are used",)
+
+
+def test_messages_are_sorted_by_stamp(tmp_path: Path) -> None:
+    expected = record("planar_2r", count=10)
+    setpoint = expected.setpoint
+    assert setpoint is not None
+    rows = np.array([0, 2, 1, *range(3, 10)])
+    mixed = replace(setpoint, stamp=setpoint.stamp[rows], values={f: x[rows] for f, x in setpoint.values.items()})
+    (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, setpoint=mixed)))
+    assert actual.setpoint is not None
+    np.testing.assert_array_equal(actual.setpoint.stamp, setpoint.stamp)
+    np.testing.assert_array_equal(actual.setpoint.values["snap"], setpoint.values["snap"])
+    assert np.sum(np.diff(actual.setpoint.recorded) < 0) == 1
+
+
+def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
+    expected = record("panda", count=60)
+    path = write_bag(tmp_path / "bag", expected, without=["command", "motors"])
+    (actual,) = read_records(path, expected.robot)
+    assert actual.about.startswith("Commands were not recorded: they are computed for panda")
+    for own, theirs in ((actual.command, expected.command), (actual.motors, expected.motors)):
+        assert own is not None and theirs is not None and not own.is_recorded
+        np.testing.assert_array_equal(own.stamp, theirs.stamp)
+        for field, values in theirs.values.items():
+            # Another order of the same sums, in a batch of another size.
+            np.testing.assert_allclose(own.values[field], values, rtol=1e-12, atol=1e-9, err_msg=field)
+    assert latency(actual) is None, "of what was not sent"
+
+
+def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> None:
+    truth = record("panda", count=2000)
+    path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
+    (actual,) = read_records(path, truth.robot, Settings(cutoff=8.0))
+    assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.about
+    assert actual.setpoint is not None and set(actual.setpoint.values) == set(MOTION)
+    inner = (truth.measured.stamp > START + 10**9) & (truth.measured.stamp < START + 3 * 10**9)
+    assert truth.setpoint is not None and truth.command is not None and actual.command is not None
+    for own, theirs, field, share in (
+        (actual.setpoint, truth.setpoint, "position", 1e-3),
+        (actual.setpoint, truth.setpoint, "velocity", 1e-2),
+        (actual.command, truth.command, "effort", 3e-2),
+    ):
+        true = theirs.values[field][::5][inner]
+        # The noise alternates from sample to sample, far above the cut-off, and does not get through.
+        assert np.max(np.abs(own.values[field][inner] - true)) < share * np.max(np.abs(true)), field
+
+
+def test_commands_are_computed_from_planned_trajectories(tmp_path: Path) -> None:
+    robot = eom.load_robot("planar_2r")
+    with pytest.raises(BagError, match="a trajectory needs its robot: --robot ROBOT"):
+        read_records(write_trajectory(tmp_path / "one", robot.joint_names))
+    (actual,) = read_records(tmp_path / "one", robot, Settings(rate=200.0))
+    assert actual.setpoint is not None and actual.command is not None
+    assert len(actual.setpoint) == 201 and not actual.setpoint.is_recorded
+    np.testing.assert_allclose(actual.setpoint.values["position"][[0, 100, 200]], [[0, 0], [1, -1], [2, 0]], atol=1e-9)
+    with pytest.raises(BagError, match="joint"):
+        read_records(write_trajectory(tmp_path / "two", ("a", "b")), robot)
+
+
+def write_trajectory(path: Path, names: tuple[str, ...]) -> Path:
+    """Write a bag of one trajectory through three points in one second."""
+    from rosbags.rosbag2 import Writer
+
+    kind = "trajectory_msgs/msg/JointTrajectory"
+    store = types()
+
+    def point(t: float, positions: list[float]) -> object:
+        duration = store.types["builtin_interfaces/msg/Duration"](sec=int(t), nanosec=round(1e9 * (t - int(t))))
+        empty = np.zeros(0)
+        return store.types["trajectory_msgs/msg/JointTrajectoryPoint"](
+            np.array(positions, dtype=float), empty, empty, empty, duration
+        )
+
+    points = [point(0, [0, 0]), point(0.5, [1, -1]), point(1, [2, 0])]
+    message = store.types[kind](header=header(START), joint_names=list(names), points=points)
+    with Writer(path, version=9) as bag:
+        bag.write(bag.add_connection("/plan", kind, typestore=store), START, store.serialize_cdr(message, kind))
+    return path
+
+
+def test_a_damaged_bag_is_read_around_the_damage(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=500))
+    (file,) = path.glob("*.db3")
+    content = bytearray(file.read_bytes())
+    hole = len(content) // 2 // 4096 * 4096  # one of SQLite's pages
+    content[hole : hole + 4096] = bytes(4096)
+    file.write_bytes(content)
+    (actual,) = read_records(path)
+    assert "cannot be read" in actual.notes[0] and "ros2 bag reindex" in actual.notes[0]
+    assert 1400 < sum(len(stream) for stream in actual.streams) < 500 * 3 + 100
+
+
+def test_joint_states_of_an_unknown_robot_are_shown_without_commands(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "motors"])
+    (actual,) = read_records(path)
+    assert actual.measured is not None and actual.setpoint is None and actual.command is None
+
+
+def test_motors_are_read_from_motor_setpoint_if_commands_are_missing(tmp_path: Path) -> None:
+    expected = record("planar_2r", count=20)
+    (actual,) = read_records(write_bag(tmp_path / "bag", expected, without=["command"]))
+    assert actual.motors is not None and expected.motors is not None and actual.motors.topic == "/motor_setpoint"
+    assert set(actual.motors.values) == {"motor_position", "motor_velocity", "motor_effort"}
+    for field, values in actual.motors.values.items():
+        np.testing.assert_array_equal(values, expected.motors.values[field])
+    assert actual.command is None and "--robot" in actual.about
+
+
+def test_positions_of_motors_are_not_fitted(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "measured"])
+    (actual,) = read_records(path, eom.load_robot("planar_2r"))
+    assert actual.motors is not None and actual.command is None and actual.measured is None
+    assert actual.about == "Neither efforts nor a motion of the joints to compute them from was recorded."
+
+
+def test_held_commands_are_counted(tmp_path: Path) -> None:
+    (actual,) = read_records(write_bag(tmp_path / "bag", record("planar_2r", count=20), held=3))
+    assert actual.notes == ("/feedforward: 3 commands repeat the last good one, since setpoints were refused",)
+
+
+def test_a_bag_without_these_topics_is_refused(tmp_path: Path) -> None:
+    path = write_bag(
+        tmp_path / "bag", record("planar_2r", count=3), without=["setpoint", "command", "motors", "measured"]
+    )
+    with pytest.raises(BagError, match=r"has no message of type .*; it has no topics"):
+        read_records(path)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders are written completely or not at all."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from eom_dynamics.tools.writing import FolderError, check_folder, whole_file, whole_folder, write_folder
+
+FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with room for one and a half files."""
+    written: list[Path] = []
+    write = Path.write_bytes
+
+    def write_bytes(path: Path, data: bytes) -> int:
+        written.append(path)
+        if len(written) == 1:
+            return write(path, data)
+        write(path, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "new/file", force=False) as temporary:
+        temporary.write_bytes(b"whole")
+        assert not (tmp_path / "new/file").exists()
+    assert contents(tmp_path) == {"new/file": b"whole"}
+    with pytest.raises(FolderError, match=r"exists already.*--force"), whole_file(tmp_path / "new/file", force=False):
+        pass
+    with pytest.raises(FolderError, match="not a file"), whole_file(tmp_path / "new", force=True):
+        pass
+    with suppress(ZeroDivisionError), whole_file(tmp_path / "new/file", force=True) as temporary:
+        temporary.write_bytes(b"half")
+        raise ZeroDivisionError
+    assert contents(tmp_path) == {"new/file": b"whole"}
+
+
+def test_makes_the_folder_and_its_parents(tmp_path: Path) -> None:
+    write_folder(tmp_path / "a" / "b", FILES, force=False)
+    assert contents(tmp_path) == {f"a/b/{name}": content for name, content in FILES.items()}
+
+
+def test_fills_an_empty_folder_also_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    write_folder(tmp_path / "link", FILES, force=False)
+    assert contents(tmp_path / "real") == FILES
+
+
+def test_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(b"mine")
+    with pytest.raises(FolderError, match=r"not empty.*--force"):
+        write_folder(tmp_path, FILES, force=False)
+    assert contents(tmp_path) == {"mine": b"mine"}
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_refuses_paths_that_are_not_folders(force: bool, tmp_path: Path) -> None:
+    for name in ("file", "dangling"):
+        path = tmp_path / name
+        path.write_bytes(b"mine") if name == "file" else path.symlink_to("nowhere")
+        with pytest.raises(FolderError, match="not a folder"):
+            write_folder(path, FILES, force=force)
+
+
+def test_force_overwrites_files_of_the_same_name_and_keeps_others(tmp_path: Path) -> None:
+    write_folder(tmp_path / "x", {"c/a.c": b"old", "c/mine.c": b"mine"}, force=False)
+    write_folder(tmp_path / "x", FILES, force=True)
+    assert contents(tmp_path / "x") == {**FILES, "c/mine.c": b"mine"}
+
+
+def test_an_error_leaves_the_folder_unchanged(tmp_path: Path) -> None:
+    write_folder(tmp_path, {"a": b"old"}, force=False)
+
+    def fail() -> None:
+        with whole_folder(tmp_path, force=True) as aside:
+            (aside / "a").write_bytes(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert contents(tmp_path) == {"a": b"old"}
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_leaves_no_new_folder(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="new: cannot be written: No space left on device"):
+        write_folder(tmp_path / "new", FILES, force=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_full_disk_changes_nothing_in_a_folder(force: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    before = {"c/a.c": b"old"} if force else {}
+    if force:
+        write_folder(tmp_path / "x", before, force=False)
+    else:
+        (tmp_path / "x").mkdir()
+    request.getfixturevalue("full_disk")
+    with pytest.raises(FolderError, match="x: cannot be written"):
+        write_folder(tmp_path / "x", FILES, force=force)
+    assert contents(tmp_path / "x") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for check in (check_folder, partial(write_folder, files=FILES)):
+        with pytest.raises(FolderError, match=r"file/x: cannot be written: "):
+            check(tmp_path / "file" / "x", force=False)
