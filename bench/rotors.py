@@ -12,17 +12,15 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from open_loop import PAGE, facts
 from report import Section, Table, write_between_marks
 from settings import FULL, QUICK, Settings
 
 from eom_dynamics import ElasticArm, Robot, load_robot, packaged_robots
+from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import derivatives_needed, motor_jet
 from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import paper_motion
-
-Array = NDArray[np.float64]
 
 ASSUMED_RATIO = 100.0
 """Gear ratio of joints without one in the robot file."""

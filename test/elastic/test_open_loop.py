@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from differences import deviation
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from textbook import planar_2r
 
 from eom_dynamics import ElasticArm, Feedforward, load_robot
-
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 AMPLITUDE, FREQUENCY = np.array([0.6, -0.8]), np.array([3.0, 4.0])
 DURATION = 1.0

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 from paths import ROOT
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
+
+from eom_dynamics.arrays import Array
 
 SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -27,8 +28,6 @@ OPTIONAL = (*WRENCHES, "stiffness", "stiffness_rate", "stiffness_acceleration")
 
 START = 1_700_000_000_000_000_000
 STEP = 1_000_000
-
-Array = NDArray[np.float64]
 
 
 def store(**own: str) -> Typestore:

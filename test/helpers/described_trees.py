@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 TYPES = ("revolute", "continuous", "prismatic", "helical", "fixed", "planar", "floating", "mimic")
 _CHANCES = (0.3, 0.1, 0.15, 0.1, 0.15, 0.05, 0.04, 0.11)

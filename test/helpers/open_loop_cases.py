@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio
-from numpy.typing import NDArray
 from scipy.integrate import DOP853
 
 from eom_dynamics import ElasticArm, Robot, load_robot
@@ -31,10 +30,9 @@ from eom_dynamics.actuators.springs import (
     TabulatedSpring,
     VariableSpring,
 )
+from eom_dynamics.arrays import Array
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.trajectory import paper_motion
-
-Array = NDArray[np.float64]
 
 MOTION = paper_motion()
 K = load_robot("iiwa").stiffness

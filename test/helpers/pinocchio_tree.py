@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 from pinocchio_forces import tool_forces
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot
-
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 
 class Motion(NamedTuple):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes with the signals of a terminal, which end in good order."""
+"""Child processes that end in good order."""
 
-import signal
 import subprocess
 
 # Fast DDS writes these to stderr when another process holds, or has left behind, a port in shared memory.
@@ -11,8 +10,8 @@ _PATIENCE = 60.0
 
 
 def popen(command, **options):
-    """Start a process; a shell's background job or nohup would have it ignore SIGINT or SIGHUP."""
-    return subprocess.Popen(list(map(str, command)), preexec_fn=_default_signals, **options)
+    """Start a process."""
+    return subprocess.Popen(list(map(str, command)), **options)
 
 
 def run(command, **options):
@@ -38,8 +37,3 @@ def end(*processes):
 def own_lines(text):
     """Text without what the middleware says about its shared memory, which other processes of the machine cause."""
     return "".join(line for line in text.splitlines(keepends=True) if not any(word in line for word in _MIDDLEWARE))
-
-
-def _default_signals():
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)

@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 from described_trees import random_tree
 from differences import deviation, polynomial_motion
-from numpy.typing import NDArray
 
 from eom_dynamics import Robot, RobotDescriptionWarning, equations_of_motion, load_robot, robot_from_parameters
+from eom_dynamics.arrays import Array
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 
 pytest.importorskip("pinocchio")
 
 from pinocchio_tree import PinocchioTree
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 

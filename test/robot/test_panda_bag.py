@@ -7,16 +7,14 @@ import sqlite3
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from paths import PANDA_BAG
 from scipy.interpolate import CubicSpline
 from scipy.signal import butter, filtfilt
 
 from eom_dynamics import Dynamics, load_robot
+from eom_dynamics.arrays import Array
 
 typesys = pytest.importorskip("rosbags.typesys")
-
-Array = NDArray[np.float64]
 
 
 # Gaz et al. (2019), supplementary material. Table I, friction parameters phi 1 (N m), 2 (s/rad), 3 (rad/s).

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 import sympy as sp
 from differences import deviation
-from numpy.typing import NDArray
 
 from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
+from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import derivatives_needed, motor_jet
 from eom_dynamics.simulation import ElasticPlant, energy, simulate
 from eom_dynamics.simulation.energy import energy_imbalance
 from eom_dynamics.trajectory import Cosine, paper_motion
-
-Array = NDArray[np.float64]
 
 INF = float("inf")
 STIFFNESS = np.array([400.0, 300.0, 250.0])

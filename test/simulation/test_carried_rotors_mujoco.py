@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from differences import deviation
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import steiner
 from eom_dynamics.simulation import ElasticPlant
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
-Array = NDArray[np.float64]
 
 ROTOR_MASS, ACROSS = 0.4, 0.6
 """Mass of MuJoCo's rotors, kg, and inertia across their spin axis, relative to that about it."""

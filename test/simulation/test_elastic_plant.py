@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from differences import deviation
-from numpy.typing import NDArray
 from textbook import planar_2r
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant
-
-Array = NDArray[np.float64]
 
 STATE = np.array([[0.3, -0.7], [0.4, -0.9], [1.1, -0.4], [0.2, 0.9]])
 EFFORT = np.array([12.0, -5.0])

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from numpy.typing import NDArray
 from textbook import kinetic_energy, potential_energy
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, energy, simulate
 from eom_dynamics.simulation.energy import energy_imbalance
 from eom_dynamics.trajectory import paper_motion
-
-Array = NDArray[np.float64]
 
 INF = float("inf")
 

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import paper_motion
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
-Array = NDArray[np.float64]
 
 MOTION = paper_motion()
 STEP, DURATION = 1e-4, 0.4

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from differences import deviation
-from numpy.typing import NDArray
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.actuator import IDEAL_ACTUATOR
 from eom_dynamics.actuators.springs import CoupledSpring, CubicSpring, DampedSpring, ExponentialPair, RigidSpring
+from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, Servo, SimulationError, Stepper, energy, simulate
 from eom_dynamics.simulation.servo import effort_only
 from eom_dynamics.trajectory import paper_motion
-
-Array = NDArray[np.float64]
 
 LOSS = Actuator(friction=Friction(viscous=0.4, coulomb=0.2, static=0.3, smoothing_velocity=0.5), gear=Gear(0.8, 5.0))
 PAIR = ExponentialPair(40.0, 1.5, 300.0)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from differences import deviation
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot, equations_of_motion, load_robot, robot_from_parameters
-
-Array = NDArray[np.float64]
+from eom_dynamics.arrays import Array
 
 # Standard Denavit-Hartenberg rows of an arm with rotated and shifted axes, offsets in theta and d, and one prismatic
 # joint; then mass, centre of mass and inertia in the frame of the row.
