@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from .arrays import AnyArray, Array
 
@@ -95,6 +94,9 @@ def exp(screw: ArrayLike, q: Any) -> AnyArray:
 
 def log(C: AnyArray) -> Array:
     """Logarithm of a pose (4, 4): the twist (6,) whose exponential it is, for rotations by less than pi."""
+    # Not at the top: it takes half a second to import, which few uses of this module need.
+    from scipy.spatial.transform import Rotation
+
     w = Rotation.from_matrix(C[:3, :3]).as_rotvec()
     angle = float(np.linalg.norm(w))
     W = skew(w)

@@ -6,8 +6,6 @@ import os
 import random
 import socket
 
-_claims = []
-
 
 @functools.cache
 def claim_domain():
@@ -16,11 +14,11 @@ def claim_domain():
     for number in random.SystemRandom().sample(range(1, 102), 101):
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            claim.bind(f"\0eom_dynamics test domain {number}")  # released when the process ends
+            claim.bind(f"\0eom_dynamics test domain {number}")
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        claim.detach()  # stays bound until the process ends
         os.environ["ROS_DOMAIN_ID"] = str(number)
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         return number

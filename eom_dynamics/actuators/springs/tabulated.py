@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.interpolate import BPoly, CubicSpline, PPoly
-from scipy.optimize import linprog
 
 from ...arrays import Array
 from ..checks import refuse, row
@@ -18,21 +16,12 @@ from .memoryless import MemorylessSpring
 from .polynomial import polynomial_at, polynomial_slopes, polynomials_at, same_length
 from .root_finding import increasing_root
 
-# Least stiffness at both ends of an interval, relative to the least slope of the table beside it.
-_LEAST_SHARE = 0.02
-
 
 @dataclass(eq=False)
 class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     """Monotone C² curve through a table, straight beyond its ends.
 
-    The curve is a quintic in each interval, given by effort, slope and second derivative at the table's points. These
-    start as those of the natural cubic spline, which may be not monotone between the points. Where it is not, slopes
-    and second derivatives are moved toward values for which the curve is surely monotone, by the least total amount:
-    the stiffness of an interval is a quartic, positive if its five Bernstein coefficients are (W. Heß and J. W.
-    Schmidt, "Positive quartic, monotone quintic C²-spline interpolation in one and two dimensions", J. Comput.
-    Appl. Math. 55, 1994), which are linear in those values, so that the least amount is a linear program. A table whose
-    cubic spline has positive coefficients is interpolated by that spline.
+    The curve is a :mod:`.monotone_quintic`.
 
     Attributes:
         delta, tau: the table, (m,), rad or m and N m or N; one that starts at (0, 0) is mirrored.
@@ -53,12 +42,13 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         _check(x, y)
         if x[0] == 0:
             x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
-        slope, bend = _monotone(x, y)
-        pieces = BPoly.from_derivatives(x, np.stack([y, slope, bend], axis=1))
-        curve = PPoly.from_bernstein_basis(pieces)
+        # Not at the top: it takes a second to import SciPy's splines, and few robots have tables.
+        from .monotone_quintic import monotone_quintic
+
+        curve = monotone_quintic(x, y)
         energy = curve.antiderivative()
         # Of each interval, by power of the distance from its left end, lowest first.
-        self._set(x, y, curve.c[::-1].T, energy.c[::-1].T - np.eye(1, 7) * energy(0.0), slope[[0, -1]])
+        self._set(x, y, curve.c[::-1].T, energy.c[::-1].T - np.eye(1, 7) * energy(0.0), curve(x[[0, -1]], 1))
 
     @classmethod
     def stacked(cls, springs: Sequence[Any]) -> TabulatedSpring:
@@ -193,33 +183,3 @@ def _check(delta: Array, tau: Array) -> None:
         refuse("deflections", "the table must have the point (0, 0), where the spring is at rest")
     if at_rest[0] == len(delta) - 1:
         refuse("deflections", "the table must have points above 0")
-
-
-def _monotone(x: Array, y: Array) -> tuple[Array, Array]:
-    """Slopes and second derivatives (m,) of the curve at the table's points."""
-    h, secant = np.diff(x), np.diff(y) / np.diff(x)
-    spline = CubicSpline(x, y, bc_type="natural" if len(x) > 2 else "not-a-knot")
-    wished = np.stack([spline(x, 1), spline(x, 2)])
-    # Surely monotone: the smaller secant at each point, and no second derivative; no coefficient is then smaller.
-    beside = np.minimum(np.append(secant[:1], secant), np.append(secant, secant[-1:]))
-    safe = np.stack([beside, np.zeros(len(x))])
-    step = wished - safe
-    # Bernstein coefficients of an interval's stiffness, linear in slopes m and second derivatives s at its ends:
-    # m0, m0 + s0 h/4, m1 - s1 h/4, m1, and what is left to five times the secant. The unknowns are shares of the step.
-    rows, limits = [], []
-    for i in range(len(h)):
-        ends = np.zeros((2, 2, len(x)))  # side, (slope, bend): coefficients of the shares
-        for side in (0, 1):
-            ends[side, :, i + side] = step[:, i + side]
-        base = safe[:, i : i + 2]
-        inner = [(ends[s, 0] + q * ends[s, 1], base[0, s] + q * base[1, s]) for s, q in ((0, h[i] / 4), (1, -h[i] / 4))]
-        outer = [(ends[s, 0], base[0, s]) for s in (0, 1)]
-        middle = (-sum(x for x, _ in inner + outer), 5 * secant[i] - sum(value for _, value in inner + outer))
-        least = _LEAST_SHARE * np.min(secant[max(i - 1, 0) : i + 2])
-        for coefficients, value in (*inner, *outer, middle):
-            # In units of the secant the program is well scaled.
-            rows.append(-coefficients / secant[i])
-            limits.append((value - least) / secant[i])
-    share = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
-    slope, bend = safe + np.clip(share, 0, 1) * step
-    return slope, bend
