@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quality of service of stream topics, and which of it parameters may override."""
+"""Quality-of-service overrides of stream topics."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-# The middleware keeps room for as many messages, or cannot count to it.
+# The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000
 
 
 def overriding_options() -> QoSOverridingOptions:
-    """Which qualities of a topic parameters may override, and by what."""
+    """Allow the default policies as ``qos_overrides`` parameters, with a limit on the depth."""
 
     def check(quality: QoSProfile) -> SetParametersResult:
         if 0 <= quality.depth <= _LARGEST_DEPTH:

@@ -73,7 +73,7 @@ def test_it_gives_way_by_its_parameters_alone(start):
 
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     client = start.planning("-r", f"robot_description:={describe.topic}")
-    missing = f"none from topic {describe.topic}: nothing was published on it yet"
+    missing = f"none from topic {describe.topic}: nothing has been published on it yet"
     assert terms(client).message == f"there is no robot: {missing}"
     assert client.next_diagnostics()[1].startswith(f"waiting for the robot from topic {describe.topic}")
     for text in (urdf_arm(joints=("shoulder", "elbow")), urdf_arm("legs", joints=("hip", "knee", "foot"), mass=2.0)):
