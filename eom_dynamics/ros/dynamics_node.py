@@ -84,7 +84,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refuse_impossible_transitions()
         self._solver: Solver | None = None
-        self._active = self._starting_up = False
+        self._starting_up = False
         self._scheduling_problem = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
@@ -138,19 +138,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         return label
 
     @property
-    def has_robot(self) -> bool:
-        """Whether the node is configured."""
-        return self._solver is not None
+    def arm(self) -> ElasticArm | None:
+        """Arm of the configured node."""
+        return self._solver.arm if self._solver else None
 
     @property
     def robot_wanted(self) -> bool:
         """Whether to load an arriving robot: during autostart, or to replace the current one."""
-        return self._starting_up or self.has_robot
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the node is active."""
-        return self._active
+        return self._starting_up or self._solver is not None
 
     def start_up(self) -> None:
         """Configure and activate, now or when the robot arrives; does nothing without ``autostart``."""
@@ -164,11 +159,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def on_robot(self, loaded: Loaded) -> None:
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
-        if loaded.solver is None and self.has_robot:
+        if loaded.solver is None and self._solver:
             self.refuse_robot(loaded)
         elif loaded.solver is None:
-            self.fail(loaded, "the node waits for another")
-        elif self.has_robot:
+            self.fail(loaded, self.consequence)
+        elif self._solver:
             self._take_robot(loaded, loaded.solver)
         else:
             self._bring_up()
@@ -227,12 +222,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         gc.freeze()
         self._schedule()
         self._begin_stream()
-        self._active = True
+        self.active = True
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
-        self._active = False
+        self.active = False
         self._trajectories.stop(forget=True)
         return super().on_deactivate(state)
 
@@ -245,7 +240,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
-        self._active = self._starting_up = False
+        self.active = self._starting_up = False
         self._trajectories.stop(forget=True)
         self._solver = None
         self.supply.pause()
@@ -289,7 +284,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
-        if not self._active or self._solver is None:
+        if not self.active or self._solver is None:
             raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
         return self._solver.arm
 
@@ -298,7 +293,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         started = time.perf_counter_ns()
         statistics = self._statistics
         statistics.received += 1
-        if not self._active or self._solver is None:
+        if not self.active or self._solver is None:
             statistics.ignored += 1
             return False
         answered = False
@@ -403,7 +398,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         return response
 
     def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
-        if not self._active or self._solver is None:
+        if not self.active or self._solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
         solution = self._solver.solve(request, optional=("jerk", "snap"))
         fields = solution.fields()
@@ -424,17 +419,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         level, message, figures = self._statistics.report(seconds)
         if self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
-        elif not self._active and level == Level.OK:
+        elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
-        arm = self._solver.arm if self._solver else None
-        values = {
-            "state": self.state,
-            "robot": arm.robot.name if arm else "",
-            "joints": ", ".join(arm.robot.joint_names) if arm else "",
-            "motors": ", ".join(arm.motor_names) if arm else "",
-            "backend": arm.dynamics.backend if arm else "",
-            **figures,
-        }
+        backend = self._solver.arm.dynamics.backend if self._solver else ""
+        values = {"state": self.state, "backend": backend, **figures}
         if self._player.playing:
             values["trajectory"] = "under way"
         if self._player.skipped:

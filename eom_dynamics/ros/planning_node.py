@@ -91,9 +91,9 @@ class PlanningNode(RobotNode):
     # --- Robot --------------------------------------------------------------------------
 
     @property
-    def has_robot(self) -> bool:
-        """Whether a robot is in use."""
-        return self._current is not None
+    def arm(self) -> ElasticArm | None:
+        """Arm in use."""
+        return self._current
 
     @property
     def robot_wanted(self) -> bool:
@@ -108,7 +108,7 @@ class PlanningNode(RobotNode):
             self.supply.log_warnings(loaded)
             robot = loaded.solver.arm.robot
             self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joints, from {self.supply.source}")
-        elif self.has_robot:
+        elif self._current:
             self.refuse_robot(loaded)
         else:
             self.fail(loaded, self.consequence)
@@ -154,10 +154,7 @@ class PlanningNode(RobotNode):
 
     def report(self, seconds: float) -> Report:
         """Diagnostic status of the services."""
-        robot = self._current.robot if self._current else None
         values = {
-            "robot": robot.name if robot else "",
-            "joints": ", ".join(robot.joint_names) if robot else "",
             "requests answered": str(self._requests.answered),
             "requests refused": str(self._requests.refused),
             "last refusal": self._requests.last_refusal,

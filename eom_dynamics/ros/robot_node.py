@@ -12,6 +12,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from ..elastic import ElasticArm
 from ..terminal import printable
 from . import parameters
 from .diagnostics import Diagnostics, Level, Report
@@ -62,20 +63,18 @@ class RobotNode(Node):
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
 
+    active = False
+    """Whether the node is active, so that parameters marked ``while_inactive`` are read-only."""
+
     @property
     @abstractmethod
-    def has_robot(self) -> bool:
-        """Whether a robot is in use."""
+    def arm(self) -> ElasticArm | None:
+        """Arm in use; None without a robot."""
 
     @property
     @abstractmethod
     def robot_wanted(self) -> bool:
         """Whether to load a robot that arrives from another node or the topic."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the node is active, so that parameters marked ``while_inactive`` are read-only."""
-        return False
 
     @abstractmethod
     def on_robot(self, loaded: Loaded) -> None:
@@ -137,14 +136,21 @@ class RobotNode(Node):
 
     def _report(self, seconds: float) -> Report:
         level, message, values = self.report(seconds)
+        arm = self.arm
         if self.failure:
             level, message = Level.ERROR, f"robot not loaded: {self.failure}"
-        elif not self.has_robot and self.robot_wanted:
+        elif arm is None and self.robot_wanted:
             level = Level.ERROR if self.supply.overdue else Level.WARN
             message = f"waiting for the robot from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
         elif self.refused_robot and level == Level.OK:
             level, message = Level.WARN, f"new robot refused, the old one stays: {self.refused_robot}"
-        values = {"robot source": self.supply.source, **values}
+        values = {
+            "robot source": self.supply.source,
+            "robot": arm.robot.name if arm else "",
+            "joints": ", ".join(arm.robot.joint_names) if arm else "",
+            "motors": ", ".join(arm.motor_names) if arm else "",
+            **values,
+        }
         if self.refused_robot:
             values["refused robot"] = self.refused_robot
         if self._unknown_parameters:
@@ -152,9 +158,9 @@ class RobotNode(Node):
         return Report(level, message, values)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        loaded = self.read_only_while if self.has_robot else ""
+        loaded = self.read_only_while if self.arm else ""
         objections = [
-            parameters.objection(change, self, self._table, loaded=loaded, active=self.is_active) for change in changes
+            parameters.objection(change, self, self._table, loaded=loaded, active=self.active) for change in changes
         ]
         reason = "; ".join(filter(None, objections))
         return SetParametersResult(successful=not reason, reason=reason)

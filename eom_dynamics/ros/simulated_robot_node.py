@@ -121,14 +121,14 @@ class SimulatedRobotNode(RobotNode):
     # --- Robot --------------------------------------------------------------------------
 
     @property
-    def has_robot(self) -> bool:
-        """Whether a robot is simulated."""
-        return self._robot is not None
+    def arm(self) -> ElasticArm | None:
+        """Simulated arm."""
+        return self._robot.arm if self._robot else None
 
     @property
     def robot_wanted(self) -> bool:
         """Whether there is no robot yet; the first one stays."""
-        return not self.has_robot
+        return self._robot is None
 
     def on_robot(self, loaded: Loaded) -> None:
         """Use a loaded robot, or report why it cannot be used."""
@@ -290,15 +290,7 @@ class SimulatedRobotNode(RobotNode):
         level, message, figures = self._statistics.report(seconds, self._pace, self._watchdog.phase)
         if self._watchdog.phase is Phase.WAITING and self._now() == 0.0:
             level, message = Level.WARN, "waiting for /clock"
-        arm = self._robot.arm if self._robot else None
-        values = {
-            "robot": arm.robot.name if arm else "",
-            "joints": ", ".join(arm.robot.joint_names) if arm else "",
-            "motors": ", ".join(arm.motor_names) if arm else "",
-            "command": self._command,
-            **figures,
-        }
-        return Report(level, message, values)
+        return Report(level, message, {"command": self._command, **figures})
 
 
 def main(args: list[str] | None = None) -> int:
