@@ -15,7 +15,7 @@ import time
 import traceback
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -37,7 +37,7 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
-from .stream_qos import overriding_options
+from .stream_qos import stream_qos
 
 PROGRAM = Program(
     "dynamics_node",
@@ -93,25 +93,20 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
         # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
         # publishing copies them.
-        self._feedforward, self._motor_setpoint, self._effort_command = (
-            FeedforwardCommand(),
-            JointState(),
-            Float64MultiArray(),
-        )
+        self._feedforward = FeedforwardCommand()
+        self._motor_setpoint = JointState()
+        self._effort_command = Float64MultiArray()
         # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
-        self._feedforward_publisher = self._stream_publisher(FeedforwardCommand, "feedforward")
-        self._motor_setpoint_publisher = self._stream_publisher(JointState, "motor_setpoint")
-        self._effort_command_publisher = self._stream_publisher(Float64MultiArray, "effort_command")
+        create = self.create_lifecycle_publisher
+        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_STREAM_QOS_DEPTH))
+        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_STREAM_QOS_DEPTH))
+        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_STREAM_QOS_DEPTH))
+        self.create_subscription(
+            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_STREAM_QOS_DEPTH)
+        )
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
-        self.create_subscription(
-            JointTrajectorySetpoint,
-            "setpoint",
-            self._on_setpoint_topic,
-            QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
         self.create_service(
             ComputeInverseDynamics,
             "~/inverse_dynamics",
@@ -120,14 +115,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
             qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
         )
         self.complete(STATUS_NAME, stop)
-
-    def _stream_publisher(self, message_type: type, topic: str) -> LifecyclePublisher:
-        return self.create_lifecycle_publisher(
-            message_type,
-            topic,
-            QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
 
     # --- Robot and parameters -----------------------------------------------------------
 
@@ -351,13 +338,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._motor_setpoint_publisher.publish(self._motor_setpoint)
         self._effort_command_publisher.publish(self._effort_command)
 
-    def _hold(self, setpoint: JointTrajectorySetpoint) -> None:
-        """Answer a refused setpoint with the last valid command."""
-        self._feedforward.header = self._motor_setpoint.header = setpoint.header
-        self._feedforward.held = True
-        self._send()
-        self._statistics.held += 1
-
     def _begin_stream(self) -> None:
         """Discard the state of the previous stream."""
         self._holds_command = False
@@ -376,7 +356,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, reason: str, detail: str = "") -> None:
         if self._holds_command and isinstance(error, self._held_refusals):
-            self._hold(setpoint)
+            self._feedforward.header = self._motor_setpoint.header = setpoint.header
+            self._feedforward.held = True
+            self._send()
+            self._statistics.held += 1
         self._statistics.refuse(reason)
         self.get_logger().warning(
             "\n".join(filter(None, [f"setpoint refused: {reason}", detail])), throttle_duration_sec=self.warning_period

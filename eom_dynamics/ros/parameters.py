@@ -33,8 +33,6 @@ DESCRIPTION = "robot_description"
 SOURCE_NODE = "robot_source_node"
 """Parameter with the name of another node whose parameters describe the robot."""
 
-EXECUTORS = ("events", "single_threaded")
-
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
@@ -99,9 +97,9 @@ COMMON: Table = {
 """Parameters of every robot node."""
 
 EXECUTOR = Definition(
-    EXECUTORS[0],
+    "events",
     "rclpy executor; events takes less CPU time per message",
-    choices=EXECUTORS,
+    choices=("events", "single_threaded"),
     read_only=True,
 )
 

@@ -62,12 +62,11 @@ from ..exceptions import EomDynamicsError
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ..messages.samples import doubles
 from ..messages.wrenches import wrench_messages
+from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-
-_STATE_ARRAYS = ("q", "qd", "qdd", "qddd", "qdddd")
 
 _QOS = QoSProfile(depth=1000)
 _PROGRESS_PERIOD = 0.1
@@ -108,7 +107,7 @@ def read_setpoints(path: Path) -> Setpoints:
     except (OSError, ValueError) as error:
         raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
     rows: dict[str, Array] = {}
-    for name, field in zip(_STATE_ARRAYS, STATE_FIELDS, strict=True):
+    for name, field in zip(STATE_NAMES, STATE_FIELDS, strict=True):
         if name not in arrays:
             raise PlayerError(f"{path}: {name} is missing")
         rows[field] = _numbers(path, name, arrays[name])
@@ -124,7 +123,7 @@ def read_setpoints(path: Path) -> Setpoints:
         else:
             fits, wanted = values.shape == shape, str(shape)
         if not fits:
-            name = field if field in optional else _STATE_ARRAYS[STATE_FIELDS.index(field)]
+            name = field if field in optional else STATE_NAMES[STATE_FIELDS.index(field)]
             raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
     if joint_names and len(joint_names) != shape[1]:

@@ -217,13 +217,13 @@ class RemoteParameters(Source):
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
-            if not client.service_is_ready():
-                raise _NoRobotError("there is no such node, or it has no parameter services")
-            answer = client.call(request, timeout_sec=self._node.get_parameter("robot_timeout").value)
-        except _NoRobotError:
-            raise
+            ready = client.service_is_ready()
+            timeout = self._node.get_parameter("robot_timeout").value
+            answer = client.call(request, timeout_sec=timeout) if ready else None
         except Exception as error:  # the client has been destroyed
             raise _NoRobotError(f"it cannot be asked: {error}") from None
+        if not ready:
+            raise _NoRobotError("there is no such node, or it has no parameter services")
         if answer is None:
             raise _NoRobotError("it does not answer")
         return answer

@@ -11,13 +11,10 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from functools import partial
 from typing import Any, cast
 
 from rclpy.clock import Clock, ROSClock
 from rclpy.clock_type import ClockType
-from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -40,7 +37,7 @@ from .simulated_robot.parameters import ARRAYS, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import Phase, Watchdog
 from .stopping import StopSignals
-from .stream_qos import overriding_options
+from .stream_qos import stream_qos
 
 STATUS_NAME = "eom_dynamics: simulated robot"
 
@@ -69,6 +66,19 @@ topics (relative to the namespace):
 # Only the latest command matters.
 _QOS_DEPTH = 10
 
+# Message type, topic, field with the motor names, and fields with values of each kind of command.
+_COMMANDS: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
+    "motor_setpoint": (JointState, "motor_setpoint", "name", ("position", "velocity", "effort")),
+    "feedforward": (
+        FeedforwardCommand,
+        "feedforward",
+        "motor_names",
+        ("motor_position", "motor_velocity", "motor_effort"),
+    ),
+    "motor_effort": (Float64MultiArray, "effort_command", "", ("data",)),
+    "joint_effort": (Float64MultiArray, "effort_command", "", ("data",)),
+}
+
 
 class SimulatedRobotNode(RobotNode):
     """Simulated robot; see docs/simulated_robot.md for its topics and parameters."""
@@ -93,30 +103,11 @@ class SimulatedRobotNode(RobotNode):
         self._pace = Pace(self._period)
         self._watchdog = Watchdog(self.get_parameter("command_timeout").value)
         self._joint_states, self._motor_states = JointState(), JointState()
-        self._joint_states_publisher = self._state_publisher("joint_states")
-        self._motor_states_publisher = self._state_publisher("motor_states")
-        self._subscribe()
+        self._joint_states_publisher = self.create_publisher(JointState, "joint_states", **stream_qos(_QOS_DEPTH))
+        self._motor_states_publisher = self.create_publisher(JointState, "motor_states", **stream_qos(_QOS_DEPTH))
+        message_type, topic, self._names_field, self._value_fields = _COMMANDS[self._command]
+        self.create_subscription(message_type, topic, self._on_command, **stream_qos(_QOS_DEPTH))
         self.complete(STATUS_NAME, stop)
-
-    def _state_publisher(self, topic: str) -> Publisher:
-        return self.create_publisher(
-            JointState, topic, QoSProfile(depth=_QOS_DEPTH), qos_overriding_options=overriding_options()
-        )
-
-    def _subscribe(self) -> None:
-        message_type, topic, read = {
-            "motor_setpoint": (JointState, "motor_setpoint", self._read_motor_setpoint),
-            "feedforward": (FeedforwardCommand, "feedforward", self._read_feedforward),
-            "motor_effort": (Float64MultiArray, "effort_command", self._read_effort),
-            "joint_effort": (Float64MultiArray, "effort_command", self._read_effort),
-        }[self._command]
-        self.create_subscription(
-            message_type,
-            topic,
-            partial(self._on_command, read),
-            QoSProfile(depth=_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
 
     # --- Robot --------------------------------------------------------------------------
 
@@ -176,13 +167,15 @@ class SimulatedRobotNode(RobotNode):
 
     # --- Commands -----------------------------------------------------------------------
 
-    def _on_command(self, read: Any, message: Any) -> None:
+    def _on_command(self, message: Any) -> None:
         robot = self._robot
         if robot is None:
             return
         self._statistics.received += 1
+        names = getattr(message, self._names_field) if self._names_field else ()
+        values = {field: getattr(message, field) for field in self._value_fields}
         try:
-            command = read(message)
+            command = self._order.read(self._names_field, names, **values)
         except StateError as error:
             self._refuse(str(error))
             return
@@ -191,23 +184,6 @@ class SimulatedRobotNode(RobotNode):
                 robot.apply(*command)
             else:
                 robot.follow(*command)
-
-    def _read_motor_setpoint(self, message: JointState) -> list[Any]:
-        return self._order.read(
-            "name", message.name, position=message.position, velocity=message.velocity, effort=message.effort
-        )
-
-    def _read_feedforward(self, message: FeedforwardCommand) -> list[Any]:
-        return self._order.read(
-            "motor_names",
-            message.motor_names,
-            motor_position=message.motor_position,
-            motor_velocity=message.motor_velocity,
-            motor_effort=message.motor_effort,
-        )
-
-    def _read_effort(self, message: Float64MultiArray) -> list[Any]:
-        return self._order.read("names", (), data=message.data)
 
     def _refuse(self, reason: str) -> None:
         self._statistics.refuse(reason)
