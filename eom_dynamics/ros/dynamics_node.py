@@ -146,10 +146,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def on_robot(self, loaded: Loaded) -> None:
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
-        if loaded.solver is None and self._solver:
-            self.refuse_robot(loaded)
-        elif loaded.solver is None:
-            self.fail(loaded, self.consequence)
+        if loaded.solver is None:
+            self.reject(loaded)
         elif self._solver:
             self._take_robot(loaded, loaded.solver)
         else:
@@ -195,7 +193,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
         if loaded.solver is None:
-            self.fail(loaded, consequence)
+            self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
         self.failure, self._starting_up = "", False
         self.supply.pause()

@@ -108,10 +108,8 @@ class PlanningNode(RobotNode):
             self.supply.log_warnings(loaded)
             robot = loaded.solver.arm.robot
             self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joints, from {self.supply.source}")
-        elif self._current:
-            self.refuse_robot(loaded)
         else:
-            self.fail(loaded, self.consequence)
+            self.reject(loaded)
 
     def _arm(self) -> ElasticArm:
         if self._current is None:

@@ -92,11 +92,6 @@ class RobotNode(Node):
         elif name == "diagnostic_period":
             self._diagnostics.set_period(value)
 
-    @property
-    def consequence(self) -> str:
-        """Consequence of an unusable robot when there is no other one, for log messages."""
-        return "the node waits for another" if self.supply.arrives else "correct it and restart the node"
-
     def start_up(self) -> None:
         """Load the robot now, or when it arrives from another node or the topic."""
         if self.supply.arrives:
@@ -117,22 +112,21 @@ class RobotNode(Node):
             "a robot's parameter file, or with the parameter robot_description or robot_source_node)"
         )
 
-    def refuse_robot(self, loaded: Loaded) -> None:
-        """Log and report that a replacement of the robot cannot be used."""
-        self.refused_robot = printable(loaded.error)
-        self._log_refusal(f"new robot refused, the old one stays: {self.refused_robot}", loaded, Level.WARN)
+    def reject(self, loaded: Loaded, consequence: str = "") -> None:
+        """Log and report that a robot cannot be used.
 
-    def fail(self, loaded: Loaded, consequence: str) -> None:
-        """Log and report that the robot cannot be used and there is no other one."""
-        self.failure = printable(loaded.error)
-        self._log_refusal(f"robot not loaded: {self.failure} ({consequence})", loaded, Level.ERROR)
-
-    def _log_refusal(self, text: str, loaded: Loaded, level: Level) -> None:
-        lines = "\n".join([text, *map(printable, loaded.detail.splitlines())])
-        if level is Level.ERROR:
-            self.get_logger().error(lines)
-        else:
-            self.get_logger().warning(lines)
+        Args:
+            loaded: the robot.
+            consequence: what follows without a robot; by default another one is awaited, or a restart is necessary.
+        """
+        reason, detail = printable(loaded.error), map(printable, loaded.detail.splitlines())
+        if self.arm:
+            self.refused_robot = reason
+            self.get_logger().warning("\n".join([f"new robot refused, the old one stays: {reason}", *detail]))
+            return
+        self.failure = reason
+        default = "the node waits for another" if self.supply.arrives else "correct it and restart the node"
+        self.get_logger().error("\n".join([f"robot not loaded: {reason} ({consequence or default})", *detail]))
 
     def _report(self, seconds: float) -> Report:
         level, message, values = self.report(seconds)

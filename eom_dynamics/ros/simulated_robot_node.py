@@ -129,7 +129,7 @@ class SimulatedRobotNode(RobotNode):
             except EomDynamicsError as refusal:
                 loaded = Loaded(loaded.description, error=str(refusal))
         if self._robot is None:
-            self.fail(loaded, self.consequence)
+            self.reject(loaded)
 
     def _take_robot(self, loaded: Loaded, arm: ElasticArm) -> None:
         if self._command == "joint_effort":
