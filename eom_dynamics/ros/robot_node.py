@@ -58,7 +58,7 @@ class RobotNode(Node):
         self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
         self._unknown_parameters = parameters.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
-            self.get_logger().warning(f"parameter {printable(name)} is not one of this node and has no effect: {hint}")
+            self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
@@ -122,7 +122,7 @@ class RobotNode(Node):
         reason, detail = printable(loaded.error), map(printable, loaded.detail.splitlines())
         if self.arm:
             self.refused_robot = reason
-            self.get_logger().warning("\n".join([f"new robot refused, the old one stays: {reason}", *detail]))
+            self.get_logger().warning("\n".join([f"new robot refused, the current one remains: {reason}", *detail]))
             return
         self.failure = reason
         default = "the node waits for another" if self.supply.arrives else "correct it and restart the node"
@@ -137,7 +137,7 @@ class RobotNode(Node):
             level = Level.ERROR if self.supply.overdue else Level.WARN
             message = f"waiting for the robot from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
         elif self.refused_robot and level == Level.OK:
-            level, message = Level.WARN, f"new robot refused, the old one stays: {self.refused_robot}"
+            level, message = Level.WARN, f"new robot refused, the current one remains: {self.refused_robot}"
         values = {
             "robot source": self.supply.source,
             "robot": arm.robot.name if arm else "",

@@ -84,7 +84,7 @@ class RobotSupply:
         if loaded.description.urdf is None and any(self._node.get_parameters_by_prefix(URDF)):
             unused.append(f"{URDF}.*")
         if unused:
-            self._node.get_logger().warning(f"the robot is from {self.source}: no effect of {', '.join(unused)}")
+            self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
 
     def pause(self) -> None:
         """Stop requests to another node; descriptions on the topic are still received."""

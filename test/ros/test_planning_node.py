@@ -87,7 +87,7 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
         np.testing.assert_allclose(answer.mass_matrix, wanted.ravel(), rtol=0, atol=1e-12 * wanted.max())
     describe("<robot/>")
     level, message, values = client.wait_for_diagnostics(lambda *s: "refused robot" in s[2], "the refusal")
-    assert level == 1 and message.startswith("new robot refused, the old one stays: topic")
+    assert level == 1 and message.startswith("new robot refused, the current one remains: topic")
     assert values["robot"] == "legs"
     assert terms(client, n=3).success
 

@@ -147,7 +147,7 @@ def test_the_source_can_be_chosen_anew(probe, other, describe):
 def test_parameters_without_effect_are_logged(start, tmp_path):
     more = parameter_file(tmp_path, robot_description=ARM, robot_source_node="/rsp", urdf={"branches": "lump"})
     client = start(*IIWA, *more)
-    warning = "the robot is from parameters robot.*: no effect of robot_description, robot_source_node, urdf.*"
+    warning = "the robot is from parameters robot.*; without effect: robot_description, robot_source_node, urdf.*"
     assert warning in client.process.log
     assert client.next_diagnostics()[2]["robot source"] == "parameters robot.*"
 
