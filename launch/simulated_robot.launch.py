@@ -8,7 +8,7 @@ The packaged iiwa; publish setpoints on /setpoint, and see the arm move on /join
 A robot of your own, in a namespace, with parameters of the simulated robot (docs/simulated_robot.md) in a file:
 
     ros2 launch eom_dynamics simulated_robot.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
-        simulated_robot_params_file:=/path/to/fake.yaml
+        simulated_robot_params_file:=/path/to/simulation.yaml
 
 Driven by efforts alone, from another controller:
 

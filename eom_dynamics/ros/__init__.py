@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ROS 2 node. No other part of the package imports rclpy."""
+"""ROS 2 nodes. No other part of the package imports rclpy."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command line of a node: that of every ROS 2 node, with ``--help``."""
+"""Command line of a node: ROS 2 arguments and ``--help``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WIDTH = 100
 
 
 class Program(NamedTuple):
-    """What ``--help`` says of an executable.
+    """Name and help text of an executable.
 
     Attributes:
-        name: of the executable.
-        node: of its node.
+        name: name of the executable.
+        node: name of its node.
         description: one sentence.
-        examples: of its use, and its topics, services and actions.
-        parameters: of the node.
+        examples: examples, followed by topics, services and actions.
+        parameters: parameters of the node.
     """
 
     name: str
@@ -35,16 +35,16 @@ class Program(NamedTuple):
 
 
 def read_arguments(program: Program, arguments: Sequence[str]) -> None:
-    """Answer ``--help``, and refuse arguments that are not of ROS 2; both end the process, with exit code 0 or 2.
+    """Print ``--help`` or reject non-ROS arguments; both end the process, with exit code 0 or 2.
 
     Args:
         program: the executable.
-        arguments: of the process, the program first. Those of ROS 2 are left to rclpy.
+        arguments: arguments of the process, starting with the program name; ROS arguments are left to rclpy.
     """
     parser = argparse.ArgumentParser(
         prog=program.name,
         usage=f"{program.name} [--ros-args [--params-file FILE] [-p NAME:=VALUE] [-r FROM:=TO] …]",
-        description=f"{program.description} All its arguments follow --ros-args.",
+        description=f"{program.description} All arguments follow --ros-args.",
         epilog="\n".join(
             [
                 program.examples,

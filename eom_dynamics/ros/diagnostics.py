@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostic status of a node on ``/diagnostics``.
 
-The functions of diagnostic_updater that are needed here; that package is not available as a wheel.
+Used in place of diagnostic_updater, which is unavailable as a wheel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Level(IntEnum):
 
 
 class Report(NamedTuple):
-    """A diagnostic status: level, one line, and values by name."""
+    """Diagnostic status: level, one-line message, and values by key."""
 
     level: Level
     message: str
@@ -34,16 +34,16 @@ class Report(NamedTuple):
 
 
 class Diagnostics:
-    """Publishes the status of one node, periodically by a steady clock, as simulated time may stand still."""
+    """Periodic publisher of a node's status, on a steady clock because simulated time may be paused."""
 
     def __init__(self, node: Node, name: str, period: float, report: Callable[[float], Report]) -> None:
-        """Start to publish.
+        """Start publishing.
 
         Args:
             node: the node.
-            name: of the status.
-            period: between two messages, s.
-            report: the status, called with the time since the last one, s.
+            name: name of the status.
+            period: time between messages, s.
+            report: returns the status; called with the time since the previous one, s.
         """
         self._node, self._name, self._report = node, name, report
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -51,7 +51,7 @@ class Diagnostics:
         self._timer = node.create_timer(period, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def set_period(self, period: float) -> None:
-        """Publish in this period from now on, s."""
+        """Change the time between messages, s."""
         self._timer.timer_period_ns = round(period * 1e9)
         self._timer.reset()
 

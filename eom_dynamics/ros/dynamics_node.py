@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node ``eom_dynamics``: setpoints in, efforts with two time derivatives and the motor side out.
+"""Node ``eom_dynamics``: feedforward of elastic-joint arms for a stream of setpoints.
 
-A lifecycle node that brings itself up (parameter ``autostart``) once it has a robot (:mod:`.robot_sources`). Only an
-active node answers setpoints and requests. What cannot be used is refused, and the next one is answered as if nothing
-had happened. A robot that cannot be used leaves the node unconfigured, until it is corrected and the node configured
-again; a new robot from the topic replaces the old one between two setpoints.
+A lifecycle node that configures and activates itself (parameter ``autostart``) when its robot is available
+(:mod:`.robot_sources`). Only an active node answers setpoints and requests. Invalid ones are refused and do not affect
+later ones. With an invalid robot the node stays unconfigured; a new robot on the topic replaces the current one between
+two setpoints.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 import traceback
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -37,22 +37,22 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
-from .stream_qos import overriding_options
+from .stream_qos import stream_qos
 
 PROGRAM = Program(
     "dynamics_node",
     "eom_dynamics",
-    "The lifecycle node eom_dynamics: setpoints in, efforts with two time derivatives and the motor side out.",
+    "Lifecycle node: joint efforts with two time derivatives and motor commands for a stream of setpoints.",
     """\
 examples:
-  dynamics_node --ros-args --params-file my_arm.yaml                  a robot, and parameters, from a file
-  dynamics_node --ros-args -r __ns:=/left -p effort_command:=joint    in a namespace, with a parameter
+  dynamics_node --ros-args --params-file my_arm.yaml                  robot and parameters from a file
+  dynamics_node --ros-args -r __ns:=/left -p effort_command:=joint    namespace and a parameter
   dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
-  spline_trajectory    in     eom_dynamics/msg/SplineTrajectory, to be played; planning_node publishes it
-  robot_description    in     std_msgs/msg/String, where no parameter names a robot
+  spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
+  robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
   motor_setpoint       out    sensor_msgs/msg/JointState
   effort_command       out    std_msgs/msg/Float64MultiArray
@@ -62,98 +62,80 @@ topics and services (relative to the namespace):
     TABLE,
 )
 
-# Reliable, and deep enough for a second at 1 kHz: a stall of either side loses nothing.
+# One second at 1 kHz, so that no message is lost when a process stalls.
 _STREAM_QOS_DEPTH = 1000
 
 
 class DynamicsNode(LifecycleNode, RobotNode):
-    """The lifecycle node; docs/node.md describes its topics, service and parameters."""
+    """Dynamics node; see docs/node.md for its topics, service and parameters."""
 
-    read_only_while = "the node is configured: clean the node up, set it, and configure again"
+    read_only_while = "the node is configured: clean up, set it, and configure again"
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters and open topics and service; nothing is computed before the node is active.
+        """Declare parameters, and create topics and service.
 
         Args:
-            stop: signals that end the process.
+            stop: termination signals.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
-        # Undeclared parameters are allowed for the robot's, whose names it decides; others are refused.
+        # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refuse_impossible_transitions()
         self._solver: Solver | None = None
-        self._active = self._starting_up = False
+        self._starting_up = False
         self._scheduling_problem = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
         for name in ("effort_command", "clip_to_limits", "hold_last_command"):
             self.on_parameter(name, self.get_parameter(name).value)
 
-        # Topics live as long as the node, so that they are discovered long before an activation. Publishing
-        # copies a message: one object of each kind serves all.
-        self._feedforward, self._motor_setpoint, self._effort_command = (
-            FeedforwardCommand(),
-            JointState(),
-            Float64MultiArray(),
-        )
-        # Whether these objects hold a good command of the present robot, since the node was activated.
+        # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
+        # publishing copies them.
+        self._feedforward = FeedforwardCommand()
+        self._motor_setpoint = JointState()
+        self._effort_command = Float64MultiArray()
+        # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
-        self._feedforward_publisher = self._stream_publisher(FeedforwardCommand, "feedforward")
-        self._motor_setpoint_publisher = self._stream_publisher(JointState, "motor_setpoint")
-        self._effort_command_publisher = self._stream_publisher(Float64MultiArray, "effort_command")
+        create = self.create_lifecycle_publisher
+        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_STREAM_QOS_DEPTH))
+        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_STREAM_QOS_DEPTH))
+        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_STREAM_QOS_DEPTH))
+        self.create_subscription(
+            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_STREAM_QOS_DEPTH)
+        )
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
-        self.create_subscription(
-            JointTrajectorySetpoint,
-            "setpoint",
-            self._on_setpoint_topic,
-            QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
         self.create_service(
             ComputeInverseDynamics,
             "~/inverse_dynamics",
             self._on_inverse_dynamics,
-            # Requests of many clients, or of one that does not wait for answers, come at once.
+            # For bursts of many clients, or of one that does not wait for answers.
             qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
         )
         self.complete(STATUS_NAME, stop)
-
-    def _stream_publisher(self, message_type: type, topic: str) -> LifecyclePublisher:
-        return self.create_lifecycle_publisher(
-            message_type,
-            topic,
-            QoSProfile(depth=_STREAM_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
 
     # --- Robot and parameters -----------------------------------------------------------
 
     @property
     def state(self) -> str:
-        """Label of the lifecycle state: unconfigured, inactive, active, finalized, or a transition between them."""
+        """Label of the lifecycle state or transition, such as ``inactive``."""
         label: str = self._state_machine.current_state[1]
         return label
 
     @property
-    def has_robot(self) -> bool:
-        """Whether the node is configured."""
-        return self._solver is not None
+    def arm(self) -> ElasticArm | None:
+        """Arm of the configured node."""
+        return self._solver.arm if self._solver else None
 
     @property
     def robot_wanted(self) -> bool:
-        """Whether a robot brings the node up, or replaces the one of a configured node."""
-        return self._starting_up or self.has_robot
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the node answers setpoints."""
-        return self._active
+        """Whether to load an arriving robot: during autostart, or to replace the current one."""
+        return self._starting_up or self._solver is not None
 
     def start_up(self) -> None:
-        """Configure and activate, at once or, where the robot has yet to arrive, when it arrives."""
+        """Configure and activate, now or when the robot arrives; does nothing without ``autostart``."""
         if not self.get_parameter("autostart").value:
             return
         self._starting_up = self.supply.arrives
@@ -163,18 +145,16 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._bring_up()
 
     def on_robot(self, loaded: Loaded) -> None:
-        """Take, or refuse, a robot that arrived by itself; called between two setpoints."""
-        if loaded.solver is None and self.has_robot:
-            self.refuse_robot(loaded)
-        elif loaded.solver is None:
-            self.fail(loaded, "the node waits for another")
-        elif self.has_robot:
+        """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
+        if loaded.solver is None:
+            self.reject(loaded)
+        elif self._solver:
             self._take_robot(loaded, loaded.solver)
         else:
             self._bring_up()
 
     def on_parameter(self, name: str, value: object) -> None:
-        """Follow a change of a parameter."""
+        """Apply a changed parameter."""
         super().on_parameter(name, value)
         if name == "effort_command":
             self._commands_motors = value == "motor"
@@ -205,15 +185,15 @@ class DynamicsNode(LifecycleNode, RobotNode):
         try:
             with self.stop.interrupting():
                 loaded = self.supply.load()
-        except KeyboardInterrupt:  # the process is about to end
+        except KeyboardInterrupt:  # the process is ending
             return TransitionCallbackReturn.FAILURE
-        consequence = "the node stays unconfigured: correct that, configure again"
+        consequence = "the node stays unconfigured: correct it and configure again"
         if loaded is None:
-            self.failure = f"there is none from {self.supply.source}: {self.supply.problem}"
+            self.failure = f"none from {self.supply.source}: {self.supply.problem}"
             self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
         if loaded.solver is None:
-            self.fail(loaded, consequence)
+            self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
         self.failure, self._starting_up = "", False
         self.supply.pause()
@@ -221,38 +201,38 @@ class DynamicsNode(LifecycleNode, RobotNode):
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Answer setpoints and requests from here on."""
-        # Else the collector would go through the 40 000 objects of imported modules in the middle of the stream.
+        """Start answering setpoints and requests."""
+        # So that garbage collection during the stream skips the 40 000 objects of imported modules.
         gc.collect()
         gc.freeze()
         self._schedule()
         self._begin_stream()
-        self._active = True
+        self.active = True
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Ignore setpoints and refuse requests from here on."""
-        self._active = False
+        """Stop answering setpoints and requests."""
+        self.active = False
         self._trajectories.stop(forget=True)
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release the robot, so that its parameters may change."""
+        """Release the robot, so that its parameters can change."""
         self._solver = None
         self.refused_robot = ""
         self.supply.resume()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release everything."""
-        self._active = self._starting_up = False
+        """Stop and release the robot."""
+        self.active = self._starting_up = False
         self._trajectories.stop(forget=True)
         self._solver = None
         self.supply.pause()
         return super().on_shutdown(state)
 
     def _schedule(self) -> None:
-        """Take the real-time priority; not before a robot is loaded, which takes all of a core."""
+        """Apply the real-time priority; only after loading, which would block a core."""
         try:
             stream_in_real_time(self.get_parameter("realtime_priority").value)
             self._scheduling_problem = ""
@@ -261,7 +241,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.get_logger().warning(self._scheduling_problem)
 
     def _refuse_impossible_transitions(self) -> None:
-        """Answer a transition that the state does not allow, which in rclpy ends the process."""
+        """Refuse transitions that the state does not allow, which in rclpy end the process."""
         service = self._service_change_state
         change_state = service.callback
 
@@ -269,7 +249,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             try:
                 return change_state(request, response)
             except Exception as error:
-                if self.context.ok():  # else the transition could not be published, and nobody waits for it
+                if self.context.ok():  # at shutdown the transition event cannot be published
                     self.get_logger().warning(f"transition refused in state {self.state}: {error}")
                 response.success = False
                 return response
@@ -280,25 +260,25 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
         if not self._player.playing:
-            self._player.stop(forget=True)  # the joints are commanded elsewhere from here on
+            self._player.stop(forget=True)  # the setpoint, not a trajectory, now determines the commanded state
             self._on_setpoint(setpoint)
             return
         self._statistics.received += 1
-        reason = "a trajectory is under way; an empty one ends it"
+        reason = "a trajectory is being played; an empty one stops it"
         self._refuse(setpoint, TrajectoryError(reason), reason)
 
     def _arm_to_play(self) -> ElasticArm:
-        """The arm of the active node."""
-        if not self._active or self._solver is None:
+        """Return the arm; TrajectoryError unless the node is active."""
+        if not self.active or self._solver is None:
             raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
         return self._solver.arm
 
     def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> bool:
-        """Answer a setpoint; returns whether it could be used."""
+        """Publish the command for a setpoint; return whether the setpoint was valid."""
         started = time.perf_counter_ns()
         statistics = self._statistics
         statistics.received += 1
-        if not self._active or self._solver is None:
+        if not self.active or self._solver is None:
             statistics.ignored += 1
             return False
         answered = False
@@ -309,7 +289,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         except StateError as error:
             self._refuse(setpoint, error, str(error))
         except Exception as error:
-            if self.context.ok():  # else the publishers are gone, which is no error
+            if self.context.ok():  # at shutdown the publishers are gone
                 reason = f"internal error: {type(error).__name__}: {error}"
                 self._refuse(setpoint, error, reason, traceback.format_exc())
         else:
@@ -324,7 +304,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         order = solution.order
         effort, effort_rate, effort_acceleration = map(doubles, order.to_message(solution.efforts))
         position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(solution.motors))
-        # Until all are replaced, they are not a command.
+        # Partly written messages are not a command.
         self._holds_command = False
 
         feedforward = self._feedforward
@@ -356,15 +336,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._motor_setpoint_publisher.publish(self._motor_setpoint)
         self._effort_command_publisher.publish(self._effort_command)
 
-    def _hold(self, setpoint: JointTrajectorySetpoint) -> None:
-        """Answer a refused setpoint with the last good command."""
-        self._feedforward.header = self._motor_setpoint.header = setpoint.header
-        self._feedforward.held = True
-        self._send()
-        self._statistics.held += 1
-
     def _begin_stream(self) -> None:
-        """Forget earlier setpoints: what follows does not continue them."""
+        """Discard the state of the previous stream."""
         self._holds_command = False
         self._trajectories.stop(forget=True)
         if self._solver:
@@ -381,7 +354,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, reason: str, detail: str = "") -> None:
         if self._holds_command and isinstance(error, self._held_refusals):
-            self._hold(setpoint)
+            self._feedforward.header = self._motor_setpoint.header = setpoint.header
+            self._feedforward.held = True
+            self._send()
+            self._statistics.held += 1
         self._statistics.refuse(reason)
         self.get_logger().warning(
             "\n".join(filter(None, [f"setpoint refused: {reason}", detail])), throttle_duration_sec=self.warning_period
@@ -403,7 +379,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         return response
 
     def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
-        if not self._active or self._solver is None:
+        if not self.active or self._solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
         solution = self._solver.solve(request, optional=("jerk", "snap"))
         fields = solution.fields()
@@ -424,17 +400,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         level, message, figures = self._statistics.report(seconds)
         if self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
-        elif not self._active and level == Level.OK:
+        elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
-        arm = self._solver.arm if self._solver else None
-        values = {
-            "state": self.state,
-            "robot": arm.robot.name if arm else "",
-            "joints": ", ".join(arm.robot.joint_names) if arm else "",
-            "motors": ", ".join(arm.motor_names) if arm else "",
-            "backend": arm.dynamics.backend if arm else "",
-            **figures,
-        }
+        backend = self._solver.arm.dynamics.backend if self._solver else ""
+        values = {"state": self.state, "backend": backend, **figures}
         if self._player.playing:
             values["trajectory"] = "under way"
         if self._player.skipped:
@@ -445,7 +414,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    """Run the node until SIGINT, SIGTERM or shutdown of its context; return the exit code."""
     return run(PROGRAM, DynamicsNode, DynamicsNode.start_up, args)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS parameters of a node that takes a robot: definition, declaration and validation.
+"""ROS parameters of a robot node: definition, declaration and validation.
 
-The sections ``robot`` and ``urdf`` have parameters whose names the robot decides (``robot.joints.<joint>.mass``).
-They cannot be declared beforehand, and are validated as a whole when a robot is loaded.
+Parameter names in the sections ``robot`` and ``urdf`` depend on the robot (``robot.joints.<joint>.mass``). They cannot
+be declared in advance and are validated together when a robot is loaded.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from rclpy.parameter import Parameter
 from ..exceptions import RobotDescriptionError
 
 ROBOT = "robot"
-"""Section of a whole robot."""
+"""Parameter section that describes a complete robot."""
 
 URDF = "urdf"
-"""Section of additions to a URDF."""
+"""Parameter section that extends a URDF."""
 
 DESCRIPTION = "robot_description"
-"""Parameter with the text of a URDF."""
+"""Parameter with the robot as URDF text."""
 
 SOURCE_NODE = "robot_source_node"
-"""Parameter with the name of another node that has the robot in its parameters."""
-
-EXECUTORS = ("events", "single_threaded")
+"""Parameter with the name of another node whose parameters describe the robot."""
 
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
@@ -41,15 +39,15 @@ _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII
 
 @dataclass(frozen=True)
 class Definition:
-    """A parameter of a node.
+    """Definition of a node parameter.
 
     Attributes:
-        default: its value unless given; or its type, for a parameter that may be left out.
+        default: default value; the type of an optional parameter without one.
         description: one clause, for ``--help`` and ``ros2 param describe``.
-        limits: least and greatest number.
-        choices: texts allowed.
-        read_only: set at the start alone.
-        while_inactive: may change only while the node is not active, as a change is a step in effort.
+        limits: smallest and largest value.
+        choices: allowed values of a string.
+        read_only: can be set at startup only.
+        while_inactive: read-only while the node is active, since a change is a step in effort.
     """
 
     default: Any
@@ -60,7 +58,7 @@ class Definition:
     while_inactive: bool = False
 
     def descriptor(self) -> ParameterDescriptor:
-        """A new descriptor; declaring a parameter changes it."""
+        """Return a new descriptor; declaring a parameter modifies it."""
         descriptor = ParameterDescriptor(description=self.description, read_only=self.read_only)
         if self.choices:
             descriptor.additional_constraints = f"one of {', '.join(self.choices)}"
@@ -74,40 +72,40 @@ class Definition:
 
 
 Table = Mapping[str, Definition]
-"""The parameters of a node, by name."""
+"""Parameters of a node, by name."""
 
 COMMON: Table = {
     DESCRIPTION: Definition(
-        "", "text of a URDF with the robot, unless there are parameters robot.*; read-only once a robot is loaded"
+        "", "robot as URDF text; ignored if there are parameters robot.*; read-only while a robot is loaded"
     ),
     SOURCE_NODE: Definition(
         "",
-        "node whose parameters robot.* or robot_description hold the robot, unless this node has one itself; without "
-        "both, the robot comes from the topic robot_description; read-only once a robot is loaded",
+        "node whose parameters robot.* or robot_description describe the robot; ignored if this node's own parameters "
+        "do; if neither is set, the topic robot_description is used; read-only while a robot is loaded",
     ),
     "robot_timeout": Definition(
         5.0,
-        "time without a robot from another node or the topic after which diagnostics report an error, in s; a node "
-        "that has not answered is then asked again",
+        "time to wait for a robot from another node or the topic before diagnostics report an error, and for each "
+        "answer of that node before it is asked again, in s",
         limits=(0.1, 3600.0),
     ),
-    "diagnostic_period": Definition(1.0, "time between two messages on /diagnostics, in s", limits=(0.1, 3600.0)),
+    "diagnostic_period": Definition(1.0, "time between messages on /diagnostics, in s", limits=(0.1, 3600.0)),
     "warning_period": Definition(
-        1.0, "least time between two warnings of the same kind, such as refusals, in s", limits=(0.0, 3600.0)
+        1.0, "minimum time between warnings of the same kind, such as refusals, in s", limits=(0.0, 3600.0)
     ),
 }
-"""Parameters of every node that takes a robot."""
+"""Parameters of every robot node."""
 
 EXECUTOR = Definition(
-    EXECUTORS[0],
-    "rclpy executor of the node; events takes less CPU time for each message",
-    choices=EXECUTORS,
+    "events",
+    "rclpy executor; events takes less CPU time per message",
+    choices=("events", "single_threaded"),
     read_only=True,
 )
 
 
 def declare(node: Node, table: Table) -> None:
-    """Declare a node's parameters, and the robot's, with the values given at the start.
+    """Declare the parameters of a node and of its robot, with the values given at startup.
 
     Raises:
         rclpy.exceptions.ParameterException: a value has the wrong type or is not allowed.
@@ -118,13 +116,13 @@ def declare(node: Node, table: Table) -> None:
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
-            # Types are checked with everything else when the robot is loaded.
-            descriptor = ParameterDescriptor(description="of the robot, as in its parameter file", dynamic_typing=True)
+            # Types are checked when the robot is loaded.
+            descriptor = ParameterDescriptor(description="entry of the robot's parameter file", dynamic_typing=True)
             node.declare_parameter(parameter.name, parameter.value, descriptor)
 
 
 def unknown(node: Node, table: Table) -> dict[str, str]:
-    """Parameters given at the start that nothing reads, misspelt ones for example, each with a hint."""
+    """Find parameters given at startup that the node does not have, such as misspelt ones; each with a hint."""
     known = sorted([*table, ROBOT, URDF])
     hints = {}
     for parameter in _start_values(node):
@@ -135,13 +133,13 @@ def unknown(node: Node, table: Table) -> dict[str, str]:
 
 
 def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "", active: bool = False) -> str:
-    """Why a parameter must not be set to its new value now; empty where it may.
+    """Reason to reject a new parameter value; empty if it is accepted.
 
     Args:
-        parameter: with its new value, whose type and range rclpy has checked.
-        node: its node.
-        table: the node's parameters.
-        loaded: where the node has a robot, how its parameters can be set nevertheless.
+        parameter: parameter with its new value, whose type and range rclpy has checked.
+        node: node of the parameter.
+        table: parameters of the node.
+        loaded: while a robot is loaded, the condition that makes its parameters read-only; else empty.
         active: whether the node is active.
     """
     name = parameter.name
@@ -151,29 +149,29 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
         return ""
     if name in table:
         if table[name].while_inactive and active and not _objection_to_value(parameter, table[name]):
-            return f"{name} is read-only while the node is active, as a change is a step in effort: deactivate first"
+            return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
         return _objection_to_value(parameter, table[name])
     return "" if node.has_parameter(name) else f"{name} is not a parameter of this node"
 
 
 def is_robots(name: str) -> bool:
-    """Whether a parameter says what the robot is, or where it comes from."""
+    """Whether a parameter describes the robot or selects its source."""
     return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (DESCRIPTION, SOURCE_NODE)
 
 
 def section(node: Node, name: str) -> dict[str, Any]:
-    """Values of a section's parameters, by their names within the section."""
+    """Parameter values of a section, by name within the section."""
     found: Mapping[str, Any] = node.get_parameters_by_prefix(name)
     return {key: parameter.value for key, parameter in found.items()}
 
 
 def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]:
-    """Nested mappings from parameters with dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}.
+    """Nest parameters by the dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}.
 
     Args:
         flat: values by name.
-        section: the section they are of.
-        source: where they come from, the start of every message.
+        section: section of the parameters.
+        source: source of the parameters, prefix of error messages.
 
     Raises:
         RobotDescriptionError: a name is both a value and a section.
@@ -194,7 +192,7 @@ def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]
 
 
 def _start_values(node: Node) -> list[Parameter]:
-    """Parameters from files and arguments, declared or not."""
+    """Parameters from files and arguments, declared or undeclared."""
     with node.handle:
         return list(node.handle.get_parameters(Parameter).values())
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node ``eom_dynamics_planning``: services for planners, and the fit of trajectories to be played.
+"""Node ``eom_dynamics_planning``: services for planners, and C⁴ fits of trajectories.
 
-An ordinary node in a process of its own, so that a batch of thousands of states keeps no setpoint waiting. It takes its
-robot from the same sources as the node ``eom_dynamics`` (:mod:`.robot_sources`), and answers as soon as it has one.
+A regular node (not a lifecycle node) in its own process, so that a batch of thousands of states does not delay
+setpoints. It takes its robot from the same sources as the node ``eom_dynamics`` (:mod:`.robot_sources`) and answers
+requests as soon as the robot is loaded.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ STATUS_NAME = "eom_dynamics: planning"
 PROGRAM = Program(
     "planning_node",
     "eom_dynamics_planning",
-    "The node eom_dynamics_planning: services for planners, and the fit of trajectories to be played.",
+    "Planning services, and smooth fits of joint trajectories for playback by dynamics_node.",
     """\
 examples:
-  planning_node --ros-args --params-file my_arm.yaml      beside dynamics_node with the same file
+  planning_node --ros-args --params-file my_arm.yaml      with the parameter file of dynamics_node
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
   planning_node --ros-args --params-file my_arm.yaml -r eom_dynamics/trajectory_feedforward:=feedforward_of
 
 topics, services and actions (relative to the namespace):
-  joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to be played
+  joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to fit and play
   spline_trajectory                           out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
-  robot_description                           in     std_msgs/msg/String, where no parameter names a robot
+  robot_description                           in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
   eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
   eom_dynamics/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics
@@ -60,18 +61,18 @@ topics, services and actions (relative to the namespace):
 _Constants = ComputeTrajectoryFeedforward.Request
 _FIT_OPTIONS = _Constants()
 
-# As of trajectory controllers: a planner sends few of them.
+# Planners send trajectories at a low rate.
 _DEPTH = 10
 
 
 class PlanningNode(RobotNode):
-    """The node; docs/services.md describes its services, topics and parameters."""
+    """Planning node; see docs/services.md for its services, topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters and open topics, services and action.
+        """Declare parameters, and create topics, services and the action.
 
         Args:
-            stop: signals that end the process.
+            stop: termination signals.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
@@ -90,27 +91,25 @@ class PlanningNode(RobotNode):
     # --- Robot --------------------------------------------------------------------------
 
     @property
-    def has_robot(self) -> bool:
-        """Whether requests can be answered."""
-        return self._current is not None
+    def arm(self) -> ElasticArm | None:
+        """Arm in use."""
+        return self._current
 
     @property
     def robot_wanted(self) -> bool:
-        """Always: a new robot on the topic replaces the old one."""
+        """Always true: a new robot on the topic replaces the current one."""
         return True
 
     def on_robot(self, loaded: Loaded) -> None:
-        """Take, or refuse, a robot."""
+        """Use a loaded robot, or report why it cannot be used."""
         if loaded.solver is not None:
             self._current, self.failure, self.refused_robot = loaded.solver.arm, "", ""
             self.supply.pause()
             self.supply.log_warnings(loaded)
             robot = loaded.solver.arm.robot
             self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joints, from {self.supply.source}")
-        elif self.has_robot:
-            self.refuse_robot(loaded)
         else:
-            self.fail(loaded, self.consequence)
+            self.reject(loaded)
 
     def _arm(self) -> ElasticArm:
         if self._current is None:
@@ -124,7 +123,7 @@ class PlanningNode(RobotNode):
         self._requests.worker.submit(partial(self._spline, message), self._publish)
 
     def _spline(self, message: JointTrajectory) -> SplineTrajectory | Exception:
-        """A trajectory as a smooth motion, or why there is none; in the thread that computes."""
+        """Fit a smooth motion to a trajectory, or return the error; runs in the worker's thread."""
         spline = SplineTrajectory(header=message.header)
         try:
             if message.points:
@@ -153,10 +152,7 @@ class PlanningNode(RobotNode):
 
     def report(self, seconds: float) -> Report:
         """Diagnostic status of the services."""
-        robot = self._current.robot if self._current else None
         values = {
-            "robot": robot.name if robot else "",
-            "joints": ", ".join(robot.joint_names) if robot else "",
             "requests answered": str(self._requests.answered),
             "requests refused": str(self._requests.refused),
             "last refusal": self._requests.last_refusal,
@@ -167,7 +163,7 @@ class PlanningNode(RobotNode):
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    """Run the node until SIGINT, SIGTERM or shutdown of its context; return the exit code."""
     return run(PROGRAM, PlanningNode, PlanningNode.start_up, args)
 
 

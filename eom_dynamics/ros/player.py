@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play setpoints from a file to the node at a fixed rate, and record its answers with their times.
+"""Play setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
 
     python -m eom_dynamics.ros.player SETPOINTS.npz ANSWERS.npz --rate 1000
 
 SETPOINTS.npz holds, for N setpoints of a robot with n joints, in SI units:
 
 ==============================================  ======  =====================================================
-joint_names                                     (n,)    the order of the columns; left out: the robot's own
+joint_names                                     (n,)    order of the columns; default: the robot's own
 q, qd, qdd, qddd, qdddd                         (N, n)  joint variables and their time derivatives
-wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first, sent as force and torque by
-                                                        name; left out: none; (N, 6 k) for k tools
-stiffness, stiffness_rate,                      (N, n)  of joints where it is commanded; left out: nominal
+wrench, wrench_rate, wrench_acceleration        (N, 6)  tool wrench, moment first; default: none; (N, 6 k) for
+                                                        k tools
+stiffness, stiffness_rate,                      (N, n)  commanded stiffness; default: nominal
 stiffness_acceleration
 ==============================================  ======  =====================================================
 
-ANSWERS.npz is written at the end; row i belongs to setpoint i, and is NaN where no answer came, or one that
-holds the last command because the setpoint was refused:
+ANSWERS.npz is written at the end. Row i belongs to setpoint i; it is NaN if there was no answer, or one that holds
+the last command because the setpoint was refused:
 
 ==============================================  ======  =====================================================
-joint_names, motor_names                        (n,)    the order of the columns; (m,) of those of motors
+joint_names, motor_names                        (n,)    order of the columns; (m,) for those of motors
 stamp                                           (N,)    header stamps of the setpoints, integer ns
 sent, received                                  (N,)    times on one monotonic clock, s
 round_trip                                      (N,)    received - sent, s
-effort … effort_acceleration                    (N, n)  arrays of FeedforwardCommand, of joints
-motor_position … motor_effort                   (N, m)  of motors
-backend                                         ()      what computed in the node; empty where it did not say
+effort … effort_acceleration                    (N, n)  joint arrays of FeedforwardCommand
+motor_position … motor_effort                   (N, m)  motor arrays of FeedforwardCommand
+backend                                         ()      backend of the node; empty if unknown
 sent_count, received_count, lost_count          ()      setpoints sent, answered, not answered
-out_of_order_count                              ()      answers that came after the answer to a later setpoint
+out_of_order_count                              ()      answers received after that of a later setpoint
 ==============================================  ======  =====================================================
 
-While it plays it prints a line of JSON ten times a second, ``{"sent": 1200, "received": 1199}``, and at the
-end one with all four counts. Exit code 0, 1 where the node is not there or does not answer, 2 for wrong use.
+Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1199}``, and at the end one with all four
+counts. Exit code 0; 1 if the node is missing or does not answer; 2 for wrong use.
 """
 
 from __future__ import annotations
@@ -62,12 +62,11 @@ from ..exceptions import EomDynamicsError
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ..messages.samples import doubles
 from ..messages.wrenches import wrench_messages
+from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-
-_STATE_ARRAYS = ("q", "qd", "qdd", "qddd", "qdddd")
 
 _QOS = QoSProfile(depth=1000)
 _PROGRESS_PERIOD = 0.1
@@ -75,16 +74,16 @@ _PROBE_PERIOD = 0.05
 
 
 class PlayerError(EomDynamicsError):
-    """The setpoints cannot be played, or nobody answers them."""
+    """The setpoints cannot be played, or are not answered."""
 
 
 @dataclass(frozen=True)
 class Setpoints:
-    """What to play.
+    """Setpoints to play.
 
     Attributes:
-        joint_names: the order of the joints; empty for the robot's own.
-        rows: one array (N, n) or (N, 6) for each field of the setpoint message that is not empty.
+        joint_names: order of the joints; empty for the robot's own.
+        rows: array (N, n) or (N, 6 k) of each nonempty field of the setpoint message.
     """
 
     joint_names: list[str]
@@ -97,10 +96,10 @@ class Setpoints:
 
 
 def read_setpoints(path: Path) -> Setpoints:
-    """Read a file of setpoints, as described at the top of this module.
+    """Read a file of setpoints; see the module docstring for its format.
 
     Raises:
-        PlayerError: it cannot be read, an array is missing, or shapes do not fit together.
+        PlayerError: the file cannot be read, an array is missing, or shapes do not match.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -108,7 +107,7 @@ def read_setpoints(path: Path) -> Setpoints:
     except (OSError, ValueError) as error:
         raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
     rows: dict[str, Array] = {}
-    for name, field in zip(_STATE_ARRAYS, STATE_FIELDS, strict=True):
+    for name, field in zip(STATE_NAMES, STATE_FIELDS, strict=True):
         if name not in arrays:
             raise PlayerError(f"{path}: {name} is missing")
         rows[field] = _numbers(path, name, arrays[name])
@@ -124,7 +123,7 @@ def read_setpoints(path: Path) -> Setpoints:
         else:
             fits, wanted = values.shape == shape, str(shape)
         if not fits:
-            name = field if field in optional else _STATE_ARRAYS[STATE_FIELDS.index(field)]
+            name = field if field in optional else STATE_NAMES[STATE_FIELDS.index(field)]
             raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
     if joint_names and len(joint_names) != shape[1]:
@@ -139,13 +138,13 @@ def _numbers(path: Path, name: str, values: NDArray[Any]) -> Array:
 
 
 class Player(Node):
-    """Sends setpoints on ``setpoint`` and takes the answers from ``feedforward``.
+    """Node that sends setpoints on ``setpoint`` and records the answers on ``feedforward``.
 
-    Everything happens in one thread: answers are taken while it waits for the time of the next setpoint.
+    It has one thread, which receives answers while it waits for the time of the next setpoint.
     """
 
     def __init__(self, setpoints: Setpoints, report: Callable[[dict[str, int]], None]) -> None:
-        """Take what to play, and what is called with the counts now and then."""
+        """Create publisher and subscriptions; ``report`` is called periodically with the counts."""
         super().__init__("setpoint_player")
         self._report = report
         self._setpoints = setpoints
@@ -166,13 +165,13 @@ class Player(Node):
         self._backend = ""
 
     def wait_for_answers(self, timeout: float) -> None:
-        """Send the first setpoint, again and again, until an answer comes: both ways are open then.
+        """Send the first setpoint repeatedly until it is answered, so that both topics are connected.
 
         Args:
             timeout: s.
 
         Raises:
-            PlayerError: there was no answer in time; the error says what is missing.
+            PlayerError: there was no answer in time; the message says what is missing.
         """
         deadline = time.monotonic() + timeout
         probes = 0
@@ -183,16 +182,16 @@ class Player(Node):
                 self._send(0, -1 - probes)
                 probes += 1
             self._spin_until(time.monotonic() + _PROBE_PERIOD)
-        # The answers to all that is on its way belong to no measurement.
+        # Keep late answers to probes out of the measurement.
         while self._probes_answered < probes and time.monotonic() < deadline:
             self._spin_until(time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
-        """Send each setpoint at its time, and wait for the last answers, and for a diagnostic status.
+        """Send each setpoint at its time, then wait for the last answers and a diagnostic status.
 
         Args:
-            rate: setpoints a second.
-            grace: how long to wait for answers after the last setpoint, s.
+            rate: setpoints per second.
+            grace: time to wait for answers after the last setpoint, s.
         """
         count = self._setpoints.count
         first_stamp = self.get_clock().now().nanoseconds
@@ -208,13 +207,13 @@ class Player(Node):
                 self._report({"sent": i + 1, "received": len(self._answers)})
                 next_progress += _PROGRESS_PERIOD
         deadline = time.monotonic() + grace
-        # Diagnostics come once a second: a short run is over before the first of them.
+        # Diagnostics arrive once a second; a short run ends before the first of them.
         while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
             self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
             self._report({"sent": count, "received": len(self._answers)})
 
     def record(self) -> dict[str, Any]:
-        """What was sent and received, as described at the top of this module."""
+        """Return the content of the answers file; see the module docstring."""
         count, n = self._setpoints.rows["position"].shape
         joint_names, motor_names = self._setpoints.joint_names, self._setpoints.joint_names
         if self._answers:
@@ -240,7 +239,7 @@ class Player(Node):
         }
 
     def counts(self) -> dict[str, int]:
-        """Setpoints sent, answered (received), not answered (lost), and answers that were out of order."""
+        """Count setpoints sent, answered (received) and not answered (lost), and out-of-order answers."""
         sent, received = self._setpoints.count, len(self._answers)
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
 
@@ -271,35 +270,35 @@ class Player(Node):
                 self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
 
     def _spin_until(self, deadline: float) -> None:
-        """Take what arrives, until a time on the monotonic clock."""
+        """Process callbacks until ``deadline`` on the monotonic clock."""
         while (remaining := deadline - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=remaining)
 
     def _missing(self) -> str:
         topic = self.resolve_topic_name("setpoint")
         if not self._publisher.get_subscription_count():
-            return f"nobody subscribes to {topic}: is the node running, in the same domain and namespace?"
+            return f"no node subscribes to {topic}: is it running, in the same domain and namespace?"
         if not self._subscription.get_publisher_count():
-            return f"nobody publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
-        return f"no answer to setpoints on {topic}: is the node active, and its robot the one of the file? See its log"
+            return f"no node publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
+        return f"no answer to setpoints on {topic}: is the node active, with the robot of the file? See its log"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Play one file; returns the exit code."""
+    """Play one file; return the exit code."""
     prepare_streams()
     arguments = sys.argv if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
     parser.add_argument("answers", type=Path, help=".npz to write")
-    parser.add_argument("--rate", type=_positive, default=1000.0, help="setpoints a second; default: %(default)g")
+    parser.add_argument("--rate", type=_positive, default=1000.0, help="setpoints per second; default: %(default)g")
     parser.add_argument(
-        "--timeout", type=_positive, default=10.0, help="how long to wait for the node, in s; default: %(default)g"
+        "--timeout", type=_positive, default=10.0, help="time to wait for the node, in s; default: %(default)g"
     )
     parser.add_argument(
         "--grace",
         type=_positive,
         default=2.0,
-        help="how long to wait for answers after the last setpoint, in s; default: %(default)g",
+        help="time to wait for answers after the last setpoint, in s; default: %(default)g",
     )
     parser.add_argument(
         "--realtime-priority",
@@ -307,7 +306,7 @@ def main(arguments: list[str] | None = None) -> int:
         choices=range(HIGHEST + 1),
         metavar="N",
         default=0,
-        help=f"play under SCHED_FIFO at this priority, 1 to {HIGHEST}, as a controller would; default: not at all",
+        help=f"SCHED_FIFO priority of the player, 1 to {HIGHEST}; default: normal scheduling",
     )
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
@@ -315,7 +314,7 @@ def main(arguments: list[str] | None = None) -> int:
     except PlayerError as error:
         print(f"player: {printable(str(error))}", file=sys.stderr)
         return 2
-    # The middleware writes some of its complaints to stdout; they go to stderr, and the counts alone to stdout.
+    # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
     stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -327,7 +326,7 @@ def main(arguments: list[str] | None = None) -> int:
         player = Player(setpoints, report)
         player.wait_for_answers(options.timeout)
         stream_in_real_time(options.realtime_priority)
-        gc.disable()  # a pause of the collector would be measured as a round trip
+        gc.disable()  # a collection would lengthen measured round trips
         player.play(options.rate, options.grace)
         np.savez(options.answers, **player.record())
         report(player.counts())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of a node's robot, tried in this order; the first one given is used:
+"""Sources of a node's robot. They are tried in this order; the first one given is used:
 
 1. the node's parameters ``robot.*``,
 2. its parameter ``robot_description``, a URDF,
 3. the parameters of the node named by its parameter ``robot_source_node``,
-4. the topic ``robot_description``, which exists without being asked for and therefore comes last.
+4. the topic ``robot_description``, last because it often exists for other purposes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .parameters import DESCRIPTION, ROBOT, SOURCE_NODE, URDF, nested, section
 
 @dataclass(frozen=True)
 class Description:
-    """A robot as its source describes it, not validated yet.
+    """Robot description of a source, not validated.
 
     Attributes:
-        source: the start of every message about it.
-        parameters: of the section ``robot``; with a URDF, of the section ``urdf``.
-        urdf: text of a URDF, or None.
+        source: name of the source, prefix of error messages.
+        parameters: parameters of the section ``robot``; with a URDF, of the section ``urdf``.
+        urdf: URDF text, or None.
     """
 
     source: str
@@ -46,13 +46,13 @@ class Description:
     urdf: str | None = None
 
     def load(self) -> Loaded:
-        """Read, validate and compile. Never raises. Not for two threads at a time, as it records warnings."""
+        """Read, validate and compile; never raises. Not thread-safe, since it records warnings."""
         try:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
                 arm = ElasticArm(self._robot())
                 solver = Solver(arm)
-                # Batches, too, are ready from the first one on.
+                # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
         except EomDynamicsError as error:
             return Loaded(self, error=str(error))
@@ -68,14 +68,14 @@ class Description:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A loaded robot, or why it cannot be used.
+    """Loaded robot, or the reason why it cannot be used.
 
     Attributes:
-        description: what it was loaded from.
-        solver: ready to compute; None where the robot cannot be used.
-        warnings: about the robot.
+        description: description of the robot.
+        solver: solver, compiled; None if the robot cannot be used.
+        warnings: warnings about the robot.
         error: why it cannot be used, on one line.
-        detail: the traceback of an internal error.
+        detail: traceback of an internal error.
     """
 
     description: Description
@@ -86,12 +86,12 @@ class Loaded:
 
 
 class Source:
-    """A place that the robot comes from.
+    """Source of robot descriptions.
 
     Attributes:
-        label: its name, for messages.
+        label: name for messages.
         problem: why there is no robot.
-        arrives: whether a robot may come later, so that waiting for it makes sense.
+        arrives: whether a robot may arrive later.
     """
 
     label = problem = ""
@@ -99,18 +99,18 @@ class Source:
 
     @property
     def description(self) -> Description | None:
-        """The robot as described now; None where there is none."""
+        """Current description of the robot, or None."""
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Ask for the robot again, in a thread that may wait."""
+        """Request the robot again; may block."""
 
     def close(self) -> None:
         """Destroy subscriptions and clients."""
 
 
 class OwnParameters(Source):
-    """The robot in the node's own parameters."""
+    """Robot in the node's own parameters."""
 
     arrives = False
 
@@ -120,21 +120,21 @@ class OwnParameters(Source):
 
     @property
     def description(self) -> Description:
-        """The robot as the parameters describe it now."""
+        """Current description of the robot."""
         if self._key == ROBOT:
             return Description("parameters", section(self._node, ROBOT))
         return Description(DESCRIPTION, section(self._node, URDF), self._node.get_parameter(DESCRIPTION).value)
 
 
 class DescriptionTopic(Source):
-    """The last URDF on the topic ``robot_description``."""
+    """Latest URDF on the topic ``robot_description``."""
 
-    problem = "nothing was published on it yet"
+    problem = "nothing has been published on it yet"
 
     def __init__(self, node: Node, on_arrival: Callable[[], None]) -> None:
         self._node, self._on_arrival = node, on_arrival
         self._text: str | None = None
-        # The quality of service of robot_state_publisher: late subscribers get the last description.
+        # As in robot_state_publisher: late subscribers receive the latest description.
         quality = QoSProfile(
             depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
         )
@@ -143,7 +143,7 @@ class DescriptionTopic(Source):
 
     @property
     def description(self) -> Description | None:
-        """The last URDF, with what the parameters add to it now."""
+        """Latest URDF with the current parameters ``urdf.*``, or None."""
         if self._text is None:
             return None
         return Description(self.label, section(self._node, URDF), self._text)
@@ -158,9 +158,9 @@ class DescriptionTopic(Source):
 
 
 class RemoteParameters(Source):
-    """The robot in the parameters of another node: its section ``robot``, else its ``robot_description``."""
+    """Robot in the parameters of another node: section ``robot``, or else ``robot_description``."""
 
-    problem = "it was not asked yet"
+    problem = "it has not been asked yet"
 
     def __init__(self, node: Node, name: str) -> None:
         self._node = node
@@ -174,7 +174,7 @@ class RemoteParameters(Source):
 
     @property
     def description(self) -> Description | None:
-        """What the other node answered last."""
+        """Latest answer of the other node, or None."""
         if self._section:
             return Description(self.label, self._section)
         if not self._text:
@@ -182,7 +182,7 @@ class RemoteParameters(Source):
         return Description(f"{DESCRIPTION} of node {self._name}", section(self._node, URDF), self._text)
 
     def refresh(self) -> None:
-        """Ask the other node, for as long as ``robot_timeout`` at most for each of two answers."""
+        """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
         try:
             self._section, self._text = self._asked()
         except _NoRobotError as error:
@@ -194,7 +194,7 @@ class RemoteParameters(Source):
         self._node.destroy_client(self._get)
 
     def _asked(self) -> tuple[dict[str, Any], str]:
-        """The section ``robot`` and the URDF, one of them empty."""
+        """Request section ``robot`` and URDF; one of them is empty."""
         names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, DESCRIPTION])).result.names
         names = [name for name in names if name == DESCRIPTION or name.startswith(f"{ROBOT}.")]
         if not names:
@@ -217,30 +217,30 @@ class RemoteParameters(Source):
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
-            if not client.service_is_ready():
-                raise _NoRobotError("there is no such node, or it has no parameter services")
-            answer = client.call(request, timeout_sec=self._node.get_parameter("robot_timeout").value)
-        except _NoRobotError:
-            raise
-        except Exception as error:  # the client was closed meanwhile
+            ready = client.service_is_ready()
+            timeout = self._node.get_parameter("robot_timeout").value
+            answer = client.call(request, timeout_sec=timeout) if ready else None
+        except Exception as error:  # the client has been destroyed
             raise _NoRobotError(f"it cannot be asked: {error}") from None
+        if not ready:
+            raise _NoRobotError("there is no such node, or it has no parameter services")
         if answer is None:
             raise _NoRobotError("it does not answer")
         return answer
 
 
 class _NoRobotError(Exception):
-    """Why another node has no robot."""
+    """Another node has no robot; the message says why."""
 
 
 def chosen_source(node: Node) -> tuple[str, str]:
-    """The parameter that selects the source, empty for the topic; and the name of the node to ask."""
+    """Return the parameter that selects the source (empty for the topic), and the node to ask."""
     key = next(iter(given_parameters(node)), "")
     return key, node.get_parameter(SOURCE_NODE).value if key == SOURCE_NODE else ""
 
 
 def given_parameters(node: Node) -> list[str]:
-    """Parameters that name a robot and are set, highest precedence first."""
+    """List the parameters that give a robot, highest precedence first."""
     given = {
         ROBOT: bool(section(node, ROBOT)),
         DESCRIPTION: bool(node.get_parameter(DESCRIPTION).value),
@@ -250,7 +250,7 @@ def given_parameters(node: Node) -> list[str]:
 
 
 def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> Source:
-    """Open the source of a choice; ``on_arrival`` is called when the topic brings a description."""
+    """Open a chosen source; ``on_arrival`` is called for each description on the topic."""
     key, name = choice
     if key == SOURCE_NODE:
         return RemoteParameters(node, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot of a node: find its description, load it beside the stream, and hand it to the node."""
+"""Robot supply of a node: find the description, load it in a thread, hand it to the node."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .parameters import URDF
 from .robot_sources import Loaded, chosen_source, given_parameters, open_source
 from .worker import Worker
 
-# Between two questions to another node until a robot is taken, s.
+# Between requests to another node until a robot is in use, s.
 _ASK_PERIOD = 0.2
 
 
 class RobotSupply:
-    """Robots from the one source that the node's parameters select.
+    """Robots from the source selected by the node's parameters.
 
-    All methods are called by the node's executor; only asking another node, and loading robots that arrive by
-    themselves, take place in a thread.
+    All methods are called by the node's executor. Requests to another node and loading of arriving robots run in a
+    thread.
     """
 
     def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[Loaded], None]) -> None:
@@ -32,7 +32,7 @@ class RobotSupply:
 
         Args:
             node: the node.
-            wanted: whether a robot that arrives by itself is to be loaded now.
+            wanted: whether to load a robot that arrives from another node or the topic.
             deliver: receives such a robot, loaded.
         """
         self._node, self._wanted, self._deliver = node, wanted, deliver
@@ -43,31 +43,31 @@ class RobotSupply:
         self._asking, self._since = True, time.monotonic()
         self._choice = chosen_source(node)
         self._source = open_source(node, self._choice, self._look)
-        # Steady, as simulated time may stand still.
+        # Steady, since simulated time may be paused.
         self._timer = node.create_timer(_ASK_PERIOD, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @property
     def source(self) -> str:
-        """Name of the source, for messages."""
+        """Name of the source for messages."""
         return self._source.label
 
     @property
     def arrives(self) -> bool:
-        """Whether a robot may arrive by itself."""
+        """Whether a robot may arrive later, from another node or the topic."""
         return self._source.arrives
 
     @property
     def problem(self) -> str:
-        """Why there is no robot; empty where there is one."""
+        """Why there is no robot; empty if there is one."""
         return "" if self._source.description else self._source.problem
 
     @property
     def overdue(self) -> bool:
-        """Whether there has been no robot for longer than ``robot_timeout``."""
+        """Whether the robot has been missing for longer than ``robot_timeout``."""
         return time.monotonic() - self._since > self._node.get_parameter("robot_timeout").value
 
     def load(self) -> Loaded | None:
-        """The robot described now, loaded at once unless it was loaded before; None where there is none."""
+        """Load the current robot, unless it is loaded already; None if there is none."""
         description = self._source.description
         with self._loading:
             if description is None:
@@ -77,28 +77,28 @@ class RobotSupply:
             return self._last
 
     def log_warnings(self, loaded: Loaded) -> None:
-        """Log the warnings about a robot, and which parameters have no effect on it."""
+        """Log warnings about a robot, and parameters that do not apply to it."""
         for warning in loaded.warnings:
             self._node.get_logger().warning(printable(warning))
         unused = [key for key in given_parameters(self._node) if key != self._choice[0]]
         if loaded.description.urdf is None and any(self._node.get_parameters_by_prefix(URDF)):
             unused.append(f"{URDF}.*")
         if unused:
-            self._node.get_logger().warning(f"the robot is from {self.source}: no effect of {', '.join(unused)}")
+            self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
 
     def pause(self) -> None:
-        """Ask other nodes no more; descriptions on the topic are still received."""
+        """Stop requests to another node; descriptions on the topic are still received."""
         self._asking = False
         self._timer.cancel()
 
     def resume(self) -> None:
-        """Ask again, at once."""
+        """Request the robot again, starting now."""
         self._asking, self._since = True, time.monotonic()
         self._timer.reset()
         self._look()
 
     def update(self) -> None:
-        """Go over to another source, if the parameters select one now."""
+        """Switch to the source that the parameters select."""
         choice = chosen_source(self._node)
         if choice != self._choice:
             self._source.close()
@@ -106,7 +106,7 @@ class RobotSupply:
         self._look()
 
     def _look(self) -> None:
-        """Start to load the robot, if it is new."""
+        """Start loading the robot if it is new."""
         if self._source.arrives and not self._busy and (self._asking or self._is_new()):
             self._busy = True
             self._worker.submit(self._find, self._found)
@@ -118,7 +118,7 @@ class RobotSupply:
         )
 
     def _find(self) -> Loaded | None:
-        """Ask, and load what is new; in the thread."""
+        """Request the robot, and load it if it is new; runs in the thread."""
         if self._asking:
             self._source.refresh()
         if not self._is_new() or (description := self._source.description) is None:
@@ -129,7 +129,7 @@ class RobotSupply:
 
     def _found(self, loaded: Loaded | None) -> None:
         self._busy = False
-        # While it was loaded, another description may have arrived, or the node may have been cleaned up.
+        # Another description may have arrived during loading, or the node may have been cleaned up.
         if loaded is not None and self._wanted() and loaded.description == self._source.description:
             self._deliver(loaded)
         if self._is_new():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a process with one node, from its arguments to the signal that ends it."""
+"""Process of one node: arguments, executor, signals, exit code."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 
 _SPIN_PERIOD = 1.0
 
-# For how long a thread that computes in Python may keep the stream waiting. At Python's own 5 ms, one setpoint in ten
-# of a stream at 1 kHz is answered 10 to 30 ms late while a large robot is loaded.
+# Longest time that another Python thread delays the stream. At Python's default of 5 ms, one setpoint in ten of a 1 kHz
+# stream is answered 10 to 30 ms late while a large robot is loaded.
 _SWITCH_INTERVAL = 1e-4
 
 
 def run(
     program: Program, make: Callable[[StopSignals], AnyNode], begin: Callable[[AnyNode], None], args: list[str] | None
 ) -> int:
-    """Run a node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code.
+    """Run a node until SIGINT, SIGTERM or shutdown of its context; return the exit code.
 
     Args:
-        program: what ``--help`` says.
-        make: makes the node. Where it has a parameter ``executor``, that selects the executor.
+        program: name and help text of the executable.
+        make: creates the node; its parameter ``executor``, if any, selects the executor.
         begin: called once before the node spins.
         args: arguments of the process; None for ``sys.argv``.
     """
     prepare_streams()
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    # rclpy ends the context on a signal, and with it the spinning. It gets the signals only then, since before
-    # they would make errors of whatever is under way; and Python's own handler would raise KeyboardInterrupt
-    # in whatever line happens to run.
+    # rclpy's signal handlers shut the context down. They are installed just before spinning, as earlier they would
+    # cause errors in startup code. Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
     try:
         read_arguments(program, sys.argv if args is None else args)
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = make(stop)
-    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: of rclpy
+    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: from rclpy
         print(f"{program.node}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
@@ -68,11 +67,11 @@ def run(
 
 
 def _spin(executor: Executor, node: Node) -> None:
-    """Spin until the context ends, whatever arrives."""
+    """Spin until the context ends; log exceptions of callbacks and continue."""
     while node.context.ok():
         try:
-            # Not spin(): where rclpy is built for an old C library, as the wheels on PyPI are, the events
-            # executor's wait without a deadline overflows and never sleeps.
+            # Not spin(): in rclpy built for an old C library, as in the wheels on PyPI, the events executor's wait
+            # without a deadline overflows and busy-waits.
             executor.spin_until_future_complete(Future(), timeout_sec=_SPIN_PERIOD)
         except ExternalShutdownException:
             return

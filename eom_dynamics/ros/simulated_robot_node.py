@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node ``simulated_robot``: motor commands in, joint states out, at the rate of the clock.
+"""Node ``simulated_robot``: real-time simulation of an elastic-joint arm with its drives.
 
-It simulates links, springs, motors and drives of the robot that the node ``eom_dynamics`` computes for, which it takes
-from the same sources. It starts at rest and holds its position until commands arrive; when they stop it holds again.
-A command that cannot be used is refused, and the last good one remains in effect. A motion that diverges ends: the arm
-is at rest where it was, and obeys no command until commands have paused.
+It takes its robot from the same sources as the node ``eom_dynamics``, follows motor commands and publishes joint
+states. It holds its position until commands arrive, and after a command timeout. Invalid commands are refused; the last
+valid one remains in effect. If the simulation diverges, the arm stops and ignores commands until they have paused.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from functools import partial
 from typing import Any, cast
 
 from rclpy.clock import Clock, ROSClock
 from rclpy.clock_type import ClockType
-from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -41,44 +37,57 @@ from .simulated_robot.parameters import ARRAYS, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import Phase, Watchdog
 from .stopping import StopSignals
-from .stream_qos import overriding_options
+from .stream_qos import stream_qos
 
 STATUS_NAME = "eom_dynamics: simulated robot"
 
 PROGRAM = Program(
     "simulated_robot_node",
     "simulated_robot",
-    "The node simulated_robot: a robot in simulation, which takes motor commands and publishes joint states.",
+    "Simulated robot: follows motor commands and publishes joint states, in real time.",
     """\
 examples:
-  simulated_robot_node --ros-args --params-file my_arm.yaml                 a robot, and parameters, from a file
-  simulated_robot_node --ros-args -p robot_source_node:=/eom_dynamics       the robot of a running node
+  simulated_robot_node --ros-args --params-file my_arm.yaml                 robot and parameters from a file
+  simulated_robot_node --ros-args -p robot_source_node:=/eom_dynamics       robot of a running dynamics_node
   simulated_robot_node --ros-args --params-file my_arm.yaml -p command:=motor_effort
 
 topics (relative to the namespace):
-  motor_setpoint      in     sensor_msgs/msg/JointState, with the parameter command:=motor_setpoint
+  motor_setpoint      in     sensor_msgs/msg/JointState, with command:=motor_setpoint
   feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
   effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort or joint_effort
-  robot_description   in     std_msgs/msg/String, where no parameter names a robot
-  joint_states        out    sensor_msgs/msg/JointState, of the links
-  motor_states        out    sensor_msgs/msg/JointState, of the motors, link side of the gear
+  robot_description   in     std_msgs/msg/String, if no parameter gives the robot
+  joint_states        out    sensor_msgs/msg/JointState, link side
+  motor_states        out    sensor_msgs/msg/JointState, motors, reflected to the link side of the gear
   /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray
 """,
     TABLE,
 )
 
-# The latest command is the one that counts; of a burst, the last few.
+# Only the latest command matters.
 _QOS_DEPTH = 10
+
+# Message type, topic, field with the motor names, and fields with values of each kind of command.
+_COMMANDS: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
+    "motor_setpoint": (JointState, "motor_setpoint", "name", ("position", "velocity", "effort")),
+    "feedforward": (
+        FeedforwardCommand,
+        "feedforward",
+        "motor_names",
+        ("motor_position", "motor_velocity", "motor_effort"),
+    ),
+    "motor_effort": (Float64MultiArray, "effort_command", "", ("data",)),
+    "joint_effort": (Float64MultiArray, "effort_command", "", ("data",)),
+}
 
 
 class SimulatedRobotNode(RobotNode):
-    """The node; docs/simulated_robot.md describes its topics and parameters."""
+    """Simulated robot; see docs/simulated_robot.md for its topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters and open topics; nothing moves before there is a robot.
+        """Declare parameters and create topics; the simulation starts when a robot is loaded.
 
         Args:
-            stop: signals that end the process.
+            stop: termination signals.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
@@ -94,52 +103,33 @@ class SimulatedRobotNode(RobotNode):
         self._pace = Pace(self._period)
         self._watchdog = Watchdog(self.get_parameter("command_timeout").value)
         self._joint_states, self._motor_states = JointState(), JointState()
-        self._joint_states_publisher = self._state_publisher("joint_states")
-        self._motor_states_publisher = self._state_publisher("motor_states")
-        self._subscribe()
+        self._joint_states_publisher = self.create_publisher(JointState, "joint_states", **stream_qos(_QOS_DEPTH))
+        self._motor_states_publisher = self.create_publisher(JointState, "motor_states", **stream_qos(_QOS_DEPTH))
+        message_type, topic, self._names_field, self._value_fields = _COMMANDS[self._command]
+        self.create_subscription(message_type, topic, self._on_command, **stream_qos(_QOS_DEPTH))
         self.complete(STATUS_NAME, stop)
-
-    def _state_publisher(self, topic: str) -> Publisher:
-        return self.create_publisher(
-            JointState, topic, QoSProfile(depth=_QOS_DEPTH), qos_overriding_options=overriding_options()
-        )
-
-    def _subscribe(self) -> None:
-        message_type, topic, read = {
-            "motor_setpoint": (JointState, "motor_setpoint", self._read_motor_setpoint),
-            "feedforward": (FeedforwardCommand, "feedforward", self._read_feedforward),
-            "motor_effort": (Float64MultiArray, "effort_command", self._read_effort),
-            "joint_effort": (Float64MultiArray, "effort_command", self._read_effort),
-        }[self._command]
-        self.create_subscription(
-            message_type,
-            topic,
-            partial(self._on_command, read),
-            QoSProfile(depth=_QOS_DEPTH),
-            qos_overriding_options=overriding_options(),
-        )
 
     # --- Robot --------------------------------------------------------------------------
 
     @property
-    def has_robot(self) -> bool:
-        """Whether a robot is simulated."""
-        return self._robot is not None
+    def arm(self) -> ElasticArm | None:
+        """Simulated arm."""
+        return self._robot.arm if self._robot else None
 
     @property
     def robot_wanted(self) -> bool:
-        """Until there is a robot: the first one stays."""
-        return not self.has_robot
+        """Whether there is no robot yet; the first one stays."""
+        return self._robot is None
 
     def on_robot(self, loaded: Loaded) -> None:
-        """Take, or refuse, a robot."""
+        """Use a loaded robot, or report why it cannot be used."""
         if loaded.solver is not None:
             try:
                 self._take_robot(loaded, loaded.solver.arm)
             except EomDynamicsError as refusal:
                 loaded = Loaded(loaded.description, error=str(refusal))
         if self._robot is None:
-            self.fail(loaded, self.consequence)
+            self.reject(loaded)
 
     def _take_robot(self, loaded: Loaded, arm: ElasticArm) -> None:
         if self._command == "joint_effort":
@@ -161,10 +151,12 @@ class SimulatedRobotNode(RobotNode):
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
         self.supply.log_warnings(loaded)
         if any(arm.variable & ~arm.paired):
-            self.get_logger().warning("joints of type variable keep their nominal stiffness: no command sets another")
-        # The first step takes kernels from the cache, or compiles them.
+            self.get_logger().warning(
+                "joints of type variable keep their nominal stiffness: commanded stiffness is not simulated"
+            )
+        # The first step loads or compiles kernels.
         robot.advance()
-        # Else the collector would go through the objects of imported modules in mid-motion.
+        # So that garbage collection during the motion skips the objects of imported modules.
         gc.collect()
         gc.freeze()
         self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -175,13 +167,15 @@ class SimulatedRobotNode(RobotNode):
 
     # --- Commands -----------------------------------------------------------------------
 
-    def _on_command(self, read: Any, message: Any) -> None:
+    def _on_command(self, message: Any) -> None:
         robot = self._robot
         if robot is None:
             return
         self._statistics.received += 1
+        names = getattr(message, self._names_field) if self._names_field else ()
+        values = {field: getattr(message, field) for field in self._value_fields}
         try:
-            command = read(message)
+            command = self._order.read(self._names_field, names, **values)
         except StateError as error:
             self._refuse(str(error))
             return
@@ -191,33 +185,17 @@ class SimulatedRobotNode(RobotNode):
             else:
                 robot.follow(*command)
 
-    def _read_motor_setpoint(self, message: JointState) -> list[Any]:
-        return self._order.read(
-            "name", message.name, position=message.position, velocity=message.velocity, effort=message.effort
-        )
-
-    def _read_feedforward(self, message: FeedforwardCommand) -> list[Any]:
-        return self._order.read(
-            "motor_names",
-            message.motor_names,
-            motor_position=message.motor_position,
-            motor_velocity=message.motor_velocity,
-            motor_effort=message.motor_effort,
-        )
-
-    def _read_effort(self, message: Float64MultiArray) -> list[Any]:
-        return self._order.read("names", (), data=message.data)
-
     def _refuse(self, reason: str) -> None:
         self._statistics.refuse(reason)
         self.get_logger().warning(
-            f"command refused, the last good one stays: {printable(reason)}", throttle_duration_sec=self.warning_period
+            f"command refused, the last valid one remains: {printable(reason)}",
+            throttle_duration_sec=self.warning_period,
         )
 
     # --- Motion -------------------------------------------------------------------------
 
     def _now(self) -> float:
-        """Time of the clock that the simulation follows, s: /clock with use_sim_time, else a steady clock."""
+        """Current time, s: of /clock with use_sim_time, else of a steady clock."""
         clock = cast(ROSClock, self.get_clock())
         return clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else time.monotonic()
 
@@ -225,11 +203,11 @@ class SimulatedRobotNode(RobotNode):
         try:
             self._move()
         except Exception:
-            if self.context.ok():  # else the publishers are gone, which is no error
+            if self.context.ok():  # at shutdown the publishers are gone
                 raise
 
     def _move(self) -> None:
-        """Take the steps that are due, and publish when it is time."""
+        """Take the steps that are due, and publish states at the publish rate."""
         robot, now = self._robot, self._now()
         stamp = self.get_clock().now().nanoseconds
         if robot is None or now == 0.0:  # there is no /clock yet
@@ -246,11 +224,11 @@ class SimulatedRobotNode(RobotNode):
             except SimulationError as error:
                 self._on_stop(str(error), now)
             self._statistics.add_step(time.perf_counter_ns() - started)
-        # Allow for rounding of products of periods.
+        # Allow for rounding.
         number = int(self._pace.steps * self._period / self._publish_period + 1e-6)
         if number > self._published:
             self._published = number
-            # The time of the state, which after a stall is before now.
+            # The time of the state; after a stall it is in the past.
             self._publish_states(robot, stamp - round(self._pace.lag * 1e9))
 
     def _on_timeout(self, robot: SimulatedRobot) -> None:
@@ -267,40 +245,32 @@ class SimulatedRobotNode(RobotNode):
         self._statistics.stops += 1
         self._watchdog.stop(now)
         self.get_logger().error(
-            f"stopped: {printable(reason)}. The arm is at rest where it was, and obeys after a pause in commands",
+            f"stopped: {printable(reason)}. The arm rests at its last position until commands pause",
             throttle_duration_sec=self.warning_period,
         )
 
     def _publish_states(self, robot: SimulatedRobot, nanoseconds: int) -> None:
         stamp = Time(nanoseconds=max(nanoseconds, 0)).to_msg()
-        said = robot.readings()
+        readings = robot.readings()
         joints, motors = self._joint_states, self._motor_states
         joints.header.stamp = motors.header.stamp = stamp
-        joints.position, joints.velocity, joints.effort = map(doubles, said[:3])
-        motors.position, motors.velocity, motors.effort = map(doubles, said[3:])
+        joints.position, joints.velocity, joints.effort = map(doubles, readings[:3])
+        motors.position, motors.velocity, motors.effort = map(doubles, readings[3:])
         self._joint_states_publisher.publish(joints)
         self._motor_states_publisher.publish(motors)
 
     # --- Diagnostics --------------------------------------------------------------------
 
     def report(self, seconds: float) -> Report:
-        """Diagnostic status of the simulation."""
+        """Return the diagnostic status of the simulation."""
         level, message, figures = self._statistics.report(seconds, self._pace, self._watchdog.phase)
         if self._watchdog.phase is Phase.WAITING and self._now() == 0.0:
             level, message = Level.WARN, "waiting for /clock"
-        arm = self._robot.arm if self._robot else None
-        values = {
-            "robot": arm.robot.name if arm else "",
-            "joints": ", ".join(arm.robot.joint_names) if arm else "",
-            "motors": ", ".join(arm.motor_names) if arm else "",
-            "command": self._command,
-            **figures,
-        }
-        return Report(level, message, values)
+        return Report(level, message, {"command": self._command, **figures})
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run the node until SIGINT, SIGTERM or a shutdown of its context; returns the exit code."""
+    """Run the node until SIGINT, SIGTERM or shutdown of its context; return the exit code."""
     return run(PROGRAM, SimulatedRobotNode, SimulatedRobotNode.start_up, args)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that end the process."""
+"""Termination signals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class StopSignals:
-    """SIGINT and SIGTERM, recorded from now on, raising nothing except where allowed.
+    """Recorder of SIGINT and SIGTERM, which raise an exception only inside :meth:`interrupting`.
 
     Attributes:
-        came: whether one has come.
+        came: whether a signal has been received.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class StopSignals:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt at a signal, once: in the context, or as it begins or ends."""
+        """Context in which a signal raises KeyboardInterrupt, once; also on entry if one was received."""
         self._interrupts = True
         try:
             if self.came:
@@ -33,9 +33,9 @@ class StopSignals:
             self._interrupts = False
 
     def ignore(self) -> None:
-        """Let no signal end the process from now on; as it ends anyway, a second one would change its exit code.
+        """Ignore signals while the process ends, so that another one does not change its exit code.
 
-        Python gives signals that it handles back their default action while it still has to end threads of others.
+        Python restores the default action of signals before the threads of the middleware have ended.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

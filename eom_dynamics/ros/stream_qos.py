@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quality of service of stream topics, and which of it parameters may override."""
+"""Quality-of-service overrides of stream topics."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-# The middleware keeps room for as many messages, or cannot count to it.
+# The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000
 
 
-def overriding_options() -> QoSOverridingOptions:
-    """Which qualities of a topic parameters may override, and by what."""
+def stream_qos(depth: int) -> dict[str, Any]:
+    """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them."""
 
     def check(quality: QoSProfile) -> SetParametersResult:
         if 0 <= quality.depth <= _LARGEST_DEPTH:
@@ -20,4 +22,5 @@ def overriding_options() -> QoSOverridingOptions:
         reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
         return SetParametersResult(successful=False, reason=reason)
 
-    return QoSOverridingOptions.with_default_policies(callback=check)
+    overrides = QoSOverridingOptions.with_default_policies(callback=check)
+    return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}

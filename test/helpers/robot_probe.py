@@ -22,7 +22,7 @@ class RobotProbe(RobotNode):
         robot_wanted: whether robots that arrive by themselves are to be loaded.
     """
 
-    has_robot = False
+    arm = None
     robot_wanted = True
 
     def __init__(self, executor, *arguments):

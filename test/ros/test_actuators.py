@@ -236,13 +236,13 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
         feedforward, _, _ = client.answers_to(client.publish(**SETPOINT))
     np.testing.assert_array_equal(feedforward.motor_effort, command.motor_effort)
     worst = max((2, 3), key=lambda i: abs(command.motor_effort[i]))
-    excess = f"{arm.motor_names[worst]}: torque {abs(command.motor_effort[worst]) / 100:.4g} N m, limit 0.01 N m"
+    violation = f"{arm.motor_names[worst]}: torque {abs(command.motor_effort[worst]) / 100:.4g} N m, limit 0.01 N m"
     level, message, values = client.wait_for_diagnostics(lambda *s: s[2]["over limits"] == "3", "all to be counted")
-    if values["worst excess"]:  # all three may have been in the period before
-        assert (level, values["worst excess"]) == (1, excess)
-        assert message.endswith(f"commands exceed limits, the worst: {excess}")
+    if values["worst violation"]:  # all three may have been in the period before
+        assert (level, values["worst violation"]) == (1, violation)
+        assert message.endswith(f"commands exceed limits, the worst: {violation}")
     assert client.process.log.count("command exceeds limits: ") == 1
-    assert excess in client.process.log
+    assert violation in client.process.log
     assert all(f"{name}: torque" in client.process.log for name in arm.motor_names[2:])
     answer = client.inverse_dynamics(**SETPOINT)
     assert answer.success and answer.message.startswith("exceeds limits: joint_2_agonist: torque ")

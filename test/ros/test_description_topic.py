@@ -163,9 +163,9 @@ def test_descriptions_that_cannot_be_used_are_refused_and_the_stream_goes_on(act
     )
     assert level == 1
     topic = f"{client.process.namespace}/description"
-    assert message.startswith(f"new robot refused, the old one stays: topic {topic}: ")
+    assert message.startswith(f"new robot refused, the current one remains: topic {topic}: ")
     assert (values["state"], values["robot"]) == ("active", "arm")
-    assert client.process.log[logged:].count("new robot refused, the old one stays: ") == len(BAD)
+    assert client.process.log[logged:].count("new robot refused, the current one remains: ") == len(BAD)
     assert "Traceback" not in client.process.log
     # The next good one is taken as if nothing had happened.
     describe(urdf_arm("better", mass=2.0))

@@ -176,7 +176,7 @@ def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     stack.play(stack.now + PERIOD)
     setpoint = dict.fromkeys(STATE_FIELDS, np.zeros(2))
     node.publish(**setpoint)
-    reason = "a trajectory is under way; an empty one ends it"
+    reason = "a trajectory is being played; an empty one stops it"
     node.wait_for_diagnostics(lambda *s: s[2]["last refusal"] == reason, "the refusal of the setpoint")
     stack.send([])
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
@@ -210,7 +210,7 @@ def test_it_follows_a_clock_but_not_back(stack):
     stack.tick(5 * 10**9)
     stack.tick(6 * 10**9)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
-    assert "trajectory ended: the clock went back by " in node.process.log
+    assert "trajectory stopped: the clock went back by " in node.process.log
     stack.send(positions=POSITIONS + 1.0)
     stack.wait_until_playing()
     stack.play(6 * 10**9 + 8 * 10**8)
@@ -226,7 +226,7 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     stack.send(positions=POSITIONS * 1e300)
     refused("the motion is too fast:")
     stack.send(stamp=stack.now - 5 * 10**9)
-    refused("it was over 4.2 s ago")
+    refused("it ended 4.2 s ago")
     # On its way already, while the positions of the joints are unknown.
     stack.send(stamp=stack.now - 4 * 10**8)
     refused("its first waypoint was due 0.4 s ago")

@@ -258,10 +258,8 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
 
 def test_a_misspelt_parameter_is_reported(managed):
     log = managed.process.log
-    assert (
-        "parameter diagnostic_perod is not one of this node and has no effect: did you mean diagnostic_period?" in log
-    )
-    (known,) = re.findall(r"parameter colour is not one of this node and has no effect: known are (\w+(?:, \w+)*)", log)
+    assert "unknown parameter diagnostic_perod has no effect: did you mean diagnostic_period?" in log
+    (known,) = re.findall(r"unknown parameter colour has no effect: known are (\w+(?:, \w+)*)", log)
     assert known.split(", ") == sorted(known.split(", "))
     assert {"autostart", "clip_to_limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
     values = managed.next_diagnostics()[2]

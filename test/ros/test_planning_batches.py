@@ -223,7 +223,7 @@ def test_bad_requests_for_forward_dynamics_are_refused(node, changes, message):
     [
         ({"position": ZEROS}, "position has 14 entries, must have 7, one for each joint"),
         ({"velocity": []}, "velocity has 0 entries, must have 7, one for each joint"),
-        ({"jerk": ZEROS[:N]}, "acceleration is empty, and jerk is not"),
+        ({"jerk": ZEROS[:N]}, "acceleration is empty, but jerk is not"),
         ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, is 'centrifugal'"),
         ({"wrench": np.full(6, np.inf)}, "wrench[0].torque.x is inf"),
         ({"wrench": np.zeros(12)}, "wrench has 2 entries, must have 1 (one for each tool) or none"),

@@ -73,7 +73,7 @@ def test_it_gives_way_by_its_parameters_alone(start):
 
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     client = start.planning("-r", f"robot_description:={describe.topic}")
-    missing = f"none from topic {describe.topic}: nothing was published on it yet"
+    missing = f"none from topic {describe.topic}: nothing has been published on it yet"
     assert terms(client).message == f"there is no robot: {missing}"
     assert client.next_diagnostics()[1].startswith(f"waiting for the robot from topic {describe.topic}")
     for text in (urdf_arm(joints=("shoulder", "elbow")), urdf_arm("legs", joints=("hip", "knee", "foot"), mass=2.0)):
@@ -87,7 +87,7 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
         np.testing.assert_allclose(answer.mass_matrix, wanted.ravel(), rtol=0, atol=1e-12 * wanted.max())
     describe("<robot/>")
     level, message, values = client.wait_for_diagnostics(lambda *s: "refused robot" in s[2], "the refusal")
-    assert level == 1 and message.startswith("new robot refused, the old one stays: topic")
+    assert level == 1 and message.startswith("new robot refused, the current one remains: topic")
     assert values["robot"] == "legs"
     assert terms(client, n=3).success
 

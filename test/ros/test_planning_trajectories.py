@@ -179,7 +179,7 @@ def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     answer = ask(node, message(TIMES / 2, fields=("positions",)), outputs=8)
     assert answer.success, answer.message
     assert len(answer.position) == len(answer.effort) == len(answer.motor_effort) == 0
-    found = {(excess.quantity, excess.name): excess for excess in answer.exceeded}
+    found = {(violation.quantity, violation.name): violation for violation in answer.exceeded}
     assert {name for _, name in found} == {"iiwa_joint_1"}
     velocity = found["velocity", "iiwa_joint_1"]
     motion = through(TIMES / 2, MOTION[0])
@@ -226,15 +226,15 @@ BAD = {
     ),
     "points[1].time_from_start is -3.6 s": (lambda t: setattr(t.points[1].time_from_start, "sec", -4), {}),
     "1.5 s at 1e+06 Hz are more than 100000 samples": (lambda t: None, {"sample_rate": 1e6}),
-    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is -1.0": (
+    "sample_rate must be at least 0 Hz (0: waypoints only), is -1.0": (
         lambda t: None,
         {"sample_rate": -1.0},
     ),
-    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is nan": (
+    "sample_rate must be at least 0 Hz (0: waypoints only), is nan": (
         lambda t: None,
         {"sample_rate": np.nan},
     ),
-    "sample_rate must be a number of Hz, or 0 for the waypoints alone, is inf": (
+    "sample_rate must be at least 0 Hz (0: waypoints only), is inf": (
         lambda t: None,
         {"sample_rate": np.inf},
     ),

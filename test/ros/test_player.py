@@ -183,7 +183,7 @@ def test_stiffness_is_played_and_motors_are_recorded(play):
 @pytest.mark.parametrize(
     ("node", "reason"),
     [
-        (None, "after 1 s nobody subscribes to /nobody/setpoint"),
+        (None, "after 1 s no node subscribes to /nobody/setpoint"),
         (("--params-file", CONFIG / "planar_2r.yaml"), "no answer to setpoints on /"),
     ],
     ids=["no node", "other robot"],

@@ -84,7 +84,7 @@ def test_the_topic_published_before_and_after(probe, describe):
     describe(HEAVY)
     arrived(node, "heavy")
     later = probe()
-    assert later.supply.problem == "nothing was published on it yet"
+    assert later.supply.problem == "nothing has been published on it yet"
     assert later.supply.load() is None
 
 
@@ -147,7 +147,7 @@ def test_the_source_can_be_chosen_anew(probe, other, describe):
 def test_parameters_without_effect_are_logged(start, tmp_path):
     more = parameter_file(tmp_path, robot_description=ARM, robot_source_node="/rsp", urdf={"branches": "lump"})
     client = start(*IIWA, *more)
-    warning = "the robot is from parameters robot.*: no effect of robot_description, robot_source_node, urdf.*"
+    warning = "the robot is from parameters robot.*; without effect: robot_description, robot_source_node, urdf.*"
     assert warning in client.process.log
     assert client.next_diagnostics()[2]["robot source"] == "parameters robot.*"
 
@@ -297,7 +297,7 @@ def assert_computes(client, robot):
 
 def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
     client = start("-r", f"robot_description:={describe.topic}", "-p", "robot_timeout:=3600.0")
-    wanted = f"waiting for the robot from topic {describe.topic}: nothing was published on it yet"
+    wanted = f"waiting for the robot from topic {describe.topic}: nothing has been published on it yet"
     client.wait_for_diagnostics(lambda level, message, _: level == 1 and message == wanted, "a warning at first")
     assert client.set_parameter("robot_timeout", 0.1) == ""
     client.wait_for_diagnostics(lambda level, message, _: level == 2 and message == wanted, "an error when overdue")
@@ -325,8 +325,7 @@ def test_without_autostart_configure_fails_as_long_as_there_is_no_robot(start, o
     assert client.next_diagnostics()[:2] == (0, "unconfigured: setpoints are not answered")
     assert not client.transition("configure")
     reason = (
-        "robot not loaded: there is none from parameters of node /rsp: there is no such node, or it has no parameter "
-        "services"
+        "robot not loaded: none from parameters of node /rsp: there is no such node, or it has no parameter services"
     )
     assert client.next_diagnostics()[:2] == (2, reason)
     assert reason in client.process.log

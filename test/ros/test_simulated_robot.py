@@ -188,7 +188,7 @@ def test_efforts_move_motors_and_joint_efforts_the_links(simulate, by_effort):
 def test_a_motion_that_diverges_stops_until_commands_have_paused(by_effort):
     by_effort.send("effort_command", data=np.full(7, 1e12))
     level, message, _ = by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "stopped", "the stop")
-    assert level == 2 and message.startswith("stopped: the motion left all bounds")
+    assert level == 2 and message.startswith("stopped: the simulation diverged")
     assert "stopped: iiwa: the motion leaves all bounds" in by_effort.process.log
     by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "waiting", "the pause")
     joints, motors = by_effort.next_states()
@@ -223,7 +223,7 @@ def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
         at_q.send("motor_setpoint", **bad)
         _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
         assert values["last refusal"].startswith(reason)
-        assert f"command refused, the last good one stays: {reason}" in at_q.process.log
+        assert f"command refused, the last valid one remains: {reason}" in at_q.process.log
     # Without effort beside it, the PD sags by some hundredths of a radian.
     at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")
 

@@ -36,7 +36,7 @@ def publisher(node):
 
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
 
-    node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it was over"), "discovery")
+    node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it ended"), "discovery")
     return publisher
 
 
@@ -153,7 +153,7 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
     )
     sent = time.monotonic()
     publisher.publish(largest)
-    node.wait(lambda: refused(node, "it was over"), "the refusal")
+    node.wait(lambda: refused(node, "it ended"), "the refusal")
     took = time.monotonic() - sent
     # This process does not send so many numbers: a message that is too long comes as bytes.
     empty = serialize_message(SplineTrajectory())

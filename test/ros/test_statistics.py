@@ -84,9 +84,9 @@ def test_exceeded_limits_warn_with_the_worst_of_the_period():
         statistics.exceed(ratio, f"{ratio} times")
     level, message, values = statistics.report(1.0)
     assert (level, message) == (Level.WARN, "3 of 5 commands exceed limits, the worst: 3.0 times")
-    assert (values["over limits"], values["worst excess"]) == ("3", "3.0 times")
+    assert (values["over limits"], values["worst violation"]) == ("3", "3.0 times")
     level, _, values = statistics.report(1.0)
-    assert (level, values["over limits"], values["worst excess"]) == (Level.OK, "3", "")
+    assert (level, values["over limits"], values["worst violation"]) == (Level.OK, "3", "")
     answered(statistics, [1])
     statistics.exceed(1.1, "a little")
     assert statistics.report(1.0).message == "1 of 1 commands exceed limits, the worst: a little"
@@ -99,4 +99,4 @@ def test_refusals_come_before_exceeded_limits():
     statistics.exceed(2.0, "much")
     level, message, values = statistics.report(1.0)
     assert (level, message) == (Level.WARN, "1 of 2 setpoints refused, the last: why")
-    assert values["worst excess"] == "much"
+    assert values["worst violation"] == "much"

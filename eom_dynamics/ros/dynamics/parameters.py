@@ -8,37 +8,37 @@ from .realtime import HIGHEST
 
 TABLE: Table = {
     "autostart": Definition(
-        True, "configure and activate at the start; false leaves both to a lifecycle manager", read_only=True
+        True, "configure and activate at startup; false leaves both to a lifecycle manager", read_only=True
     ),
     "stream_rate": Definition(
         1000.0,
-        "rate at which commands are published while a trajectory from the topic spline_trajectory is played, in Hz",
+        "rate of commands while a trajectory from the topic spline_trajectory is played, in Hz",
         limits=(1.0, 10_000.0),
         read_only=True,
     ),
     "realtime_priority": Definition(
         0,
-        "priority of the stream under SCHED_FIFO, from the activation of the node on, 1 to 99; 0 for normal "
-        "scheduling. Where it is not permitted, a warning says what to do",
+        "SCHED_FIFO priority of the stream, 1 to 99, applied when the node is activated; 0 for normal scheduling. "
+        "If it is not permitted, the node warns and continues with normal scheduling",
         limits=(0, HIGHEST),
         read_only=True,
     ),
     "effort_command": Definition(
         "motor",
         "content of the topic effort_command: effort of the motors (motor), or effort at the link side of the joints "
-        "(joint); does not change while the node is active",
+        "(joint); read-only while the node is active",
         choices=("motor", "joint"),
         while_inactive=True,
     ),
     "clip_to_limits": Definition(
         False,
-        "clip motor efforts to the limits of torque, current and voltage in the robot's file; violations are reported "
-        "in any case; does not change while the node is active",
+        "clip motor efforts to the robot's limits of torque, current and voltage; violations are reported in any case; "
+        "read-only while the node is active",
         while_inactive=True,
     ),
     "hold_last_command": Definition(
         "stiffness",
-        "which refused setpoints are answered with the last good command: those whose stiffness cannot be used "
+        "which refused setpoints are answered with the last valid command: those with an invalid stiffness "
         "(stiffness), all (always), or none (never)",
         choices=("stiffness", "always", "never"),
     ),

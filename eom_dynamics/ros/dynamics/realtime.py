@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real-time scheduling of the stream.
 
-Under the normal policy a thread that becomes ready may wait until the scheduler's next tick behind one that computes,
-however low its priority: up to 4 ms at a tick of 250 Hz. Under SCHED_FIFO it runs at once.
+Under the normal policy, a thread that becomes ready may wait for the scheduler's next tick, up to 4 ms at 250 Hz, while
+a thread of lower priority computes. Under SCHED_FIFO it runs at once.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ HIGHEST = 99
 
 
 class SchedulingError(EomDynamicsError, RuntimeError):
-    """Real-time scheduling was requested, and is unavailable."""
+    """Real-time scheduling was requested but is unavailable."""
 
 
 def stream_in_real_time(priority: int) -> None:
     """Run the calling thread and those of the middleware under SCHED_FIFO.
 
-    Threads and processes that they start later have normal scheduling. So have the other threads of Python, which
-    load robots for seconds.
+    Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
+    later.
 
     Args:
         priority: 1 … 99; 0 changes nothing.
 
     Raises:
-        SchedulingError: the system does not permit it; the message says what to do.
+        SchedulingError: the system does not permit it; the message says how to.
     """
     if not priority:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``spline_trajectory``: motions as piecewise polynomials, validated beside the stream, then played."""
+"""Topic ``spline_trajectory``: piecewise polynomials, validated in a thread, then played."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..robot_node import RobotNode
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
-# A planner sends few of them.
+# Planners send trajectories at a low rate.
 _DEPTH = 10
 
-# Times at which the efforts of a motion are checked, at most: some milliseconds, since threads of one Python process
-# take turns. The planning node checks a thousand times a second, and each setpoint is checked when it is played.
+# Largest number of samples of the overflow check. It takes a few milliseconds, during which the stream shares the
+# interpreter. The planning node checks at 1 kHz, and each setpoint is checked again when it is played.
 _MOST_CHECKS = 1000
 
 
 class SplineTopic:
-    """Plays what arrives on the topic; all methods are called by the node's executor.
+    """Subscriber of the topic; all methods are called by the node's executor.
 
     Attributes:
-        last_refusal: why a trajectory was refused last.
+        last_refusal: why the last refused trajectory was refused.
     """
 
     def __init__(self, node: RobotNode, player: TrajectoryPlayer, arm: Callable[[], ElasticArm]) -> None:
@@ -38,7 +38,7 @@ class SplineTopic:
         Args:
             node: the node.
             player: plays the trajectories.
-            arm: the arm that they are for; TrajectoryError where none is played now.
+            arm: returns the current arm; raises TrajectoryError if trajectories cannot be played now.
         """
         self._node, self._player, self._arm = node, player, arm
         self._worker = Worker(node, "trajectories")
@@ -47,7 +47,7 @@ class SplineTopic:
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, _DEPTH)
 
     def stop(self, *, forget: bool = False) -> None:
-        """Stop the trajectory under way, and drop those that are being validated; ``forget`` as for the player."""
+        """Stop the current trajectory and discard those in validation; ``forget`` as for the player."""
         self._epoch += 1
         self._player.stop(forget=forget)
 
@@ -75,7 +75,7 @@ class SplineTopic:
             if isinstance(found, Exception):
                 raise found
             if self._arm() is not arm:
-                raise TrajectoryError("the node has another robot by now")
+                raise TrajectoryError("the robot has been replaced")
             self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
         except Exception as error:
             self._refuse(error)
@@ -89,7 +89,7 @@ class SplineTopic:
 
 
 def _validated(arm: ElasticArm, message: SplineTrajectory) -> Spline | Exception:
-    """The motion of a message, or why it cannot be used; in the worker's thread."""
+    """Read and check a message; return its motion or the error. Runs in the worker's thread."""
     try:
         motion = read_spline(message, arm.robot.joint_names)
         require_finite(arm, motion, CHECK_RATE, _MOST_CHECKS)

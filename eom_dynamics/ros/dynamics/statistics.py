@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of the stream: counts since the start, and values of the last period."""
+"""Statistics of the stream: counts since startup, and values of the last period."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..diagnostics import Level, Report
 STATUS_NAME = "eom_dynamics: feedforward"
 """Name of the diagnostic status of the node."""
 
-# Bounds the memory of a long period: the median is then that of the last ten seconds at 1 kHz.
+# Bounds the memory of a long period; ten seconds at 1 kHz.
 _KEPT_TIMES = 10_000
 
-# Above this share of the time spent on setpoints, they queue up.
+# Fraction of time spent on setpoints above which they queue up.
 _BUSY = 0.8
 
 
@@ -22,25 +22,25 @@ class StreamStatistics:
     """Counts setpoints by outcome.
 
     Attributes:
-        received: setpoints that arrived.
-        published: setpoints that were answered.
-        refused: setpoints that could not be used.
-        held: those of them that were answered with the last good command.
-        ignored: setpoints that arrived while the node was not active.
-        exceeding: commands that exceed limits of the motors.
-        last_refusal: why the last one was refused.
+        received: setpoints received.
+        published: setpoints answered with a command.
+        refused: invalid setpoints.
+        held: invalid setpoints answered with the last valid command.
+        ignored: setpoints received while the node was not active.
+        exceeding: commands that exceed motor limits.
+        last_refusal: why the last refused setpoint was refused.
     """
 
     def __init__(self) -> None:
         self.received = self.published = self.refused = self.held = self.ignored = self.exceeding = 0
         self.last_refusal = ""
-        self._worst, self._worst_excess = 0.0, ""
+        self._worst, self._worst_violation = 0.0, ""
         self._before = (0, 0, 0, 0)
         self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
         self._busy = self._longest = 0
 
     def add_time(self, nanoseconds: int) -> None:
-        """Add the time that the answer to one setpoint took."""
+        """Add the computation time of one setpoint."""
         self._times.append(nanoseconds)
         self._busy += nanoseconds
         if nanoseconds > self._longest:
@@ -51,19 +51,19 @@ class StreamStatistics:
         self.refused += 1
         self.last_refusal = reason
 
-    def exceed(self, ratio: float, excess: str) -> None:
+    def exceed(self, ratio: float, violation: str) -> None:
         """Count a command that exceeds limits.
 
         Args:
-            ratio: how many times a limit, at worst.
-            excess: that excess in words.
+            ratio: largest ratio of value to limit.
+            violation: text of that violation.
         """
         self.exceeding += 1
         if ratio > self._worst:
-            self._worst, self._worst_excess = ratio, excess
+            self._worst, self._worst_violation = ratio, violation
 
     def report(self, seconds: float) -> Report:
-        """Figures since the last report, ``seconds`` ago, as they stand in the active state; starts the next period."""
+        """Return the status of the last ``seconds`` in the active state, and start the next period."""
         counts = (self.received, self.refused, self.ignored, self.exceeding)
         received, refused, ignored, exceeding = (now - before for now, before in zip(counts, self._before, strict=True))
         load = self._busy * 1e-9 / seconds
@@ -75,13 +75,13 @@ class StreamStatistics:
             "last refusal": self.last_refusal,
             "held": str(self.held),
             "over limits": str(self.exceeding),
-            "worst excess": self._worst_excess,
+            "worst violation": self._worst_violation,
             "rate (Hz)": f"{received / seconds:.1f}",
             "compute time median (us)": f"{median(self._times) * 1e-3:.1f}" if self._times else "",
             "compute time max (us)": f"{self._longest * 1e-3:.1f}" if self._times else "",
             "load (%)": f"{100 * load:.1f}",
         }
-        excess, self._worst, self._worst_excess = self._worst_excess, 0.0, ""
+        worst, self._worst, self._worst_violation = self._worst_violation, 0.0, ""
         self._before = counts
         self._times.clear()
         self._busy = self._longest = 0
@@ -91,7 +91,7 @@ class StreamStatistics:
         if ignored:
             return Report(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
         if exceeding:
-            return Report(Level.WARN, f"{exceeding} of {received} commands exceed limits, the worst: {excess}", values)
+            return Report(Level.WARN, f"{exceeding} of {received} commands exceed limits, the worst: {worst}", values)
         if load > _BUSY:
             return Report(Level.WARN, f"busy for {100 * load:.0f} % of the time: setpoints queue up", values)
         return Report(Level.OK, "streaming" if received else "waiting for setpoints", values)

@@ -18,57 +18,55 @@ from ..interfaces import JointTrajectorySetpoint
 
 _SECOND = 10**9
 
-# By how much a clock may be set back, ns: the motion pauses until time has caught up. One that goes back further is
-# that of a simulation that starts again.
+# Largest backward step of the clock during which the motion only pauses, ns. A larger one is a restarted simulation.
 _LARGEST_CORRECTION = _SECOND // 10
 
 
 class TrajectoryPlayer:
-    """Plays trajectories at the parameter ``stream_rate``, each from its own start time.
+    """Player of trajectories at the parameter ``stream_rate``, each from its own start time.
 
-    Where another trajectory is under way, or was the last motion commanded, the next one takes over from there
+    A trajectory takes over from the current one, or from the last commanded state if that was of a trajectory
     (:class:`Handover`). All methods are called by the node's executor.
 
     Attributes:
-        skipped: number of setpoints left out since the start, as their time had passed when the node's turn came.
+        skipped: number of setpoints skipped since startup because their time had passed.
     """
 
     def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], bool]) -> None:
-        """Wait for a trajectory; ``send`` receives each setpoint, and returns whether it could be used."""
+        """Create an idle player; ``send`` receives each setpoint and returns whether it was valid."""
         self._node, self._send = node, send
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._message = JointTrajectorySetpoint()
-        # Times of the motion are seconds after this one: a float has too few digits for a time of day.
+        # Motion times count from here in s, since a float cannot resolve the time of day.
         self._origin = 0
         self._motion: Trajectory | None = None
         self._last = -1
-        # The latest time that the clock has shown, ns.
+        # Latest time of the clock, ns.
         self._latest = 0
         self._playing = False
         self.skipped = 0
-        # Number of the setpoint that is due next, while setpoints follow each other.
+        # Number of the next setpoint; None before the first one of a trajectory.
         self._due: int | None = None
-        # By the node's clock: with simulated time, the motion pauses when the simulation does.
+        # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
 
     @property
     def playing(self) -> bool:
-        """Whether a trajectory is under way, or waits for its time."""
+        """Whether a trajectory is being played or waits for its start time."""
         return self._playing
 
     def play(self, motion: Spline, stamp: int, frame_id: str, names: Sequence[str]) -> None:
         """Play a motion.
 
         Args:
-            motion: joints in the robot's order; its time 0 is at ``stamp``.
-            stamp: ns; 0 is now.
-            frame_id: of the setpoints.
-            names: of the joints, for errors.
+            motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
+            stamp: ns; 0 for now.
+            frame_id: frame of the setpoints.
+            names: joint names, for error messages.
 
         Raises:
-            TrajectoryError: the motion is over, begins away from where the joints are commanded to be at that time,
-                or is past its first knot while the positions of the joints are unknown; or there is no simulated
-                time yet.
+            TrajectoryError: the motion has ended, starts away from the commanded position, or has left its first knot
+                while the commanded position is unknown; or there is no time on /clock yet.
         """
         now = self._node.get_clock().now().nanoseconds
         if not now:
@@ -81,7 +79,7 @@ class TrajectoryPlayer:
         begin = ((stamp or now) - self._origin) / _SECOND
         present = (now - self._origin) / _SECOND
         if begin + motion.end < present:
-            raise TrajectoryError(f"it was over {present - begin - motion.end:.3g} s ago")
+            raise TrajectoryError(f"it ended {present - begin - motion.end:.3g} s ago")
         if isinstance(self._motion, Handover):
             self._motion = self._motion.from_then_on(present)
         if self._motion is None:
@@ -95,7 +93,7 @@ class TrajectoryPlayer:
         self._timer.reset()
 
     def stop(self, *, forget: bool = False) -> None:
-        """Stop; ``forget`` also what was commanded last, so that the next trajectory does not take over from it."""
+        """Stop; with ``forget``, the next trajectory does not take over from the last commanded state."""
         self._timer.cancel()
         self._playing = False
         if forget:
@@ -108,7 +106,7 @@ class TrajectoryPlayer:
         now = self._node.get_clock().now().nanoseconds
         if self._went_back(now):
             back = (self._latest - now) / _SECOND
-            self._node.get_logger().warning(f"trajectory ended: the clock went back by {back:.3g} s")
+            self._node.get_logger().warning(f"trajectory stopped: the clock went back by {back:.3g} s")
             self.stop(forget=True)
             return
         self._latest = max(self._latest, now)
@@ -123,8 +121,10 @@ class TrajectoryPlayer:
             time = motion.end
             # The next trajectory takes over from here.
             self.stop()
-        if not self._send(self._setpoint(motion, time)) and self._node.context.ok():  # else the process ends
-            self._node.get_logger().warning(f"trajectory ended, {time - motion.start:.3g} s after its start")
+        if not self._send(self._setpoint(motion, time)) and self._node.context.ok():
+            self._node.get_logger().warning(
+                f"trajectory stopped {time - motion.start:.3g} s after its start: setpoint refused"
+            )
             self.stop(forget=True)
 
     def _went_back(self, now: int) -> bool:
@@ -140,13 +140,14 @@ class TrajectoryPlayer:
 
 
 def _require_first_knot(motion: Spline, present: float, names: Sequence[str]) -> None:
-    """Refuse a motion that has left its first knot at ``present``, s of its own time: it would begin by a step."""
+    """Refuse a motion that has left its first knot at ``present`` (s, its own time): it would start with a step."""
     if present <= motion.start:
         return
     moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
     if np.max(moved) > START_TOLERANCE:
         joint = int(np.argmax(moved))
         raise TrajectoryError(
-            f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} is {moved[joint]:.3g} "
-            f"from there by now, may be {START_TOLERANCE:g}: let it begin at once (stamp 0, times from 0 on) or later"
+            f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} has moved "
+            f"{moved[joint]:.3g} rad or m since, may be {START_TOLERANCE:g}: start it now (stamp 0, times from 0) "
+            "or later"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many states in one request: inverse dynamics with the motor side, and forward dynamics."""
+"""Batch services: inverse dynamics with the motor side, and forward dynamics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
 def inverse_dynamics_batch(
     arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request
 ) -> ComputeInverseDynamicsBatch.Response:
-    """Answer ComputeInverseDynamicsBatch; StateError where the request cannot be used."""
+    """Answer ComputeInverseDynamicsBatch; raises StateError for an invalid request."""
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
         raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
@@ -39,7 +39,12 @@ def inverse_dynamics_batch(
 
 
 def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Request) -> ComputeForwardDynamics.Response:
-    """Answer ComputeForwardDynamics; StateError where the request, RobotDescriptionError where the robot cannot."""
+    """Answer ComputeForwardDynamics.
+
+    Raises:
+        StateError: the request is invalid.
+        RobotDescriptionError: the robot has no forward dynamics.
+    """
     order = JointOrders(arm).of(request.joint_names)
     q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=request.MAX_SAMPLES)
     wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot, len(q))
@@ -52,7 +57,7 @@ def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Requ
 
 
 def _rotors(arm: ElasticArm) -> NDArray[np.float64]:
-    """What the rotors add to the diagonal of the mass matrix (n,) where they turn with the links."""
+    """Rotor inertia (n,) on the diagonal of the mass matrix, for rotors that turn with the joints."""
     if arm.transmission:
         raise StateError("include_rotor_inertia: rotors of a transmission do not turn with one joint each")
     rotors = np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n)

@@ -8,19 +8,19 @@ from ..parameters import COMMON, Definition, Table
 TABLE: Table = {
     "niceness": Definition(
         10,
-        "nice value of all threads of the process, so that the stream goes first; 0 leaves it as it is",
+        "nice value of all threads of the process, so that the stream has priority; 0 leaves it unchanged",
         limits=(0, 19),
         read_only=True,
     ),
     "reserved_cores": Definition(
         1,
-        "cores that the process leaves to others; it uses one at least",
+        "CPU cores left to other processes; the process uses at least one",
         limits=(0, 1024),
         read_only=True,
     ),
     "kept_memory": Definition(
         256,
-        "freed memory that the process keeps for its next answers, in MiB; 0 leaves it to the C library",
+        "freed memory that the process keeps for later answers, in MiB; 0 for the default of the C library",
         limits=(0, 2047),
         read_only=True,
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priority, cores and memory of the planning process."""
+"""Priority, CPU affinity and memory of the planning process."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _LARGEST_MMAP_THRESHOLD = 32 * 2**20
 
 
 def give_way(niceness: int, reserved_cores: int) -> None:
-    """Let the stream run first where both could, and leave cores to it.
+    """Lower the priority of all threads and leave cores to other processes; Linux only.
 
-    In Linux each thread has its own priority, also those that libraries of linear algebra have started already.
+    Threads that linear algebra libraries have started are included, since Linux sets both per thread.
 
     Args:
         niceness: nice value of all threads, unless theirs is higher.
-        reserved_cores: left to others; one core at least is used.
+        reserved_cores: number of cores left to others; at least one is used.
     """
     if sys.platform != "linux":
         return
     cores = sorted(os.sched_getaffinity(0))
     used = cores[min(reserved_cores, len(cores) - 1) :]
     for thread in map(int, os.listdir("/proc/self/task")):
-        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        with contextlib.suppress(ProcessLookupError):  # it has ended
             if os.getpriority(os.PRIO_PROCESS, thread) < niceness:
                 os.setpriority(os.PRIO_PROCESS, thread, niceness)
             os.sched_setaffinity(thread, used)
 
 
 def keep_memory(megabytes: int) -> None:
-    """Keep freed memory for the next answer, which would otherwise be mapped and cleared page by page again."""
+    """Keep freed memory for later answers, which saves mapping and clearing pages again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
     if megabytes and mallopt:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)

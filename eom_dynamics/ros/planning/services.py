@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning services and action of a node, computed in threads beside its executor."""
+"""Planning services and action of a node, computed in worker threads."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ from .batches import forward_dynamics_batch, inverse_dynamics_batch
 from .terms import terms
 from .trajectories import answer_trajectory
 
-# Between two feedback messages of an action, s: a client draws a progress bar with them.
+# Time between feedback messages of an action, s.
 _FEEDBACK_PERIOD = 0.05
 
-# Requests not taken in yet, and answers not fetched yet, of each service: the middleware drops those beyond without a
-# word. As many as come in a burst; an answer can have 10 MB.
+# Queue of requests and answers of each service; the middleware silently drops those beyond. Enough for a burst; an
+# answer can have 10 MB.
 _QOS = QoSProfile(depth=100)
 
-# For how long an action keeps a result that nobody has fetched, s: it can be tens of megabytes.
+# Time for which an action keeps its result, s; it can have tens of megabytes.
 _RESULT_TIMEOUT = 10
 
 
 class CancelledError(Exception):
-    """The client has cancelled its goal."""
+    """The client cancelled its goal."""
 
 
 class PlanningServices:
-    """Services and action on a node.
+    """Planning services and action.
 
-    The executor only receives requests and sends answers. One thread computes for services, and another one for
-    actions, so that a request of milliseconds does not wait for a goal of minutes.
+    The executor only receives requests and sends answers. Services and actions are computed in one thread each, so that
+    a request of milliseconds does not wait for a goal of minutes.
 
     Attributes:
         answered, refused: number of requests and goals.
-        last_refusal: why the last one was refused.
+        last_refusal: why the last refused request was refused.
     """
 
     def __init__(self, node: RobotNode, prefix: str, arm: Callable[[], ElasticArm]) -> None:
-        """Open them.
+        """Create services and action.
 
         Args:
             node: the node.
-            prefix: start of their names.
-            arm: the arm to compute for; StateError where there is none.
+            prefix: prefix of their names.
+            arm: returns the current arm; raises StateError if there is none.
         """
         self._node, self._arm = node, arm
         self.answered = self.refused = 0
         self.last_refusal = ""
-        # Answers are awaited: in a group that excludes itself, one would keep all others from being received.
+        # Answers are awaited; a mutually exclusive group would receive no other request meanwhile.
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
@@ -106,7 +106,7 @@ class PlanningServices:
         return result
 
     def _answer(self, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any) -> Any:
-        """The answer to a request, also where that cannot be used; in a thread that computes."""
+        """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
         logger = self._node.get_logger()
         try:
             answer = compute(self._arm(), request)
@@ -117,7 +117,7 @@ class PlanningServices:
         except EomDynamicsError as error:
             message = str(error)
         except MemoryError:
-            message = "there is not enough memory for so many samples: ask in parts"
+            message = "not enough memory for this many samples: split the request"
         except Exception as error:
             message = f"internal error: {type(error).__name__}: {error}"
             logger.error(f"request failed:\n{traceback.format_exc()}")
@@ -128,14 +128,14 @@ class PlanningServices:
 
 
 class _Progress:
-    """Sends progress to the client of a goal, and raises where the goal was cancelled."""
+    """Feedback of a goal."""
 
     def __init__(self, goal: ServerGoalHandle) -> None:
         self._goal = goal
         self._last = time.monotonic()
 
     def __call__(self, progress: float) -> None:
-        """Report a fraction from 0 to 1; CancelledError where the goal was cancelled."""
+        """Send a fraction from 0 to 1; raises CancelledError if the goal was cancelled."""
         if self._goal.is_cancel_requested:
             raise CancelledError
         now = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terms of the equations of motion in one state."""
+"""Service for the terms of the equations of motion."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..interfaces import GetEquationsOfMotion
 
 
 def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquationsOfMotion.Response:
-    """Answer GetEquationsOfMotion; StateError where the request cannot be used."""
+    """Answer GetEquationsOfMotion; raises StateError for an invalid request."""
     coriolis = request.coriolis or "christoffel"
     if coriolis not in CORIOLIS_FORMS:
         raise StateError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r:.60}")
     if len(request.jerk) and not len(request.acceleration):
-        raise StateError("acceleration is empty, and jerk is not: give both, or none")
+        raise StateError("acceleration is empty, but jerk is not: give both or none")
     order = JointOrders(arm).of(request.joint_names)
     given = tuple(x for x in STATE_FIELDS[:4] if x in ("position", "velocity") or len(getattr(request, x)))
     q, *rates = read_samples(request, order, given)[:, 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole trajectories: a smooth motion through waypoints, and what an arm must do on it."""
+"""Trajectory service and action: smooth motion through waypoints, and its feedforward."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ def answer_trajectory(
     request: Any,
     *,
     answer: Callable[..., Any] = ComputeTrajectoryFeedforward.Response,
-    progress: Callable[[float], Any] = lambda share: None,
+    progress: Callable[[float], Any] = lambda fraction: None,
 ) -> Any:
-    """Answer ComputeTrajectoryFeedforward, service or action.
+    """Answer the service or action ComputeTrajectoryFeedforward.
 
     Args:
         arm: the arm.
-        request: the request or goal.
-        answer: what makes the response or result.
-        progress: called now and then with a share from 0 to 1; what it raises ends the computation.
+        request: request or goal.
+        answer: type of the response or result.
+        progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
 
     Raises:
-        StateError: the request cannot be used.
-        TrajectoryError: there is no such motion.
+        StateError: the request is invalid.
+        TrajectoryError: no motion satisfies the request.
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
     if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
-        raise StateError(f"sample_rate must be a number of Hz, or 0 for the waypoints alone, is {request.sample_rate}")
+        raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
     order = JointOrders(arm).of(list(request.trajectory.joint_names))
     times = read_times(request.trajectory)
     if len(times) > _Constants.MAX_SAMPLES:
-        raise StateError(f"trajectory has {len(times)} points, may have {_Constants.MAX_SAMPLES}: ask in parts")
+        raise StateError(f"trajectory has {len(times)} points, may have {_Constants.MAX_SAMPLES}: split it")
     motion = fitted(request.trajectory, times, order, request)
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
     )
     fill_in(request.trajectory, "effort", found.efforts, order)
-    # What the motion was not asked to meet is not what it has there.
+    # Replace given derivatives that the motion does not follow.
     for k in range(len(followed(request)), len(_POINT_FIELDS)):
         fill_in(request.trajectory, _POINT_FIELDS[k], motion.derivatives(times, k)[k], order, where_given=True)
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
@@ -68,11 +68,11 @@ def answer_trajectory(
 
 
 def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spline:
-    """The smooth motion through the points of a trajectory, by a request's options.
+    """Fit a smooth motion to the points of a trajectory, with the options of a request.
 
     Raises:
-        StateError: a point cannot be used, or an option.
-        TrajectoryError: there is no such motion.
+        StateError: a point or an option is invalid.
+        TrajectoryError: no motion satisfies the options.
     """
     if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
@@ -95,7 +95,7 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
 
 
 def followed(options: Any) -> tuple[str, ...]:
-    """Which fields of the points a request's options have the motion meet."""
+    """Fields of the points that the motion follows, by the options of a request."""
     if options.follow == _Constants.POSITIONS or options.no_overshoot:
         return _POINT_FIELDS[:1]
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS

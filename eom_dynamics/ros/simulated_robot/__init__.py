@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the node ``simulated_robot``: its time, its watchdog, its commands and its parameters."""
+"""Parts of the node ``simulated_robot``: pace, watchdog, statistics and parameters."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the simulation did: counters since the start, and figures of the last period."""
+"""Statistics of the simulation: counts since startup, and values of the last period."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class SimulatedRobotStatistics:
     """Counts commands and steps.
 
     Attributes:
-        received, refused: commands that came, and of those, that could not be used.
-        last_refusal: why the last one was refused.
-        stops: how often the motion left all bounds.
-        timeouts: how often commands were missing.
+        received, refused: number of commands, and of invalid ones.
+        last_refusal: why the last refused command was refused.
+        stops: how often the simulation diverged.
+        timeouts: number of command timeouts.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class SimulatedRobotStatistics:
         self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
 
     def add_step(self, nanoseconds: int) -> None:
-        """Add the time that one step took."""
+        """Add the computation time of one step."""
         self._times.append(nanoseconds)
 
     def refuse(self, reason: str) -> None:
@@ -39,7 +39,7 @@ class SimulatedRobotStatistics:
         self.last_refusal = reason
 
     def report(self, seconds: float, pace: Pace, phase: Phase) -> Report:
-        """Figures since the last report, ``seconds`` ago; starts the next period."""
+        """Return the status of the last ``seconds``, and start the next period."""
         counts = (self.received, self.refused, pace.steps, pace.late, pace.lost)
         received, refused, steps, late, lost = (a - b for a, b in zip(counts, self._before, strict=True))
         self._before = counts
@@ -60,14 +60,14 @@ class SimulatedRobotStatistics:
             "step time max (us)": f"{max(times) * 1e-3:.1f}" if times else "",
         }
         if phase is Phase.STOPPED:
-            return Report(Level.ERROR, "stopped: the motion left all bounds; pause the commands to go on", values)
+            return Report(Level.ERROR, "stopped: the simulation diverged; pause the commands to continue", values)
         if lost:
-            return Report(Level.WARN, f"slower than time: {lost} of {steps + lost} steps let go", values)
+            return Report(Level.WARN, f"slower than real time: {lost} of {steps + lost} steps dropped", values)
         if refused:
             level = Level.ERROR if refused == received else Level.WARN
             return Report(level, f"{refused} of {received} commands refused, the last: {self.last_refusal}", values)
         if phase is Phase.LOST:
-            return Report(Level.WARN, "no commands: on_timeout is in effect", values)
+            return Report(Level.WARN, "command timeout: on_timeout is in effect", values)
         if late > 0.5 * steps > 0:
             return Report(Level.WARN, f"{late} of {steps} steps were late", values)
         return Report(Level.OK, phase.value, values)

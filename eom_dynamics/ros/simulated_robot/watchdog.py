@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether commands come, and whether the arm obeys them."""
+"""Watchdog of the command stream."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-# Of commands, after a stop, where there is no timeout, s.
+# Pause of commands that ends a stop, if there is no timeout, s.
 _PAUSE = 1.0
 
 
 class Phase(Enum):
-    """What the arm does, in the words of the diagnostics."""
+    """State of the simulated robot, with its text in diagnostics."""
 
     WAITING = "holding the initial position: waiting for commands"
     FOLLOWING = "following commands"
@@ -19,27 +19,27 @@ class Phase(Enum):
 
 
 class Watchdog:
-    """Follows commands, misses them, and obeys none after a stop until they have paused.
+    """Command timeout, and refusal of commands after a stop until they have paused.
 
     Attributes:
-        phase: what the arm does.
+        phase: current state.
     """
 
     def __init__(self, timeout: float) -> None:
-        """How long commands may be missing, s; 0 for ever."""
+        """Set the command timeout, s; 0 for none."""
         self._timeout = timeout
         self._last = 0.0
         self.phase = Phase.WAITING
 
     def command(self, now: float) -> bool:
-        """Take note of a command at a time, s; whether to obey it."""
+        """Register a command at time ``now``, s; return whether to follow it."""
         self._last = now
         if self.phase is not Phase.STOPPED:
             self.phase = Phase.FOLLOWING
         return self.phase is Phase.FOLLOWING
 
     def missed(self, now: float) -> bool:
-        """Whether commands are missing from now on: true once. A clock that is set back starts anew."""
+        """Return true once when commands time out. A clock that goes back restarts the timeout."""
         self._last = min(self._last, now)
         pause = now - self._last
         if self.phase is Phase.FOLLOWING and self._timeout and pause > self._timeout:
@@ -50,6 +50,6 @@ class Watchdog:
         return False
 
     def stop(self, now: float) -> None:
-        """Obey no command until they have paused for the timeout."""
+        """Ignore commands until they have paused for the timeout."""
         self._last = now
         self.phase = Phase.STOPPED
