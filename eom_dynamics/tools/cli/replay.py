@@ -15,8 +15,9 @@ from pathlib import Path
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
-from .arguments import not_negative, path, positive, whole_number
+from .arguments import not_negative, path, whole_number
 from .console import complain, progress_bars
+from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
@@ -33,20 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("mcap", "sqlite3", "parquet"), default="mcap", help="of the output; default: %(default)s"
     )
-    parser.add_argument(
-        "--cutoff",
-        metavar="HZ",
-        type=positive,
-        default=5.0,
-        help="cut-off frequency of the fit to measured positions; default: %(default)g",
-    )
-    parser.add_argument(
-        "--rate",
-        metavar="HZ",
-        type=positive,
-        default=1000.0,
-        help="sampling rate of a JointTrajectory; default: %(default)g",
-    )
+    add_motion_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     node = parser.add_argument_group("parameters of the node, by their names there")

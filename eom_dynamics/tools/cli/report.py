@@ -13,8 +13,9 @@ from pathlib import Path
 from ...extras import require
 from ...terminal import printable
 from ..writing import whole_file
-from .arguments import path, positive
+from .arguments import path
 from .console import progress_bars
+from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
@@ -25,20 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=_page, required=True, help="page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
-    parser.add_argument(
-        "--cutoff",
-        metavar="HZ",
-        type=positive,
-        default=5.0,
-        help="cut-off frequency of the fit to measured positions; default: %(default)g",
-    )
-    parser.add_argument(
-        "--rate",
-        metavar="HZ",
-        type=positive,
-        default=1000.0,
-        help="sampling rate of a JointTrajectory; default: %(default)g",
-    )
+    add_motion_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
