@@ -107,11 +107,12 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
 
 
 def running(mark: str) -> list[int]:
-    """Return the processes whose environment has the mark."""
+    """Return the Python processes whose environment has the mark; compilers that the node starts may end after it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+            environment, command = ((folder / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
+            if mark.encode() in environment and b"python" in command[0]:
                 found.append(int(folder.name))
         except OSError:  # another user's, or ended meanwhile
             continue
