@@ -1,131 +1,170 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Start the feedforward node of one robot.
+r"""Start the feedforward node of a robot, and the planning node beside it.
 
 The packaged iiwa:
 
     ros2 launch eom_dynamics feedforward.launch.py
 
-A robot of your own, in a namespace, fed by and feeding other topics:
+Your own robot, in a namespace, with remapped topics:
 
     ros2 launch eom_dynamics feedforward.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         setpoint_topic:=planner/setpoint effort_command_topic:=effort_controller/commands
 
-The robot as a URDF: its text, the parameters of another node, or the topic of robot_state_publisher; springs, rotors
-and the part of it are parameters urdf.* (see docs/node.md) in params_file:
+A robot described by a URDF: as text, in the parameters of another node, or on the topic of robot_state_publisher.
+Springs, rotors and the tip are parameters urdf.* (docs/node.md) in params_file:
 
     ros2 launch eom_dynamics feedforward.launch.py robot_description:="$(cat arm.urdf)" params_file:=springs.yaml
     ros2 launch eom_dynamics feedforward.launch.py robot_source_node:=/robot_state_publisher
     ros2 launch eom_dynamics feedforward.launch.py robot_description_topic:=/robot_description
 
-Left to a lifecycle manager:
+Configured and activated by a lifecycle manager, and without the planning node:
 
-    ros2 launch eom_dynamics feedforward.launch.py autostart:=false
+    ros2 launch eom_dynamics feedforward.launch.py autostart:=false planning:=false
 
 All arguments: ros2 launch eom_dynamics feedforward.launch.py --show-args
 """
 
+from pathlib import Path
+
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction
+from launch.conditions import IfCondition
+from launch.events import matches_action
+from launch.events.process import ShutdownProcess
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 TOPICS = {
-    "setpoint": "setpoints come in (eom_dynamics/msg/JointTrajectorySetpoint)",
-    "feedforward": "the whole feedforward goes out (eom_dynamics/msg/FeedforwardCommand)",
-    "motor_setpoint": "the motor side goes out (sensor_msgs/msg/JointState)",
-    "effort_command": "efforts go out (std_msgs/msg/Float64MultiArray)",
+    "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
+    "joint_trajectory": "trajectories received by the planning node (trajectory_msgs/msg/JointTrajectory)",
+    "feedforward": "complete feedforward published (eom_dynamics/msg/FeedforwardCommand)",
+    "motor_setpoint": "motor setpoints published (sensor_msgs/msg/JointState)",
+    "effort_command": "effort commands published (std_msgs/msg/Float64MultiArray)",
 }
+
+# Between the end of the planning node and its next start, s.
+RESPAWN_DELAY = 1.0
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments and start the node with them."""
+    """Declare the arguments and start the nodes with them."""
     return LaunchDescription(
         [
             DeclareLaunchArgument(
                 "robot_file",
                 default_value="",
                 description="Parameter file of the robot; by default the packaged iiwa, unless one of the next three "
-                "says where the robot comes from.",
+                "arguments gives the robot.",
             ),
             DeclareLaunchArgument(
                 "robot_description",
                 default_value="",
-                description="URDF text for the node's parameter robot_description; empty to leave it unset.",
+                description="URDF text for the parameter robot_description; empty to leave it unset.",
             ),
             DeclareLaunchArgument(
                 "robot_source_node",
                 default_value="",
-                description="Node whose parameters hold the robot, such as /robot_state_publisher; empty for none.",
+                description="Node whose parameters describe the robot, such as /robot_state_publisher; empty for none.",
             ),
             DeclareLaunchArgument(
                 "robot_description_topic",
                 default_value="",
-                description="Topic that brings the robot as a URDF (std_msgs/msg/String); empty for none.",
+                description="Topic with the URDF of the robot (std_msgs/msg/String); empty for none.",
             ),
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
-                description="Further parameter file, read after robot_file; empty for none.",
+                description="Additional parameter file of both nodes, read after robot_file; empty for none.",
             ),
-            DeclareLaunchArgument("namespace", default_value="", description="Namespace of the node and its topics."),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="Namespace of the nodes and their topics."
+            ),
             *(
-                DeclareLaunchArgument(f"{topic}_topic", default_value=topic, description=f"Topic on which {what}.")
+                DeclareLaunchArgument(f"{topic}_topic", default_value=topic, description=f"Topic of {what}.")
                 for topic, what in TOPICS.items()
             ),
             DeclareLaunchArgument(
                 "autostart",
                 default_value="true",
                 choices=["true", "false"],
-                description="Whether the node configures and activates itself, or waits for a lifecycle manager.",
+                description="Whether the feedforward node configures and activates itself, or waits for a lifecycle "
+                "manager.",
+            ),
+            DeclareLaunchArgument(
+                "planning",
+                default_value="true",
+                choices=["true", "false"],
+                description="Whether to start the planning node: services for planners, and trajectories to be played.",
             ),
             DeclareLaunchArgument(
                 "use_sim_time",
                 default_value="false",
                 choices=["true", "false"],
-                description="Whether time comes from the topic /clock.",
+                description="Whether to take the time from the topic /clock.",
             ),
             DeclareLaunchArgument(
                 "log_level",
                 default_value="info",
                 choices=["debug", "info", "warn", "error", "fatal"],
-                description="Least severity that the node logs.",
+                description="Minimum severity to log.",
             ),
-            OpaqueFunction(function=start_node),
+            OpaqueFunction(function=start_nodes),
         ]
     )
 
 
-def start_node(context: LaunchContext) -> list[Node]:
-    """Start the node; what was left empty is not passed on, since an empty parameter would override the default."""
+def start_nodes(context: LaunchContext) -> list[Node]:
+    """Start the nodes. Empty arguments are not passed on, since an empty parameter would override the default."""
 
     def given(argument: str) -> bool:
         return bool(LaunchConfiguration(argument).perform(context))
 
-    parameters = [{"autostart": typed("autostart", bool), "use_sim_time": typed("use_sim_time", bool)}]
+    parameters = [{"use_sim_time": typed("use_sim_time", bool)}]
     if given("robot_file"):
-        parameters.append(ParameterFile(LaunchConfiguration("robot_file")))
+        parameters.append(parameter_file(context, "robot_file"))
     elif not any(map(given, ("robot_description", "robot_source_node", "robot_description_topic"))):
         parameters.append(
             ParameterFile(PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]))
         )
     if given("params_file"):
-        parameters.append(ParameterFile(LaunchConfiguration("params_file")))
+        parameters.append(parameter_file(context, "params_file"))
     parameters += [{name: typed(name, str)} for name in ("robot_description", "robot_source_node") if given(name)]
     topics = [*TOPICS, *(["robot_description"] if given("robot_description_topic") else [])]
-    return [
-        Node(
-            package="eom_dynamics",
-            executable="dynamics_node",
-            name="eom_dynamics",
-            namespace=LaunchConfiguration("namespace"),
-            parameters=parameters,
-            remappings=[(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics],
-            arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-            output="screen",
-        )
-    ]
+    common = {
+        "package": "eom_dynamics",
+        "namespace": LaunchConfiguration("namespace"),
+        "remappings": [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics],
+        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        "output": "screen",
+    }
+    planning = Node(
+        executable="planning_node",
+        name="eom_dynamics_planning",
+        parameters=parameters,
+        condition=IfCondition(LaunchConfiguration("planning")),
+        respawn=True,
+        respawn_delay=RESPAWN_DELAY,
+        **common,
+    )
+    dynamics = Node(
+        executable="dynamics_node",
+        name="eom_dynamics",
+        parameters=[{"autostart": typed("autostart", bool)}, *parameters],
+        # Respawned forever, the planning node would keep the launch running without a stream.
+        on_exit=[EmitEvent(event=ShutdownProcess(process_matcher=matches_action(planning)))],
+        **common,
+    )
+    return [dynamics, planning]
+
+
+def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
+    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+    path = LaunchConfiguration(argument).perform(context)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
+    return ParameterFile(path)
 
 
 def typed(argument: str, value_type: type) -> ParameterValue:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Play a bag's setpoints to the feedforward node, and record what it answers.
+r"""Play the setpoints of a bag to the feedforward node, and record its commands.
 
-The clock is the bag's (use_sim_time), and play begins when the node is active. It needs ros2bag:
+Time is that of the bag (use_sim_time), and playing begins when the node is active. It needs ros2bag:
 
     ros2 launch eom_dynamics replay.launch.py bag:=/path/to/bag robot_file:=/path/to/arm.yaml record:=/path/to/live
 
-What comes out equals the offline replay of the same bag, which needs no ROS and runs at the speed of the machine:
+The commands equal those of the offline replay of the same bag, which needs no ROS:
 
     eom_dynamics replay /path/to/bag --robot /path/to/arm.yaml -o /path/to/offline --compare /path/to/live --match stamp
 
 All arguments: ros2 launch eom_dynamics replay.launch.py --show-args
 """
+
+from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
@@ -33,61 +35,77 @@ from lifecycle_msgs.msg import Transition
 
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 
-# Time for the last answers to arrive and be written.
-SETTLING = 2.0
+# For the last commands to arrive and be written, s.
+SETTLING_TIME = 2.0
+
+# For the node to acknowledge the last setpoints, ms.
+ACKNOWLEDGMENT_TIMEOUT = "10000"
 
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments, start the node, and play the bag to it."""
     return LaunchDescription(
         [
-            DeclareLaunchArgument("bag", description="The bag: what ros2 bag play takes."),
+            DeclareLaunchArgument("bag", description="Bag to play: a folder or file, as for ros2 bag play."),
             DeclareLaunchArgument(
                 "robot_file",
                 default_value=PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]),
                 description="Parameter file of the robot; by default the packaged iiwa.",
             ),
             DeclareLaunchArgument(
-                "params_file", default_value="", description="Further parameter file, read after it; empty for none."
+                "params_file",
+                default_value="",
+                description="Additional parameter file of the node, read after robot_file; empty for none.",
             ),
             DeclareLaunchArgument("namespace", default_value="", description="Namespace of the node and its topics."),
             DeclareLaunchArgument(
-                "setpoint_topic", default_value="setpoint", description="Topic of the bag that has the setpoints."
+                "setpoint_topic", default_value="setpoint", description="Topic of the bag with the setpoints."
             ),
             DeclareLaunchArgument(
-                "record", default_value="", description="Bag to record the node's answers to; empty for none."
+                "record", default_value="", description="Bag to record the node's commands to; empty for none."
             ),
-            DeclareLaunchArgument("storage", default_value="mcap", description="Storage of that bag."),
-            DeclareLaunchArgument("rate", default_value="1.0", description="How many times as fast as recorded."),
+            DeclareLaunchArgument(
+                "storage",
+                default_value="mcap",
+                choices=["mcap", "sqlite3"],
+                description="Storage format of the recorded bag.",
+            ),
+            DeclareLaunchArgument(
+                "rate", default_value="1.0", description="Speed of playing; 2.0 is twice as fast as recorded."
+            ),
             DeclareLaunchArgument(
                 "delay",
                 default_value="2.0",
-                description="Seconds between the node being active and the first message, for all to find each other.",
+                description="Seconds from the activation of the node to the first message, for discovery.",
             ),
-            DeclareLaunchArgument("log_level", default_value="info", description="Least severity that the node logs."),
+            DeclareLaunchArgument(
+                "log_level",
+                default_value="info",
+                choices=["debug", "info", "warn", "error", "fatal"],
+                description="Minimum severity that the node logs.",
+            ),
             OpaqueFunction(function=start),
         ]
     )
 
 
 def start(context: LaunchContext) -> list:
-    """Start recorder and node; then bring the node up, then play, then end."""
+    """Start the recorder and the node, activate the node, play the bag, and shut down."""
 
     def given(argument: str) -> str:
         return LaunchConfiguration(argument).perform(context)
 
     namespace = "/" + given("namespace").strip("/")
-    prefix = namespace.rstrip("/")
+    commands = [f"{namespace.rstrip('/')}/{topic}" for topic in OUTPUTS]
     node = LifecycleNode(
         package="eom_dynamics",
         executable="dynamics_node",
         name="eom_dynamics",
         namespace=namespace,
         parameters=[
-            # Here the launch brings it up, so as to see when it is active.
+            # The launch file activates it, in order to play from then on.
             {"use_sim_time": True, "autostart": False},
-            ParameterFile(LaunchConfiguration("robot_file")),
-            *([ParameterFile(LaunchConfiguration("params_file"))] if given("params_file") else []),
+            *(parameter_file(context, argument) for argument in ("robot_file", "params_file") if given(argument)),
         ],
         remappings=[("setpoint", LaunchConfiguration("setpoint_topic"))],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
@@ -97,20 +115,28 @@ def start(context: LaunchContext) -> list:
         cmd=[
             *("ros2", "bag", "play", LaunchConfiguration("bag"), "--clock"),
             *("--rate", LaunchConfiguration("rate"), "--delay", LaunchConfiguration("delay")),
+            # Otherwise setpoints that are still in transit when the player exits are lost.
+            *("--wait-for-all-acked", ACKNOWLEDGMENT_TIMEOUT),
+            # In the recording of a whole stack; the node publishes its own.
+            *("--exclude-topics", *commands),
         ],
         output="screen",
     )
     recorder = ExecuteProcess(
         cmd=[
             *("ros2", "bag", "record", "--output", LaunchConfiguration("record")),
-            *("--storage", LaunchConfiguration("storage"), "--topics"),
-            *(f"{prefix}/{topic}" for topic in OUTPUTS),
+            *("--storage", LaunchConfiguration("storage"), "--topics", *commands),
         ],
         output="screen",
     )
 
     def transition(number: int) -> EmitEvent:
         return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=number))
+
+    def shut_down(reason: str) -> OpaqueFunction:
+        # Once: launch_ros fails on a second Shutdown, and with it ros2 launch.
+        event = EmitEvent(event=Shutdown(reason=reason))
+        return OpaqueFunction(function=lambda context: None if context.is_shutdown else [event])
 
     return [
         *([recorder] if given("record") else []),
@@ -126,25 +152,29 @@ def start(context: LaunchContext) -> list:
             )
         ),
         RegisterEventHandler(OnStateTransition(target_lifecycle_node=node, goal_state="active", entities=[play])),
-        # A robot that cannot be used: the node has said why, and waits in vain here.
+        # The robot cannot be used; the node has logged why.
         RegisterEventHandler(
             OnStateTransition(
                 target_lifecycle_node=node,
                 start_state="configuring",
                 goal_state="unconfigured",
-                entities=[EmitEvent(event=Shutdown(reason="the node has no robot"))],
+                entities=[shut_down("the node has no robot")],
             )
         ),
         RegisterEventHandler(
             OnProcessExit(
                 target_action=play,
-                on_exit=[
-                    TimerAction(period=SETTLING, actions=[EmitEvent(event=Shutdown(reason="the bag has been played"))])
-                ],
+                on_exit=[TimerAction(period=SETTLING_TIME, actions=[shut_down("playing has ended")])],
             )
         ),
-        RegisterEventHandler(
-            OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(reason="the node has ended"))])
-        ),
+        RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[shut_down("the node has ended")])),
         node,
     ]
+
+
+def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
+    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+    path = LaunchConfiguration(argument).perform(context)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
+    return ParameterFile(path)

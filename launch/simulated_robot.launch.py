@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Start the feedforward node and a simulated robot that it drives: the whole stack without hardware.
+r"""Start the feedforward node, the planning node and a simulated robot: the whole stack without hardware.
 
-The packaged iiwa; publish setpoints on /setpoint, and see the arm move on /joint_states:
+The packaged iiwa; publish setpoints on /setpoint or trajectories on /joint_trajectory, and read /joint_states:
 
     ros2 launch eom_dynamics simulated_robot.launch.py
 
-A robot of your own, in a namespace, with parameters of the simulated robot (docs/simulated_robot.md) in a file:
+Your own robot, in a namespace, with parameters of the simulated robot (docs/simulated_robot.md) in a file:
 
     ros2 launch eom_dynamics simulated_robot.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         simulated_robot_params_file:=/path/to/simulation.yaml
 
-Driven by efforts alone, from another controller:
+Driven by the motor efforts of another controller:
 
     ros2 launch eom_dynamics simulated_robot.launch.py command:=motor_effort command_topic:=effort_controller/commands
 
 All arguments: ros2 launch eom_dynamics simulated_robot.launch.py --show-args
 """
 
+from pathlib import Path
+
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
@@ -31,23 +34,28 @@ COMMAND_TOPICS = {
     "joint_effort": "effort_command",
 }
 
+# Between the end of the planning node and its next start, s.
+RESPAWN_DELAY = 1.0
+
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments and start both nodes with them."""
+    """Declare the arguments and start the nodes with them."""
     return LaunchDescription(
         [
             DeclareLaunchArgument(
                 "robot_file",
                 default_value=PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]),
-                description="Parameter file of the robot, for both nodes; by default the packaged iiwa.",
+                description="Parameter file of the robot, for all nodes; by default the packaged iiwa.",
             ),
             DeclareLaunchArgument(
-                "params_file", default_value="", description="Further parameter file of both nodes; empty for none."
+                "params_file",
+                default_value="",
+                description="Additional parameter file of all nodes, read after robot_file; empty for none.",
             ),
             DeclareLaunchArgument(
                 "simulated_robot_params_file",
                 default_value="",
-                description="Further parameter file of the simulated robot; empty for none.",
+                description="Additional parameter file of the simulated robot, read last; empty for none.",
             ),
             DeclareLaunchArgument(
                 "namespace", default_value="", description="Namespace of the nodes and their topics."
@@ -56,27 +64,33 @@ def generate_launch_description() -> LaunchDescription:
                 "command",
                 default_value="motor_setpoint",
                 choices=list(COMMAND_TOPICS),
-                description="What the drives of the simulated robot take.",
+                description="Command that the drives of the simulated robot follow.",
             ),
             DeclareLaunchArgument(
                 "command_topic",
                 default_value="",
-                description="Topic on which it comes; empty for that of the feedforward node.",
+                description="Topic of the command; empty for that of the feedforward node.",
             ),
             DeclareLaunchArgument(
-                "joint_states_topic", default_value="joint_states", description="Topic on which joint states go out."
+                "joint_states_topic", default_value="joint_states", description="Topic of the joint states published."
+            ),
+            DeclareLaunchArgument(
+                "planning",
+                default_value="true",
+                choices=["true", "false"],
+                description="Whether to start the planning node: services for planners, and trajectories to be played.",
             ),
             DeclareLaunchArgument(
                 "use_sim_time",
                 default_value="false",
                 choices=["true", "false"],
-                description="Whether time comes from the topic /clock.",
+                description="Whether to take the time from the topic /clock.",
             ),
             DeclareLaunchArgument(
                 "log_level",
                 default_value="info",
                 choices=["debug", "info", "warn", "error", "fatal"],
-                description="Least severity that the nodes log.",
+                description="Minimum severity to log.",
             ),
             OpaqueFunction(function=start_nodes),
         ]
@@ -84,39 +98,43 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def start_nodes(context: LaunchContext) -> list[Node]:
-    """Start both nodes; what was left empty is not passed on."""
+    """Start the nodes. Empty arguments are not passed on."""
 
     def given(argument: str) -> str:
         return LaunchConfiguration(argument).perform(context)
 
     def files(*arguments: str) -> list[ParameterFile]:
-        return [ParameterFile(LaunchConfiguration(argument)) for argument in arguments if given(argument)]
+        return [parameter_file(context, argument) for argument in arguments if given(argument)]
 
     command = given("command")
     topic = COMMAND_TOPICS[command]
-    use_sim_time = {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)}
+    effort_command = {"effort_command": "joint" if command == "joint_effort" else "motor"}
+    parameters = [
+        {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
+        *files("robot_file", "params_file"),
+    ]
     common = {
         "package": "eom_dynamics",
         "namespace": LaunchConfiguration("namespace"),
         "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
         "output": "screen",
     }
-    carried = {"effort_command": "joint" if command == "joint_effort" else "motor"}
+    planning = Node(
+        executable="planning_node",
+        name="eom_dynamics_planning",
+        parameters=parameters,
+        condition=IfCondition(LaunchConfiguration("planning")),
+        respawn=True,
+        respawn_delay=RESPAWN_DELAY,
+        **common,
+    )
     return [
-        Node(
-            executable="dynamics_node",
-            name="eom_dynamics",
-            parameters=[carried, use_sim_time, *files("robot_file", "params_file")],
-            **common,
-        ),
+        Node(executable="dynamics_node", name="eom_dynamics", parameters=[effort_command, *parameters], **common),
+        planning,
         Node(
             executable="simulated_robot_node",
             name="simulated_robot",
-            parameters=[
-                use_sim_time,
-                *files("robot_file", "params_file", "simulated_robot_params_file"),
-                {"command": command},
-            ],
+            parameters=[*parameters, *files("simulated_robot_params_file"), {"command": command}],
             remappings=[
                 (topic, given("command_topic") or topic),
                 ("joint_states", LaunchConfiguration("joint_states_topic")),
@@ -124,3 +142,11 @@ def start_nodes(context: LaunchContext) -> list[Node]:
             **common,
         ),
     ]
+
+
+def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
+    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+    path = LaunchConfiguration(argument).perform(context)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
+    return ParameterFile(path)

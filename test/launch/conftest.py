@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that watches what the tests launch."""
+"""The ROS 2 domain of what the tests launch, and a node that watches it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import domains
 import pytest
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _domain() -> None:
+    domains.claim_domain()
+
+
 @pytest.fixture
 def observer() -> Iterator[Any]:
     """A node in the domain of what the test launches."""
     import rclpy
 
-    domains.claim_domain()
     context = rclpy.Context()
     rclpy.init(args=[], context=context)
     yield rclpy.create_node("observer", context=context)

@@ -3,34 +3,34 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-from launching import PATIENCE, declared_arguments, launched, wait_for
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
+from eom_dynamics.srv import GetEquationsOfMotion
+from launching import ask, command_line, declared_arguments, launched, node_process, parameters, refusal, wait_for
 from lifecycle_msgs.srv import GetState
-from rcl_interfaces.srv import GetParameters
-from rclpy.executors import SingleThreadedExecutor
+from paths import CONFIG
 from rclpy.node import Node
 
 FILE = "feedforward.launch.py"
-
-
-def ask(observer: Node, service_type: type, name: str, **fields: object) -> object:
-    client = observer.create_client(service_type, name)
-    assert client.wait_for_service(PATIENCE), name
-    executor = SingleThreadedExecutor(context=observer.context)
-    executor.add_node(observer)
-    future = client.call_async(service_type.Request(**fields))
-    executor.spin_until_future_complete(future, PATIENCE)
-    executor.remove_node(observer)
-    return future.result()
+STATE = ("position", "velocity", "acceleration", "jerk", "snap")
 
 
 def state(observer: Node, node: str) -> str:
     return ask(observer, GetState, f"{node}/get_state").current_state.label
+
+
+def plans(observer: Node, joints: int, namespace: str = "") -> bool:
+    """Whether the planning node answers for a robot with so many joints."""
+    zeros = [0.0] * joints
+    name = f"{namespace}/eom_dynamics/equations_of_motion"
+    return ask(observer, GetEquationsOfMotion, name, position=zeros, velocity=zeros).success
 
 
 def test_every_argument_is_described_and_has_a_default() -> None:
@@ -39,44 +39,92 @@ def test_every_argument_is_described_and_has_a_default() -> None:
         assert argument.default_value is not None, argument.name
 
 
-def test_without_arguments_the_packaged_robot_is_active(observer: Node) -> None:
-    with launched(FILE, nodes=1):
+def test_without_arguments_the_packaged_robot_is_active_and_planned_for(observer: Node) -> None:
+    with launched(FILE, nodes=2):
         wait_for(lambda: state(observer, "/eom_dynamics") == "active")
         wait_for(lambda: observer.count_publishers("/feedforward") == 1)
+        wait_for(lambda: plans(observer, joints=7))
 
 
 def test_a_description_takes_the_place_of_the_packaged_robot(observer: Node) -> None:
-    with launched(FILE, nodes=1, robot_description="<robot/>"):
+    with launched(FILE, nodes=2, robot_description="<robot/>"):
         wait_for(lambda: observer.count_publishers("/feedforward") == 1)
-        (value,) = ask(observer, GetParameters, "/eom_dynamics/get_parameters", names=["robot_description"]).values
-        assert value.string_value == "<robot/>"
+        for node in ("/eom_dynamics", "/eom_dynamics_planning"):
+            assert parameters(observer, node, "robot_description") == ["<robot/>"]
         assert state(observer, "/eom_dynamics") == "unconfigured"
 
 
 def test_the_robot_may_come_from_another_node_or_a_topic(observer: Node) -> None:
-    with launched(FILE, nodes=1, robot_source_node="/robot_state_publisher"):
-        wait_for(lambda: observer.count_clients("/robot_state_publisher/get_parameters") == 1)
-    with launched(FILE, nodes=1, robot_description_topic="/elsewhere"):
-        wait_for(lambda: observer.count_subscribers("/elsewhere") == 1)
+    with launched(FILE, nodes=2, robot_source_node="/robot_state_publisher"):
+        wait_for(lambda: observer.count_clients("/robot_state_publisher/get_parameters") == 2)
+    with launched(FILE, nodes=2, robot_description_topic="/elsewhere"):
+        wait_for(lambda: observer.count_subscribers("/elsewhere") == 2)
 
 
-def test_arguments_reach_the_node(observer: Node, tmp_path: Path) -> None:
+def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
-    topics = {"setpoint": "planner/setpoint", "feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
+    topics = {"feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
+    topics |= {"setpoint": "planner/setpoint", "joint_trajectory": "/moveit/trajectory"}
     with launched(
         FILE,
-        nodes=1,
+        nodes=2,
         **{f"{topic}_topic": name for topic, name in topics.items()},
         namespace="left",
         autostart="false",
         use_sim_time="true",
-        params_file=str(params),
-    ):
+        log_level="warn",
+        robot_file=CONFIG / "sea_planar_2r.yaml",
+        params_file=params,
+    ) as launch:
         wait_for(lambda: observer.count_subscribers("/left/planner/setpoint") == 1)
+        wait_for(lambda: observer.count_subscribers("/moveit/trajectory") == 1)
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
-        names = ["autostart", "use_sim_time", "diagnostic_period"]
-        values = ask(observer, GetParameters, "/left/eom_dynamics/get_parameters", names=names).values
-        assert [values[0].bool_value, values[1].bool_value, values[2].double_value] == [False, True, 2.0]
+        names = ("use_sim_time", "diagnostic_period", "robot.name")
+        for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
+            assert parameters(observer, node, *names) == [True, 2.0, "sea_planar_2r"]
+        assert parameters(observer, "/left/eom_dynamics", "autostart") == [False]
+        wait_for(lambda: plans(observer, 2, "/left"))
+        for executable in ("dynamics_node", "planning_node"):
+            assert "warn" in command_line(node_process(launch, executable))
+
+
+def test_the_planning_node_can_be_left_out(observer: Node) -> None:
+    with launched(FILE, nodes=1, planning="false"):
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        assert observer.count_services("/eom_dynamics/equations_of_motion") == 0
+
+
+def test_a_killed_planning_node_is_respawned_while_the_stream_goes_on(observer: Node) -> None:
+    commands, sent = [], []
+    setpoint = JointTrajectorySetpoint(**{name: [0.0] * 7 for name in STATE})
+    publisher = observer.create_publisher(JointTrajectorySetpoint, "/setpoint", 1000)
+    observer.create_subscription(FeedforwardCommand, "/feedforward", commands.append, 1000)
+    with launched(FILE, nodes=2) as launch:
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        wait_for(lambda: plans(observer, joints=7))
+        wait_for(lambda: publisher.get_subscription_count() == observer.count_publishers("/feedforward") == 1)
+
+        killed = node_process(launch, "planning_node")
+        timer = observer.create_timer(0.01, lambda: (publisher.publish(setpoint), sent.append(1)))
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: node_process(launch, "planning_node") != killed)
+        wait_for(lambda: plans(observer, joints=7))
+        timer.cancel()
+
+        wait_for(lambda: len(commands) == len(sent), observer)
+        assert len(sent) > 50
+
+
+def test_the_planning_node_ends_with_the_feedforward_node(observer: Node) -> None:
+    with launched(FILE, nodes=1) as launch:
+        wait_for(lambda: plans(observer, joints=7))
+        os.kill(node_process(launch, "dynamics_node"), signal.SIGKILL)
+        wait_for(lambda: not command_line(launch))
+
+
+@pytest.mark.parametrize("argument", ["robot_file", "params_file"])
+def test_a_missing_file_is_refused(argument: str) -> None:
+    assert f"{argument}: no such file, is '/nowhere.yaml'" in refusal(FILE, **{argument: "/nowhere.yaml"})

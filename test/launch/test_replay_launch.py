@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
+pytest.importorskip("rosbags", reason="reads bags")
 
-from bag_files import SETPOINT, read_bag, setpoints, write_bag
-from launching import declared_arguments
+from bag_files import COMMAND, SETPOINT, START, read_bag, setpoints, write_bag
+from launching import declared_arguments, launch_command, refusal
+from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
 FILE = "replay.launch.py"
+PATIENCE = 100.0
 
 
 def test_every_argument_is_described_and_only_the_bag_must_be_given() -> None:
@@ -33,9 +36,55 @@ def test_what_is_recorded_live_is_what_the_offline_replay_gives(tmp_path: Path) 
     names = eom.load_robot("iiwa").joint_names
     bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, setpoints(names, states))})
     live, offline = tmp_path / "live", tmp_path / "offline"
-    subprocess.run(["ros2", "launch", "eom_dynamics", FILE, f"bag:={bag}", f"record:={live}"], check=True, timeout=120)
+    subprocess.run(launch_command(FILE, bag=bag, record=live), check=True, timeout=PATIENCE)
     assert len(read_bag(live)["/feedforward"]) == 500
     assert (
         main(["replay", str(bag), "--robot", "iiwa", "-o", str(offline), *f"--compare {live} --match stamp".split()])
         == 0
     )
+
+
+def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
+    pytest.importorskip("ros2bag", reason="ros2bag comes with a ROS 2 installation only, not from PyPI")
+    params = tmp_path / "params.yaml"
+    params.write_text("/**: {ros__parameters: {effort_command: joint}}")
+    states = np.full((5, 100, 2), 0.1)
+    recorded = setpoints(["joint_1", "joint_2"], states)
+    # A command in the bag must not mix with those of the node; its bytes are never read.
+    topics = {"/planner/setpoint": (SETPOINT, recorded), "/left/feedforward": (COMMAND, [(START, bytes(200))])}
+    bag = write_bag(tmp_path / "bag", topics)
+    arguments = {
+        "robot_file": CONFIG / "sea_planar_2r.yaml",
+        "params_file": params,
+        "namespace": "left",
+        "setpoint_topic": "/planner/setpoint",
+        "storage": "sqlite3",
+        "rate": 0.5,
+        "delay": 3.0,
+        "log_level": "warn",
+    }
+    live = tmp_path / "live"
+    subprocess.run(launch_command(FILE, bag=bag, record=live, **arguments), check=True, timeout=PATIENCE)
+    assert list(live.glob("*.db3"))
+    messages = {topic: [message for _, message in pairs] for topic, pairs in read_bag(live).items()}
+    assert [len(messages[f"/left/{topic}"]) for topic in ("feedforward", "motor_setpoint")] == [100, 100]
+    for command, efforts in zip(messages["/left/feedforward"], messages["/left/effort_command"], strict=True):
+        assert list(command.joint_names) == ["joint_1", "joint_2"]
+        np.testing.assert_array_equal(efforts.data, command.effort)
+
+
+def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:
+    params = tmp_path / "params.yaml"
+    params.write_text("/**: {ros__parameters: {robot.joints.iiwa_joint_1.mass: -1.0}}")
+    command = launch_command(FILE, bag=tmp_path / "never_played", params_file=params)
+    run = subprocess.run(
+        command, check=True, timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert "robot.joints.iiwa_joint_1.mass: must be positive" in run.stdout
+    assert run.stdout.count("process has finished cleanly") == 1
+
+
+@pytest.mark.parametrize("argument", ["robot_file", "params_file"])
+def test_a_missing_file_is_refused(argument: str) -> None:
+    output = refusal(FILE, bag="never_played", **{argument: "/nowhere.yaml"})
+    assert f"{argument}: no such file, is '/nowhere.yaml'" in output

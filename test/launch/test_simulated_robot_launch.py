@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""simulated_robot.launch.py on a ROS 2 installation, which has launch_ros: both nodes, and an arm that is there."""
+"""simulated_robot.launch.py on a ROS 2 installation, which has launch_ros: its nodes, and how they are connected."""
 
 from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-from launching import declared_arguments, launched, wait_for
+from launching import command_line, declared_arguments, launched, node_process, parameters, refusal, wait_for
+from paths import CONFIG
 from rclpy.node import Node
 
 FILE = "simulated_robot.launch.py"
@@ -19,23 +24,68 @@ def test_every_argument_is_described_and_has_a_default() -> None:
         assert argument.default_value is not None, argument.name
 
 
-def test_without_arguments_the_two_nodes_are_connected(observer: Node) -> None:
-    with launched(FILE, nodes=2):
+def test_without_arguments_the_nodes_are_connected(observer: Node) -> None:
+    with launched(FILE, nodes=3):
         wait_for(lambda: observer.count_subscribers("/setpoint") == 1)
         wait_for(lambda: observer.count_publishers("/motor_setpoint") == 1)
         wait_for(lambda: observer.count_subscribers("/motor_setpoint") == 1)
         wait_for(lambda: observer.count_publishers("/joint_states") == 1)
+        wait_for(lambda: observer.count_subscribers("/joint_trajectory") == 1)
+        wait_for(lambda: observer.count_publishers("/spline_trajectory") == 1)
+        wait_for(lambda: observer.count_subscribers("/spline_trajectory") == 1)
 
 
-def test_arguments_reach_the_nodes(observer: Node) -> None:
+def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
+    params, simulated = tmp_path / "params.yaml", tmp_path / "simulated_robot.yaml"
+    params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    simulated.write_text("/**: {ros__parameters: {publish_rate: 100.0}}")
     with launched(
         FILE,
-        nodes=2,
+        nodes=3,
         namespace="left",
+        robot_file=CONFIG / "sea_planar_2r.yaml",
+        params_file=params,
+        simulated_robot_params_file=simulated,
         command="motor_effort",
         command_topic="controller/commands",
         joint_states_topic="/arm_states",
-    ):
+        use_sim_time="true",
+        log_level="warn",
+    ) as launch:
         wait_for(lambda: observer.count_subscribers("/left/controller/commands") == 1)
         wait_for(lambda: observer.count_publishers("/left/effort_command") == 1)
         wait_for(lambda: observer.count_publishers("/arm_states") == 1)
+        names = ("use_sim_time", "diagnostic_period", "robot.name")
+        for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
+            assert parameters(observer, f"/left/{node}", *names) == [True, 2.0, "sea_planar_2r"]
+        assert parameters(observer, "/left/simulated_robot", "publish_rate", "command") == [100.0, "motor_effort"]
+        for executable in ("dynamics_node", "planning_node", "simulated_robot_node"):
+            assert "warn" in command_line(node_process(launch, executable))
+
+
+@pytest.mark.parametrize(
+    ("command", "topic", "effort_command"),
+    [("feedforward", "feedforward", "motor"), ("joint_effort", "effort_command", "joint")],
+)
+def test_the_simulated_robot_follows_the_command(observer: Node, command: str, topic: str, effort_command: str) -> None:
+    with launched(FILE, nodes=2, command=command, planning="false"):
+        wait_for(lambda: observer.count_publishers(f"/{topic}") == 1)
+        wait_for(lambda: observer.count_subscribers(f"/{topic}") == 1)
+        assert parameters(observer, "/eom_dynamics", "effort_command") == [effort_command]
+        assert observer.count_subscribers("/joint_trajectory") == 0
+
+
+def test_a_killed_planning_node_is_respawned(observer: Node) -> None:
+    with launched(FILE, nodes=3) as launch:
+        # Only a node that is up exits cleanly on SIGINT.
+        for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
+            assert parameters(observer, f"/{node}", "robot.name") == ["iiwa"]
+        killed = node_process(launch, "planning_node")
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: node_process(launch, "planning_node") != killed)
+        assert parameters(observer, "/eom_dynamics_planning", "robot.name") == ["iiwa"]
+
+
+@pytest.mark.parametrize("argument", ["robot_file", "params_file", "simulated_robot_params_file"])
+def test_a_missing_file_is_refused(argument: str) -> None:
+    assert f"{argument}: no such file, is '/nowhere.yaml'" in refusal(FILE, **{argument: "/nowhere.yaml"})

@@ -3,6 +3,9 @@
 
 import numpy as np
 import pytest
+
+pytest.importorskip("rosbags", reason="reads bags")
+
 from bag_files import SETPOINT, STORE, read_bag, setpoint, setpoints, write_bag
 from paths import CONFIG
 
