@@ -25,6 +25,11 @@ from .samples import doubles
 MAX_COEFFICIENTS = 500_000
 """The constant of the same name in the message."""
 
+SHORTEST_PIECE = 1e-4
+"""The constant of the same name in the message, s. On shorter pieces, rounding of positions would hide jumps."""
+
+_LARGEST_KNOT = 1e9
+
 # Largest jump at a knot, of a piece's range of motion and of the position that it starts from. Rounding gives 1e-11 of
 # the range. The spline takes the state after the knot, which smooths what is left of a jump.
 _JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
@@ -57,7 +62,7 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
 
     Raises:
         StateError: a joint is missing, a field has the wrong length or a number that is not finite, knots do not
-            increase, the degree is too high, or a derivative jumps at a knot.
+            increase or are too close, the degree is too high, or a derivative jumps at a knot.
     """
     check_size(message)
     order = JointOrder(robot_names, list(message.joint_names))
@@ -65,10 +70,8 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
     if not np.isfinite(knots).all():
         place = int(np.argmin(np.isfinite(knots)))
         raise StateError(f"knots[{place}] is {knots[place]}")
+    _check_knots(knots)
     steps = np.diff(knots)
-    if not (steps > 0).all():
-        place = int(np.argmin(steps > 0)) + 1
-        raise StateError(f"knots[{place}] is {knots[place]:g} s, must be later than {knots[place - 1]:g} s before it")
     if message.degree > DEGREE:
         raise StateError(f"degree is {message.degree}, may be {DEGREE}: split pieces, or fit them")
     n, powers, pieces = len(order.names), message.degree + 1, max(len(steps), 1)
@@ -103,8 +106,9 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
         joint_names: their names.
 
     Raises:
-        StateError: the motion has more coefficients than a message may have.
+        StateError: the motion has more coefficients, shorter pieces or later knots than a message may have.
     """
+    _check_knots(motion.times)
     single = len(motion.times) == 1
     count = (ORDERS if single else (DEGREE + 1) * (len(motion.times) - 1)) * motion.n
     if count > MAX_COEFFICIENTS:
@@ -119,6 +123,22 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     message.knots = doubles(motion.times)
     message.degree = degree
     message.coefficients = doubles(coefficients)
+
+
+def _check_knots(knots: Array) -> None:
+    steps = np.diff(knots)
+    if not (steps > 0).all():
+        place = int(np.argmin(steps > 0)) + 1
+        raise StateError(f"knots[{place}] is {knots[place]:g} s, must be later than {knots[place - 1]:g} s before it")
+    # Knots at a distance of the shortest piece may be rounded.
+    if not (steps > 0.999 * SHORTEST_PIECE).all():
+        place = int(np.argmin(steps)) + 1
+        raise StateError(
+            f"knots[{place}] is {steps[place - 1]:.3g} s after the one before it, must be at least {SHORTEST_PIECE:g} s"
+        )
+    if not (np.abs(knots) <= _LARGEST_KNOT).all():
+        place = int(np.argmax(np.abs(knots)))
+        raise StateError(f"knots[{place}] is {knots[place]:g} s, may be {_LARGEST_KNOT:g} s from 0")
 
 
 def _states(coefficients: Array, local: Array) -> Array:
@@ -144,7 +164,7 @@ def _check_continuity(
     size[:, 1:] *= _JUMP_OF_RANGE * (steps[:, np.newaxis] ** np.arange(1, DEGREE + 1))[..., np.newaxis]
     allowed = size.sum(axis=1) / (steps ** np.arange(ORDERS)[:, np.newaxis])[..., np.newaxis]
     jumps = starts[:, 1:] - ends[:, :-1]
-    too_large = np.abs(jumps) > allowed[:, 1:] + allowed[:, :-1]
+    too_large = ~(np.abs(jumps) <= allowed[:, 1:] + allowed[:, :-1])  # also where a bound overflows
     if too_large.any():
         place, order, joint = np.argwhere(too_large.transpose(1, 0, 2))[0]
         raise StateError(

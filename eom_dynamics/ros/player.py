@@ -46,6 +46,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import rclpy
@@ -102,9 +103,12 @@ def read_setpoints(path: Path) -> Setpoints:
         PlayerError: the file cannot be read, an array is missing, or shapes do not match.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise PlayerError(f"{path}: must be .npz, with q … qdddd, is .npy")
+        with file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
     rows: dict[str, Array] = {}
     for name, field in zip(STATE_NAMES, STATE_FIELDS, strict=True):

@@ -42,7 +42,9 @@ class Handover:
     next knot, so that the whole is C⁴.
     """
 
-    def __init__(self, old: Trajectory, new: Spline, begin: float, at: float, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, old: Trajectory, new: Spline, begin: float, at: float, names: Sequence[str] = (), period: float = 0.0
+    ) -> None:
         """Hand over from ``old`` to ``new``.
 
         Args:
@@ -51,6 +53,8 @@ class Handover:
             begin: time 0 of ``new`` in the time of ``old``, s.
             at: time of the replacement in the time of ``old``, s; not before ``begin``.
             names: names of the joints, for error messages.
+            period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
+                a transition between two commands would be a step.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
@@ -60,8 +64,8 @@ class Handover:
         own = at - begin
         after = new.times[new.times > own]
         state = old.derivatives(at)
-        if own >= new.start:
-            away = np.abs(new.derivatives(own, 0)[0] - state[0])
+        if own + period >= new.start:
+            away = np.abs(new.derivatives(max(own, new.start), 0)[0] - state[0])
             if np.max(away) > START_TOLERANCE:
                 joint = int(np.argmax(away))
                 raise TrajectoryError(

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 
 from eom_dynamics import StateError
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.spline_trajectory import MAX_COEFFICIENTS, read_spline, write_spline
+from eom_dynamics.messages.spline_trajectory import MAX_COEFFICIENTS, SHORTEST_PIECE, read_spline, write_spline
 from eom_dynamics.trajectory import Spline, through
 
 NAMES = ["a", "b", "c"]
@@ -61,7 +61,7 @@ def test_a_spline_is_read_as_it_was_written(count):
         np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e4])
 def test_rounding_is_no_jump(scale):
     """Pieces of very different lengths, a large offset, and a joint that stands still."""
     rng = np.random.default_rng(4)
@@ -91,6 +91,20 @@ def test_a_jump_is_refused(order):
         read_spline(sent, NAMES)
 
 
+def test_a_jump_beside_the_shortest_and_a_long_piece_is_refused():
+    still, moved = Polynomial([1.0]), Polynomial([1.0, 0.0, 5.0])
+    sent = message([still], [0.0, 0.1, 0.1 + SHORTEST_PIECE, 1000.0], 2, ["a"])
+    read_spline(sent, ["a"])
+    sent.coefficients[6:] = message([moved], [0.0, 1000.0], 2, ["a"]).coefficients
+    with pytest.raises(StateError, match="acceleration of a jumps by 10 at"):
+        read_spline(sent, ["a"])
+
+
+def test_a_motion_with_pieces_that_are_too_short_is_not_written():
+    with pytest.raises(StateError, match=r"knots\[1\] is 1e-06 s after the one before it, must be at least 0.0001 s"):
+        write_spline(message(), Spline([0.0, 1e-6], np.zeros((5, 2, 3))), NAMES)
+
+
 def changed(**fields):
     sent = message()
     for name, value in fields.items():
@@ -105,6 +119,11 @@ REFUSED = {
     "missing joint": (changed(joint_names=["a", "b"]), r"joint_names: joint 'c' missing"),
     "knot nan": (changed(knots=array("d", [0.0, np.nan, 1.0, 2.0])), r"knots\[1\] is nan"),
     "knots equal": (changed(knots=array("d", [0.0, 1.0, 1.0, 2.0])), r"knots\[2\] is 1 s, must be later than 1 s"),
+    "knots close": (
+        changed(knots=array("d", [0.0, 1.0, 1.0 + 1e-9, 2.0])),
+        r"knots\[2\] is 1e-09 s after the one before it, must be at least 0.0001 s",
+    ),
+    "knot late": (changed(knots=array("d", [0.0, 1.0, 2.0, 1e40])), r"knots\[3\] is 1e\+40 s, may be 1e\+09 s from 0"),
     "degree": (changed(degree=10), "degree is 10, may be 9"),
     "length": (changed(knots=array("d", [0.0, 1.0])), "has 72 entries, must have 24: 1 pieces, 8 powers, 3 joints"),
     "single knot": (changed(knots=array("d", [0.0])), "has 72 entries, must have 24"),

@@ -221,6 +221,22 @@ def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path, replaced, reason
         read_setpoints(tmp_path / "setpoints.npz")
 
 
+def test_a_damaged_file_is_refused(ros, tmp_path):
+    from eom_dynamics.ros.player import PlayerError, read_setpoints
+
+    file = tmp_path / "setpoints.npz"
+    np.savez(file, **motion(10))
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:1000], whole[:1000] + b"xyz" + whole[1003:]):
+        file.write_bytes(damaged)
+        with pytest.raises(PlayerError, match=r"setpoints\.npz: cannot be read as \.npz"):
+            read_setpoints(file)
+    with file.open("wb") as stream:
+        np.save(stream, np.zeros(3))
+    with pytest.raises(PlayerError, match=r"setpoints\.npz: must be \.npz, .* is \.npy"):
+        read_setpoints(file)
+
+
 def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
     command = [sys.executable, "-m", "eom_dynamics.ros.player", "missing.npz", "answers.npz"]
     code, _, errors = processes.run(command, cwd=tmp_path)

@@ -82,11 +82,13 @@ class TrajectoryPlayer:
             raise TrajectoryError(f"it ended {present - begin - motion.end:.3g} s ago")
         if isinstance(self._motion, Handover):
             self._motion = self._motion.from_then_on(present)
-        if self._motion is None:
+        at = max(begin, present)
+        # A motion that has not started by then commands nothing to take over from.
+        if self._motion is None or at <= self._motion.start:
             _require_first_knot(motion, present - begin, names)
             self._motion = Shifted(motion, begin)
         else:
-            self._motion = Handover(self._motion, motion, begin, max(begin, present), names)
+            self._motion = Handover(self._motion, motion, begin, at, names, self._period / _SECOND)
         self._message.header.frame_id = frame_id
         self._due = None
         self._playing = True
