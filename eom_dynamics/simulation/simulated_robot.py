@@ -88,7 +88,7 @@ class SimulatedRobot:
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
-        self._qdd = zero
+        self._qdd: Array = zero
         self._held: Array | None = None
         self.hold()
 

@@ -108,7 +108,7 @@ def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: i
         TrajectoryError: a number overflows; the message has the quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
-    t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most))
+    t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most), dtype=np.float64)
     with np.errstate(all="ignore"):
         _require_finite_command(arm, arm.feedforward(*_states(trajectory, t)), t)
 

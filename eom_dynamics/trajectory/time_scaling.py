@@ -42,7 +42,7 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
         limits: limits of the arm.
     """
     everything, s = np.arange(len(load.states[0])), _least_for_motion(arm, load, limits)
-    deciding = np.zeros(0, dtype=np.intp)
+    deciding: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
     while True:
         sizes = ratios(quantities(arm, load.at(everything, np.array(s))), limits)
         over = np.max(sizes, axis=0) > 1 + TOLERANCE

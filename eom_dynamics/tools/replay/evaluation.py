@@ -124,7 +124,8 @@ class Evaluation:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""
         count, (n, m) = len(batch), (self.arm.robot.n, len(self.arm.motor_names))
         efforts, motors = np.empty((3, count, n)), np.empty((4, count, m))
-        good, held = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        good: NDArray[np.bool_] = np.zeros(count, dtype=bool)
+        held: NDArray[np.bool_] = np.zeros(count, dtype=bool)
         order = None
         try:
             order = self._orders.of(batch.names)

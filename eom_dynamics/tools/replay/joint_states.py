@@ -144,15 +144,16 @@ def _samples(
                 continue
             start, layout, rows = part
             stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
-            names, position = list(layout.message.name), layout.numbers(rows, "position").astype(float)
+            names, numbers = list(layout.message.name), layout.numbers(rows, "position")
             try:
                 columns = places(joint_names, names, field="name", kind="joint", others=True)
-                if position.shape[1] != len(names):
-                    raise StateError(f"position has {position.shape[1]} entries, name has {len(names)}")
+                if numbers.shape[1] != len(names):
+                    raise StateError(f"position has {numbers.shape[1]} entries, name has {len(names)}")
             except StateError as error:
                 refusals.add(str(error), int(stamps.recorded[0]), len(rows))
                 continue
-            position, effort = position[:, columns], np.full((len(rows), len(columns)), np.nan)
+            position = numbers[:, columns].astype(float)
+            effort: Array = np.full((len(rows), len(columns)), np.nan)
             if layout.has("effort") and len(layout.message.effort) == len(names):
                 effort = layout.numbers(rows, "effort")[:, columns].astype(float)
             # A publisher without a clock leaves the header's stamp zero.

@@ -30,7 +30,7 @@ def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True) -> St
     fields = tuple(dict.fromkeys(field for part in parts for field in part.values))
     recorded = np.concatenate([part.recorded for part in parts])
     stamp = np.concatenate([part.stamp for part in parts])
-    values = {field: np.full((len(stamp), len(names)), np.nan) for field in fields}
+    values: dict[str, Array] = {field: np.full((len(stamp), len(names)), np.nan) for field in fields}
     start = 0
     for part in parts:
         rows = slice(start, start := start + len(part.stamp))

@@ -11,6 +11,7 @@ from string import Template
 import numpy as np
 import plotly.graph_objects as go
 
+from ...arrays import Array
 from ..pages.charts import place
 from ..pages.html_page import definitions, page, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
@@ -86,7 +87,7 @@ def _tiles(record: Record) -> str:
     return tiles(shown)
 
 
-def _worst(values: np.ndarray, units: Sequence[str]) -> str:
+def _worst(values: Array, units: Sequence[str]) -> str:
     worst = int(np.nanargmax(values))
     return f"{number(float(values[worst]))} {units[worst]}"
 
@@ -147,7 +148,7 @@ def _deviation_table(record: Record) -> str:
     return table([header, *rows])
 
 
-def _of_joint(found: Deviation, joint: str, values: np.ndarray, unit: str) -> str:
+def _of_joint(found: Deviation, joint: str, values: Array, unit: str) -> str:
     return f"{number(float(values[found.names.index(joint)]))} {unit}" if joint in found.names else NOTHING
 
 
@@ -162,7 +163,7 @@ def _timing_table(record: Record) -> str:
     return table(rows)
 
 
-def _durations(seconds: np.ndarray, stream: Stream | None) -> tuple[str, ...]:
+def _durations(seconds: Array, stream: Stream | None) -> tuple[str, ...]:
     shown = (microseconds(float(np.percentile(seconds, percent))) for percent in (50, 99, 100))
     return (f"{len(seconds):,}", *shown, NOTHING if stream is None else f"{np.sum(np.diff(stream.recorded) < 0):,}")
 

@@ -44,4 +44,4 @@ def read_trajectory(name: str, robot: Robot, duration: float | None = None) -> t
         motion = samples = read_motion(Path(name), robot)
         start = float(samples.t[0])
         end = min(float(samples.t[-1]), start + (duration or math.inf))
-    return motion, np.linspace(start, end, max(2, round(_RATE * (end - start)) + 1))
+    return motion, np.linspace(start, end, max(2, round(_RATE * (end - start)) + 1), dtype=np.float64)
