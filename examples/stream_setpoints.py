@@ -3,7 +3,7 @@
 
 Usage: python examples/stream_setpoints.py [SECONDS], with the node running. Start it by
 ``ros2 launch eom_dynamics feedforward.launch.py``, or in the environment of ``make build`` by
-``.venv/lib/eom_dynamics/dynamics_node --ros-args --params-file config/iiwa.yaml``.
+``.venv/bin/python -m eom_dynamics.ros.dynamics_node --ros-args --params-file config/iiwa.yaml``.
 """
 
 import sys

@@ -158,7 +158,10 @@ class DescriptionTopic(Source):
 
 
 class RemoteParameters(Source):
-    """Robot in the parameters of another node: section ``robot``, or else ``robot_description``."""
+    """Robot in the parameters of another node: section ``robot``, or else ``robot_description`` and ``urdf``.
+
+    The node's own section ``urdf`` takes precedence over that of the other node.
+    """
 
     problem = "it has not been asked yet"
 
@@ -169,35 +172,36 @@ class RemoteParameters(Source):
         self._get = node.create_client(GetParameters, f"{name}/get_parameters", qos_profile=quality)
         self._name = self._get.service_name.rpartition("/")[0]
         self.label = f"parameters of node {self._name}"
-        self._section: dict[str, Any] = {}
+        self._sections: dict[str, dict[str, Any]] = {}
         self._text = ""
 
     @property
     def description(self) -> Description | None:
         """Latest answer of the other node, or None."""
-        if self._section:
-            return Description(self.label, self._section)
+        if self._sections.get(ROBOT):
+            return Description(self.label, self._sections[ROBOT])
         if not self._text:
             return None
-        return Description(f"{DESCRIPTION} of node {self._name}", section(self._node, URDF), self._text)
+        additions = section(self._node, URDF) or self._sections[URDF]
+        return Description(f"{DESCRIPTION} of node {self._name}", additions, self._text)
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
         try:
-            self._section, self._text = self._asked()
+            self._sections, self._text = self._asked()
         except _NoRobotError as error:
-            self._section, self._text, self.problem = {}, "", str(error)
+            self._sections, self._text, self.problem = {}, "", str(error)
 
     def close(self) -> None:
         """Destroy the clients."""
         self._node.destroy_client(self._list)
         self._node.destroy_client(self._get)
 
-    def _asked(self) -> tuple[dict[str, Any], str]:
-        """Request section ``robot`` and URDF; one of them is empty."""
-        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, DESCRIPTION])).result.names
-        names = [name for name in names if name == DESCRIPTION or name.startswith(f"{ROBOT}.")]
-        if not names:
+    def _asked(self) -> tuple[dict[str, dict[str, Any]], str]:
+        """Request the sections ``robot`` and ``urdf``, and the URDF, which is empty if there is a section ``robot``."""
+        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, DESCRIPTION, URDF])).result.names
+        names = [name for name in names if name == DESCRIPTION or name.startswith((f"{ROBOT}.", f"{URDF}."))]
+        if all(name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
         if len(answered) != len(names):
@@ -207,13 +211,17 @@ class RemoteParameters(Source):
         except RuntimeError as error:  # an unknown type
             raise _NoRobotError(f"its answer cannot be read: {error}") from None
         text = values.pop(DESCRIPTION, "")
-        if values:
-            return {name.removeprefix(f"{ROBOT}."): value for name, value in values.items()}, ""
+        sections = {
+            key: {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
+            for key in (ROBOT, URDF)
+        }
+        if sections[ROBOT]:
+            return sections, ""
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
             raise _NoRobotError(f"its {DESCRIPTION} is empty")
-        return {}, text
+        return sections, text
 
     def _call(self, client: Client, request: Any) -> Any:
         try:

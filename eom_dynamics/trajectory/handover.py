@@ -69,8 +69,8 @@ class Handover:
             if np.max(away) > START_TOLERANCE:
                 joint = int(np.argmax(away))
                 raise TrajectoryError(
-                    f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from where it is "
-                    f"commanded to be at that time, may be {START_TOLERANCE:g}"
+                    f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
+                    f"commanded position at that time, must be at most {START_TOLERANCE:g}"
                 )
         if not len(after):
             raise TrajectoryError("the trajectory ends before it starts; check its time stamp")

@@ -235,7 +235,7 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     stack.wait_until_playing()
     stack.play(stack.now + PERIOD)
     stack.send(positions=POSITIONS + 1.0)
-    refused("from where it is commanded to be")
+    refused("from its commanded position")
     stack.play(stack.now + 3 * PERIOD)
     assert node.transition("deactivate")
     stack.send()

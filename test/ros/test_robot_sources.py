@@ -104,6 +104,23 @@ def test_another_node_s_section_comes_before_its_description(probe, other):
     arrived(probe("-p", "robot_source_node:=/arm_server"), "planar_2r")
 
 
+def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, other):
+    springs = {
+        f"urdf.joints.shoulder.elasticity.{key}": value for key, value in {"type": "linear", "stiffness": 70.0}.items()
+    }
+    other("rsp", **springs, robot_description=ARM)
+    robot = arrived(probe("-p", "robot_source_node:=/rsp"), "arm")
+    assert robot.joints[0].spring.rest_stiffness == 70.0
+    own = (
+        "-p",
+        "urdf.joints.shoulder.elasticity.type:=linear",
+        "-p",
+        "urdf.joints.shoulder.elasticity.stiffness:=90.0",
+    )
+    robot = arrived(probe("-p", "robot_source_node:=/rsp", *own), "arm")
+    assert robot.joints[0].spring.rest_stiffness == 90.0
+
+
 def flat(tree, prefix="robot."):
     leaves = {}
     for key, value in tree.items():

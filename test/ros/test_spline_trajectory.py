@@ -103,7 +103,7 @@ def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
     # The second one takes over from its end; it would have to be there by the next command.
     goal = {"knots": array("d", [1e-3]), "degree": 0, "coefficients": array("d", [0.0, 2.0])}
     publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: refused(node, "from where it is commanded"), "a refusal")
+    node.wait(lambda: refused(node, "from its commanded position"), "a refusal")
 
 
 BAD = {

@@ -79,13 +79,13 @@ def test_trajectory_that_has_already_started_is_joined_at_its_next_knot():
 
 
 def test_errors():
-    with pytest.raises(TrajectoryError, match=r"^joint 0 starts 0\.02 rad or m from where it is commanded"):
+    with pytest.raises(TrajectoryError, match=r"^joint 0 starts 0\.02 rad or m from its commanded position"):
         Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0)
-    with pytest.raises(TrajectoryError, match=r"^elbow starts 0\.02 rad or m from where it is commanded"):
+    with pytest.raises(TrajectoryError, match=r"^elbow starts 0\.02 rad or m from its commanded position"):
         Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, ["elbow", "wrist"])
     Handover(OLD, new(1.0, offset=0.009), 1.0, 1.0)
     Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.09)  # enough time for the distance
-    with pytest.raises(TrajectoryError, match="from where it is commanded"):
+    with pytest.raises(TrajectoryError, match="from its commanded position"):
         Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.11)
     still = through([0.0, 1.0], [OLD.derivatives(2.0, 0)[0]] * 2)
     with pytest.raises(TrajectoryError, match="the trajectory ends before it starts"):

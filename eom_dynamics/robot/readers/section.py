@@ -143,7 +143,7 @@ class Section:
         if value is None:
             unread = [str(k) for k in self._mapping if k not in self._known]
             close = difflib.get_close_matches(key, unread, n=1, cutoff=0.8)
-            self.refuse(key, f"missing; did you mean {close[0]} to be {key}?" if close else "missing")
+            self.refuse(key, f"missing; is {close[0]} a misspelling of it?" if close else "missing")
         return value
 
 

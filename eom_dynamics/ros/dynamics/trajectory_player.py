@@ -150,6 +150,6 @@ def _require_first_knot(motion: Spline, present: float, names: Sequence[str]) ->
         joint = int(np.argmax(moved))
         raise TrajectoryError(
             f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} has moved "
-            f"{moved[joint]:.3g} rad or m since, may be {START_TOLERANCE:g}: start it now (stamp 0, times from 0) "
-            "or later"
+            f"{moved[joint]:.3g} rad or m since, must be at most {START_TOLERANCE:g}: start it now (stamp 0, "
+            "times from 0) or later"
         )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing of the dynamics beside other libraries; the full comparison is ``bench/`` in the sources."""
+"""Timing of the dynamics compared with other libraries; the full comparison is ``bench/`` in the sources."""

@@ -15,7 +15,7 @@ from .arguments import whole_number
 from .console import complain
 from .robot_arguments import add_robot_arguments, load
 
-SUMMARY = "time the inverse dynamics beside other libraries"
+SUMMARY = "time the inverse dynamics compared with other libraries"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hold-last-command",
         choices=("stiffness", "always", "never"),
         default="stiffness",
-        help="refused setpoints that the last good command answers: those with an unusable stiffness, all, or none; "
-        "default: %(default)s",
+        help="which refused setpoints are answered with the last valid command: those with an unusable stiffness, all, "
+        "or none; default: %(default)s",
     )
     check = parser.add_argument_group("checks, with exit code 1 if one fails")
     check.add_argument(

@@ -37,7 +37,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
         metavar="LINK",
         action="append",
         default=[],
-        help="link or frame where an external wrench acts; may be repeated; default: the tips",
+        help="link or frame where an external wrench acts; may be repeated; default: the tips, else the last body",
     )
     part.add_argument(
         "--branches",

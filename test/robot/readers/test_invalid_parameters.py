@@ -209,7 +209,7 @@ BAD_JOINTS = {
         {"elasticity.type": "rigid"},
         "elasticity.stiffness: unknown entry; known are type",
     ),
-    "misspelt required entry": ({"mass": ..., "mas": 2.0}, "mass: missing; did you mean mas to be mass?"),
+    "misspelt required entry": ({"mass": ..., "mas": 2.0}, "mass: missing; is mas a misspelling of it?"),
     "misspelt optional entry": ({"rotor_inertia": ..., "rotor_intertia": 0.2}, "did you mean rotor_inertia?"),
     "misspelt optional section": (
         {"elasticity": ..., "elastcity": {}},
@@ -233,7 +233,7 @@ def test_joint_that_is_listed_but_not_described(tmp_path: Path) -> None:
 
 def test_misspelt_joint(tmp_path: Path) -> None:
     message = refusal(tmp_path, as_file(edited("joint_names", ["joint_1", "joint2"])))
-    assert message == "robot.joints.joint2: missing; did you mean joint_2 to be joint2?"
+    assert message == "robot.joints.joint2: missing; is joint_2 a misspelling of it?"
 
 
 MASS = "mass: 2.0"
