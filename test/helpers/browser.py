@@ -89,6 +89,11 @@ class Tab:
         """Evaluate a JavaScript expression of ``plot``, the element of a drawn chart."""
         return self.chart(name).evaluate(f"plot => {expression}")
 
+    def wait(self, name: str, condition: str) -> None:
+        """Wait until a JavaScript condition of ``plot``, the element of a drawn chart, holds."""
+        plot = self.chart(name).element_handle()
+        self.page.wait_for_function(f"plot => {condition}", arg=plot)
+
     def range(self, name: str, axis: str = "x") -> list[float]:
         """Return the range of an axis of a chart."""
         return self.of_plot(name, f"plot.layout.{axis}axis.range.map(Number)")
