@@ -172,25 +172,26 @@ class RemoteParameters(Source):
         self._get = node.create_client(GetParameters, f"{name}/get_parameters", qos_profile=quality)
         self._name = self._get.service_name.rpartition("/")[0]
         self.label = f"parameters of node {self._name}"
-        self._sections: dict[str, dict[str, Any]] = {}
-        self._text = ""
+        # Sections and URDF in one object, which the worker's thread replaces while the executor reads it.
+        self._answer: tuple[dict[str, dict[str, Any]], str] = ({}, "")
 
     @property
     def description(self) -> Description | None:
         """Latest answer of the other node, or None."""
-        if self._sections.get(ROBOT):
-            return Description(self.label, self._sections[ROBOT])
-        if not self._text:
+        sections, text = self._answer
+        if sections.get(ROBOT):
+            return Description(self.label, sections[ROBOT])
+        if not text:
             return None
-        additions = section(self._node, URDF) or self._sections[URDF]
-        return Description(f"{DESCRIPTION} of node {self._name}", additions, self._text)
+        additions = section(self._node, URDF) or sections[URDF]
+        return Description(f"{DESCRIPTION} of node {self._name}", additions, text)
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
         try:
-            self._sections, self._text = self._asked()
+            self._answer = self._asked()
         except _NoRobotError as error:
-            self._sections, self._text, self.problem = {}, "", str(error)
+            self._answer, self.problem = ({}, ""), str(error)
 
     def close(self) -> None:
         """Destroy the clients."""
