@@ -81,7 +81,12 @@ class Client:
         self._subscriptions = []
         self._hardware = f"{process.namespace}/{process.name}"
         self.diagnostics = []
+        self._connect()
+        # Last, since the node meets the readers of a client in this order: when diagnostics arrive, it has met all.
         self._subscribe(DiagnosticArray, "diagnostics", self._on_diagnostics)
+
+    def _connect(self):
+        """Create the subscriptions and publishers of a kind of node."""
 
     def _on_diagnostics(self, message):
         if message.status[0].hardware_id == self._hardware:
@@ -106,7 +111,6 @@ class Client:
         """Wait until both sides know each other, in both directions."""
         for subscription in self._subscriptions:
             self.wait(subscription.get_publisher_count, f"a publisher of {subscription.topic_name}")
-        # The node's writers have met this client's readers when something of it arrives; diagnostics always come.
         self.wait(lambda: self.diagnostics, "diagnostics")
 
     def spin(self, seconds=0.0):
@@ -218,12 +222,11 @@ class Client:
 class StreamClient(Client):
     """Publishes setpoints to a ``dynamics_node``, and collects its commands."""
 
-    def __init__(self, rclpy, process):
+    def _connect(self):
         from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
         from sensor_msgs.msg import JointState
         from std_msgs.msg import Float64MultiArray
 
-        super().__init__(rclpy, process)
         self.feedforward = self.collect(FeedforwardCommand, "feedforward")
         self.motor_setpoint = self.collect(JointState, "motor_setpoint")
         self.effort_command = self.collect(Float64MultiArray, "effort_command")

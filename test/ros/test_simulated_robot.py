@@ -27,10 +27,9 @@ AT_Q = ("-p", f"initial_position:={Q.tolist()}")
 class RobotClient(Client):
     """Publishes commands to one simulated robot, and collects its states."""
 
-    def __init__(self, rclpy, process):
+    def _connect(self):
         from sensor_msgs.msg import JointState
 
-        super().__init__(rclpy, process)
         self.joints, self.motors = self.collect(JointState, "joint_states"), self.collect(JointState, "motor_states")
         self._command_publishers = {}
 
