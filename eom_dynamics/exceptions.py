@@ -18,6 +18,19 @@ class StiffnessError(StateError):
     """Commanded stiffness that the actuator cannot realise, for example out of its range."""
 
 
+class LimitError(StateError):
+    """State or command that exceeds a limit of a joint or motor, where such are refused.
+
+    Attributes:
+        worst: joint or motor, and quantity, of the worst violation, such as ``elbow: velocity``.
+    """
+
+    def __init__(self, message: str, worst: str = "") -> None:
+        """Take the message, and the worst violation by its names."""
+        super().__init__(message)
+        self.worst = worst
+
+
 class TrajectoryError(EomDynamicsError, ValueError):
     """Waypoints, samples or parameters that define no trajectory."""
 

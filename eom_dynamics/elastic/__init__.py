@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differential flatness: link motion to motor motion and effort, and back."""
 
-from .drive import Drive, LimitViolation
+from .drive import Drive
 from .elastic_arm import ElasticArm, Feedforward
 from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
+from .limit_check import LimitCheck
+from .limit_violations import LimitViolation
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "ElasticArm",
     "Feedforward",
     "FlatState",
+    "LimitCheck",
     "LimitViolation",
     "MotorJet",
     "chain_gains",

@@ -29,8 +29,10 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..states import joint_states
+from ..units import SHAFT_UNITS
 from .carried_rotors import CarriedRotors
-from .drive import Drive, limit_violations
+from .drive import Drive
+from .limit_violations import LimitViolation, limit_violations
 from .spring_set import SpringEfforts, SpringSet
 
 STIFFNESS_NAMES = ("k", "kd", "kdd")
@@ -283,12 +285,16 @@ class ElasticArm:
         names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
         position, velocity, acceleration = (ratio * x for x in command[3:6])
         torque = command.motor_effort / ratio
-        exceeded = [
-            *limit_violations(names, "torque", torque, np.asarray(motor.torque_limit)),
-            *limit_violations(names, "speed", velocity, np.asarray(motor.speed_limit)),
-            *limit_violations(names, "current", motor.current(torque), np.asarray(motor.current_limit)),
-            *limit_violations(names, "voltage", motor.voltage(torque, velocity), np.asarray(motor.voltage_limit)),
-        ]
+        shaft = {
+            "torque": (torque, motor.torque_limit),
+            "speed": (velocity, motor.speed_limit),
+            "current": (motor.current(torque), motor.current_limit),
+            "voltage": (motor.voltage(torque, velocity), motor.voltage_limit),
+        }
+        exceeded: list[LimitViolation] = []
+        for quantity, (values, limit) in shaft.items():
+            most, units = np.asarray(limit, dtype=float), [SHAFT_UNITS[quantity]] * len(names)
+            exceeded += limit_violations(names, quantity, units, values, -most, most)
         if clip:
             torque = motor.clipped(torque, velocity)
         return Drive(

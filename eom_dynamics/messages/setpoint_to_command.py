@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import ElasticArm, LimitViolation
+from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
-from ..exceptions import StateError, StiffnessError
+from ..exceptions import LimitError, StateError, StiffnessError
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
@@ -26,6 +27,10 @@ HOLDS: dict[str, tuple[type[StateError], ...]] = {
 }
 """Errors of setpoints that are answered with the last good command, by the value of ``hold_last_command``."""
 
+LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
+"""What to do if a setpoint or its command exceeds limits: compute and report it; refuse it; clip efforts of joints and
+motors, and report it; or not check limits."""
+
 
 class Solution(NamedTuple):
     """A command, and the state that it was computed for, in the robot's order of joints and motors.
@@ -36,7 +41,7 @@ class Solution(NamedTuple):
         wrench: W, Wd, Wdd, each (6,), with several tools (number of tools, 6); or () for none.
         efforts: tau, taud, taudd (3, n); every entry is finite.
         motors: motor position, velocity, acceleration and effort (4, m); every entry is finite.
-        exceeded: limits of the motors that the command exceeds, before any clipping.
+        exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
     """
 
     order: JointOrder
@@ -59,12 +64,10 @@ class Solver:
         self.arm = arm
         self._orders = JointOrders(arm)
         self._deflections = DeflectionFilter(arm)
-        motor = arm.motor
-        limits = (motor.torque_limit, motor.speed_limit, motor.current_limit, motor.voltage_limit)
-        self._limited = any(np.isfinite(limit).any() for limit in limits)
+        self._limits = LimitCheck(arm)
 
     def solve(
-        self, message: Any, optional: Collection[str] = (), *, stamp: int | None = None, clip: bool = False
+        self, message: Any, optional: Collection[str] = (), *, stamp: int | None = None, limits: str = "warn"
     ) -> Solution:
         """Compute the command for a setpoint or request.
 
@@ -73,9 +76,10 @@ class Solver:
             optional: fields of STATE_FIELDS that may be empty, which means zero.
             stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
                 before. None for a message that stands alone; their deflection is then that without transient.
-            clip: whether to clip motor efforts to the limits of torque, current and voltage.
+            limits: one of LIMIT_POLICIES.
 
         Raises:
+            LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
             StiffnessError: a commanded stiffness cannot be used.
             StateError: the message cannot be used; the error says what is wrong, and where.
         """
@@ -92,29 +96,39 @@ class Solver:
                 _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self._deflections.at(stamp, efforts)
             command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection)
-            efforts, motors = self._checked(np.concatenate(command))
-            exceeded: tuple[LimitViolation, ...] = ()
-            if self._limited:
-                exceeded = arm.drive(command).exceeded
-                if clip and exceeded:
-                    motors[-1] = arm.gear_ratio * arm.drive(command, clip=True).torque
-        if stamp is not None and deflection is not None:
-            self._deflections.keep(stamp, efforts, deflection)
+            values = np.concatenate(command)
+            efforts, motors = self._checked(values)
+            exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
+            if exceeded and limits == "refuse":
+                worst = f"{exceeded[0].name}: {exceeded[0].quantity}"
+                raise LimitError(f"exceeds limits: {summary(exceeded)}", worst)
+            if stamp is not None and deflection is not None:
+                self._deflections.keep(stamp, efforts, deflection)
+            if exceeded and limits == "clip":
+                efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
         return Solution(order, state, wrench, efforts, motors, exceeded)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""
         self._deflections.forget()
 
+    def _exceeded(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
+        if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):
+            return ()
+        return self._limits.violations(state, command)
+
     def _checked(self, values: Array) -> tuple[Array, Array]:
         """Efforts (3, n) and motors (4, m) of a command, finite."""
-        joint_names, motor_names = self.arm.robot.joint_names, self.arm.motor_names
-        split = len(EFFORT_FIELDS) * len(joint_names)
-        efforts, motors = values[:split].reshape(-1, len(joint_names)), values[split:].reshape(-1, len(motor_names))
+        efforts, motors = self._split(values)
         if not np.isfinite(values).all():
-            _refuse_overflow(efforts, EFFORT_FIELDS, "joint", joint_names)
-            _refuse_overflow(motors, MOTOR_FIELDS, "motor", motor_names)
+            _refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
+            _refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
         return efforts, motors
+
+    def _split(self, values: Array) -> tuple[Array, Array]:
+        n, m = self.arm.robot.n, len(self.arm.motor_names)
+        split = len(EFFORT_FIELDS) * n
+        return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
 
 
 def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:

@@ -21,6 +21,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from ..elastic import ElasticArm, LimitViolation
+from ..elastic.limit_violations import summary
 from ..exceptions import StateError, TrajectoryError
 from ..messages.samples import doubles
 from ..messages.setpoint_to_command import HOLDS, Solution, Solver, matrices
@@ -88,7 +89,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
-        for name in ("effort_command", "clip_to_limits", "hold_last_command"):
+        for name in ("effort_command", "limits", "hold_last_command"):
             self.on_parameter(name, self.get_parameter(name).value)
 
         # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
@@ -158,10 +159,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         super().on_parameter(name, value)
         if name == "effort_command":
             self._commands_motors = value == "motor"
-        elif name == "clip_to_limits":
-            self._clips = bool(value)
+        elif name in ("limits", "clip_to_limits"):
+            self._limits = self._limit_policy()
         elif name == "hold_last_command":
             self._held_refusals = HOLDS[str(value)]
+
+    def _limit_policy(self) -> str:
+        policy: str = self.get_parameter("limits").value
+        return "clip" if policy == "warn" and self.get_parameter("clip_to_limits").value else policy
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
@@ -284,7 +289,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         answered = False
         stamp = setpoint.header.stamp
         try:
-            solution = self._solver.solve(setpoint, stamp=stamp.sec * 1_000_000_000 + stamp.nanosec, clip=self._clips)
+            solution = self._solver.solve(
+                setpoint, stamp=stamp.sec * 1_000_000_000 + stamp.nanosec, limits=self._limits
+            )
             self._publish(setpoint, solution)
         except StateError as error:
             self._refuse(setpoint, error, str(error))
@@ -344,11 +351,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._solver.restart()
 
     def _report_violations(self, exceeded: tuple[LimitViolation, ...]) -> None:
-        worst = max(exceeded, key=lambda violation: violation.value / violation.limit)
-        self._statistics.exceed(worst.value / worst.limit, str(worst))
-        clipped = ", effort clipped" if self._clips else ""
+        worst = exceeded[0]
+        self._statistics.exceed(worst.ratio, str(worst))
+        clipped = ", efforts clipped" if self._limits == "clip" else ""
         self.get_logger().warning(
-            f"command exceeds limits{clipped}: {printable('; '.join(map(str, exceeded)))}",
+            f"command exceeds limits{clipped}: {printable(summary(exceeded))}",
             throttle_duration_sec=self.warning_period,
         )
 
@@ -381,7 +388,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
         if not self.active or self._solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
-        solution = self._solver.solve(request, optional=("jerk", "snap"))
+        limits = "warn" if self._limits == "clip" else self._limits
+        solution = self._solver.solve(request, optional=("jerk", "snap"), limits=limits)
         fields = solution.fields()
         if request.include_matrices:
             fields |= matrices(self._solver, solution)
@@ -390,7 +398,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         response.joint_names = solution.order.names
         response.motor_names = solution.order.motor_names
         if solution.exceeded:
-            response.message = f"exceeds limits: {'; '.join(map(str, solution.exceeded))}"
+            response.message = f"exceeds limits: {summary(solution.exceeded)}"
         response.success = True
 
     # --- Diagnostics --------------------------------------------------------------------

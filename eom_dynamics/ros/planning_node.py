@@ -19,7 +19,7 @@ from ..messages.joint_order import JointOrders
 from ..messages.spline_trajectory import write_spline
 from ..messages.waypoints import read_times
 from ..terminal import printable
-from ..trajectory.feedforward import CHECK_RATE, require_finite
+from ..trajectory.feedforward import CHECK_RATE, checked
 from .command_line import Program
 from .diagnostics import Level, Report
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
@@ -31,6 +31,7 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
+from .trajectory_limits import enforce_limits
 
 STATUS_NAME = "eom_dynamics: planning"
 
@@ -130,7 +131,7 @@ class PlanningNode(RobotNode):
                 arm = self._arm()
                 order = JointOrders(arm).of(list(message.joint_names))
                 motion = fitted(message, read_times(message), order, _FIT_OPTIONS)
-                require_finite(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES)
+                enforce_limits(self, checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES))
                 write_spline(spline, motion, arm.robot.joint_names)
         except Exception as error:
             return error

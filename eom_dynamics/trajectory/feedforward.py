@@ -95,8 +95,8 @@ def trajectory_feedforward(
     return TrajectoryFeedforward(efforts, samples, command, verdict)
 
 
-def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> None:
-    """Check that no number overflows on a trajectory.
+def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> Verdict:
+    """Check that no number overflows on a trajectory, and check the limits of joints and motors.
 
     Args:
         arm: the arm.
@@ -108,9 +108,13 @@ def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: i
         TrajectoryError: a number overflows; the message has the quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
-    t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most), dtype=np.float64)
+    count = 1 + min(int(np.ceil(duration * rate)), most)
+    t = np.linspace(trajectory.start, trajectory.end, count, dtype=np.float64)
     with np.errstate(all="ignore"):
-        _require_finite_command(arm, arm.feedforward(*_states(trajectory, t)), t)
+        states = _states(trajectory, t)
+        _require_finite_command(arm, arm.feedforward(*states), t)
+        spacing = duration / (count - 1) if count > 1 else 1 / rate
+        return check(arm, trajectory, rate=1 / spacing, samples=Samples(t, *states))
 
 
 def _states(trajectory: Trajectory, t: Array) -> tuple[Array, ...]:

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.bounds import Bounds, bounds
 from ..exceptions import TrajectoryError
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
-from .quantities import Bounds, Load, bounds, quantities
+from .quantities import Load, quantities
 from .time_scaling import TOLERANCE, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 
@@ -28,6 +29,9 @@ _ITERATIONS = 5
 
 # Largest number of samples of a slowed trajectory.
 _MOST = 500_000
+
+# Violations listed in one line.
+_SHOWN = 3
 
 
 class Peak(NamedTuple):
@@ -93,6 +97,17 @@ class Verdict:
     def ok(self) -> bool:
         """Whether every limit is met."""
         return not self.exceeded
+
+    def __str__(self) -> str:
+        """One line: the worst violations, and the time scaling that meets all limits; empty if they are met."""
+        if self.ok:
+            return ""
+        shown = [str(peak) for peak in self.exceeded[:_SHOWN]]
+        if len(self.exceeded) > _SHOWN:
+            shown.append(f"and {len(self.exceeded) - _SHOWN} more")
+        s = self.time_scaling
+        remedy = f"{s:.3g} times the duration meets all limits" if s else "no longer duration meets all limits"
+        return f"{'; '.join(shown)}; {remedy}"
 
     @cached_property
     def time_scaling(self) -> float | None:

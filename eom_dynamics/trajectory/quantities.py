@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limited quantities of joints and motors: their values along a motion, and their limits."""
+"""Limited quantities of joints and motors along a motion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,68 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.elastic_arm import STIFFNESS_NAMES
-from ..exceptions import StateError, TrajectoryError
-from ..robot.model import Limits
+from ..exceptions import StateError
 from ..states import WRENCH_NAMES
-from ..units import SHAFT_UNITS, unit
-
-_OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
-
-UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
-"""Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
-
-
-class Bounds(NamedTuple):
-    """Limits of an arm.
-
-    Attributes:
-        names: by quantity, names of its joints or motors.
-        units: by quantity, a unit for each name.
-        largest: by quantity except the position, largest magnitude for each name; infinite without a limit.
-        lower, upper: range of the position for each joint.
-    """
-
-    names: dict[str, tuple[str, ...]]
-    units: dict[str, tuple[str, ...]]
-    largest: dict[str, Array]
-    lower: Array
-    upper: Array
-
-
-def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bounds:
-    """Limits of an arm, including those of mimic joints.
-
-    Args:
-        arm: the arm.
-        limits: limits by name of joint, in place of those in the robot's file.
-
-    Raises:
-        TrajectoryError: a joint is unknown.
-    """
-    joints = arm.robot.joints
-    every = tuple(joint.name for joint in joints)
-    for name in limits or ():
-        if name not in every:
-            raise TrajectoryError(f"limits of unknown joint {name!r}; {arm.robot.name} has {', '.join(every)}")
-    own = {joint.name: (limits or {}).get(joint.name, joint.limits) for joint in joints}
-    names, largest = {"position": every}, {}
-    for quantity in ("velocity", "acceleration", "jerk"):
-        names[quantity] = every
-        largest[quantity] = np.array([getattr(own[name], quantity) for name in every])
-    for quantity in ("effort", "effort_rate"):
-        names[quantity] = arm.robot.joint_names
-        largest[quantity] = np.array([getattr(own[name], quantity) for name in arm.robot.joint_names])
-    for quantity in ("speed", "torque", "current", "voltage"):
-        names[f"motor_{quantity}"] = arm.motor_names
-        limit = getattr(arm.motor, f"{quantity}_limit")
-        largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
-    lower, upper = (np.array([getattr(own[name], side) for name in every]) for side in ("lower", "upper"))
-    types = {joint.name: joint.type for joint in joints}
-    units = {
-        quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])
-        for quantity, text in UNITS.items()
-    }
-    return Bounds(names, units, largest, lower, upper)
 
 
 class Load(NamedTuple):

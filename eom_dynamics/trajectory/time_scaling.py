@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from .quantities import Bounds, Load, all_joints, quantities
+from ..elastic.bounds import Bounds
+from .quantities import Load, all_joints, quantities
 
 TOLERANCE = 1e-9
 """Relative violation of a limit up to which it is rounding."""

@@ -59,3 +59,36 @@ def test_each_tool_has_its_own_wrench():
     setpoint.wrench = wrench[0, :1]
     with pytest.raises(eom.StateError, match=r"^wrench has 1 entries, must have 2 \(one for each tool\) or none"):
         Solver(eom.ElasticArm(robot)).solve(setpoint)
+
+
+class TestLimits:
+    """The Panda at 9 rad and 50 rad/s, beyond its ±2.9 rad, 2.2 rad/s and 87 N m."""
+
+    ARM = eom.ElasticArm(eom.load_robot("panda"))
+    STATE = np.array([[9.0, 0, 0, -1, 0, 1, 0], [0, 0, 0, 0, 0, 50.0, 0], *np.zeros((3, 7))])
+
+    def test_violations_are_reported(self):
+        solution = Solver(self.ARM).solve(message(self.STATE))
+        found = {(v.name, v.quantity): (v.value, v.limit) for v in solution.exceeded}
+        assert found["fer_joint1", "position"] == (9.0, pytest.approx(2.8973))
+        assert found["fer_joint6", "velocity"] == (50.0, pytest.approx(2.61))
+        assert abs(found["fer_joint2", "effort"][0]) > 87.0
+        ratios = [violation.ratio for violation in solution.exceeded]
+        assert ratios == sorted(ratios, reverse=True)
+
+    def test_the_setpoint_is_refused(self):
+        with pytest.raises(
+            eom.LimitError, match=r"^exceeds limits: fer_joint6: velocity 50 rad/s, limit 2\.61 rad/s; "
+        ):
+            Solver(self.ARM).solve(message(self.STATE), limits="refuse")
+
+    def test_efforts_are_clipped(self):
+        free, clipped = (Solver(self.ARM).solve(message(self.STATE), limits=limits) for limits in ("warn", "clip"))
+        largest = np.array([87.0] * 4 + [12.0] * 3)
+        np.testing.assert_array_equal(clipped.efforts[0], np.clip(free.efforts[0], -largest, largest))
+        np.testing.assert_array_equal(clipped.efforts[1:], free.efforts[1:])
+        np.testing.assert_allclose(clipped.motors, free.motors, rtol=1e-15)  # through the gear and back
+        assert clipped.exceeded == free.exceeded
+
+    def test_limits_are_ignored_on_request(self):
+        assert Solver(self.ARM).solve(message(self.STATE), limits="ignore").exceeded == ()

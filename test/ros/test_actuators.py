@@ -236,7 +236,8 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
         feedforward, _, _ = client.answers_to(client.publish(**SETPOINT))
     np.testing.assert_array_equal(feedforward.motor_effort, command.motor_effort)
     worst = max((2, 3), key=lambda i: abs(command.motor_effort[i]))
-    violation = f"{arm.motor_names[worst]}: torque {abs(command.motor_effort[worst]) / 100:.4g} N m, limit 0.01 N m"
+    side = np.copysign(0.01, command.motor_effort[worst])
+    violation = f"{arm.motor_names[worst]}: torque {command.motor_effort[worst] / 100:.4g} N m, limit {side:.4g} N m"
     level, message, values = client.wait_for_diagnostics(lambda *s: s[2]["over limits"] == "3", "all to be counted")
     if values["worst violation"]:  # all three may have been in the period before
         assert (level, values["worst violation"]) == (1, violation)

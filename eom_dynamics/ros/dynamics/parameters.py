@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ..parameters import COMMON, EXECUTOR, Definition, Table
+from ..trajectory_limits import TRAJECTORY_LIMITS
 from .realtime import HIGHEST
 
 TABLE: Table = {
@@ -30,10 +32,18 @@ TABLE: Table = {
         choices=("motor", "joint"),
         while_inactive=True,
     ),
+    "limits": Definition(
+        "warn",
+        "what to do if a setpoint or its command exceeds limits of joints or motors: publish and report it (warn), "
+        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore); read-only "
+        "while the node is active",
+        choices=LIMIT_POLICIES,
+        while_inactive=True,
+    ),
+    "trajectory_limits": TRAJECTORY_LIMITS,
     "clip_to_limits": Definition(
         False,
-        "clip motor efforts to the robot's limits of torque, current and voltage; violations are reported in any case; "
-        "read-only while the node is active",
+        "deprecated: true is limits: clip, unless limits is set; read-only while the node is active",
         while_inactive=True,
     ),
     "hold_last_command": Definition(

@@ -11,16 +11,17 @@ from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline
-from ...trajectory.feedforward import CHECK_RATE, require_finite
+from ...trajectory.feedforward import CHECK_RATE, checked
 from ..interfaces import SplineTrajectory
 from ..robot_node import RobotNode
+from ..trajectory_limits import enforce_limits
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
 # Planners send trajectories at a low rate.
 _DEPTH = 10
 
-# Largest number of samples of the overflow check. It takes a few milliseconds, during which the stream shares the
+# Largest number of samples of the check. It takes a few milliseconds, during which the stream shares the
 # interpreter. The planning node checks at 1 kHz, and each setpoint is checked again when it is played.
 _MOST_CHECKS = 1000
 
@@ -64,7 +65,16 @@ class SplineTopic:
             self.stop()
             return
         self._waiting += 1
-        self._worker.submit(partial(_validated, arm, message), partial(self._play, arm, message, self._epoch))
+        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, message, self._epoch))
+
+    def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline | Exception:
+        """Read and check a message; return its motion or the error. Runs in the worker's thread."""
+        try:
+            motion = read_spline(message, arm.robot.joint_names)
+            enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
+        except Exception as error:
+            return error
+        return motion
 
     def _play(self, arm: ElasticArm, message: SplineTrajectory, epoch: int, found: Spline | Exception) -> None:
         self._waiting -= 1
@@ -86,13 +96,3 @@ class SplineTopic:
         self._node.get_logger().warning(
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )
-
-
-def _validated(arm: ElasticArm, message: SplineTrajectory) -> Spline | Exception:
-    """Read and check a message; return its motion or the error. Runs in the worker's thread."""
-    try:
-        motion = read_spline(message, arm.robot.joint_names)
-        require_finite(arm, motion, CHECK_RATE, _MOST_CHECKS)
-    except Exception as error:
-        return error
-    return motion

@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...elastic import ElasticArm
-from ...exceptions import StateError
+from ...elastic import ElasticArm, LimitCheck
+from ...elastic.limit_violations import summary
+from ...exceptions import LimitError, StateError
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from ...messages.joint_order import JointOrders
 from ...messages.samples import read_samples, read_stiffness, write
@@ -16,9 +17,19 @@ from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
 
 
 def inverse_dynamics_batch(
-    arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request
+    arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request, limits: str = "warn"
 ) -> ComputeInverseDynamicsBatch.Response:
-    """Answer ComputeInverseDynamicsBatch; raises StateError for an invalid request."""
+    """Answer ComputeInverseDynamicsBatch.
+
+    Args:
+        arm: the arm.
+        request: the request.
+        limits: what to do with samples that exceed limits: ``warn``, ``refuse`` or ``ignore``.
+
+    Raises:
+        LimitError: a sample exceeds a limit, and ``limits`` is ``refuse``.
+        StateError: the request is invalid.
+    """
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
         raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
@@ -29,8 +40,13 @@ def inverse_dynamics_batch(
     stiffness = read_stiffness(request, order, arm.variable, count)
     with np.errstate(all="ignore"):
         command = arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
+        exceeded = LimitCheck(arm).violations(states, command) if limits != "ignore" else ()
+    if exceeded and limits == "refuse":
+        raise LimitError(f"exceeds limits: {summary(exceeded)}")
     response = ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
     response.motor_names = order.motor_names
+    if exceeded:
+        response.message = f"exceeds limits: {summary(exceeded)}"
     if outputs & request.EFFORT:
         write(response, EFFORT_FIELDS, [order.to_message(values) for values in command[:3]])
     if outputs & request.MOTOR:

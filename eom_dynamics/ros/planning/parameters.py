@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..parameters import COMMON, Definition, Table
+from ..trajectory_limits import TRAJECTORY_LIMITS
 
 TABLE: Table = {
     "niceness": Definition(
@@ -24,5 +25,12 @@ TABLE: Table = {
         limits=(0, 2047),
         read_only=True,
     ),
+    "limits": Definition(
+        "warn",
+        "what to do with a request that exceeds limits of joints or motors: answer and report it (warn), refuse it "
+        "(refuse), or no check (ignore)",
+        choices=("warn", "refuse", "ignore"),
+    ),
+    "trajectory_limits": TRAJECTORY_LIMITS,
     **COMMON,
 }

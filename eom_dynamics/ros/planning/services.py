@@ -70,10 +70,14 @@ class PlanningServices:
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
-        self._serve(ComputeInverseDynamicsBatch, f"{prefix}/inverse_dynamics_batch", inverse_dynamics_batch)
+        self._serve(
+            ComputeInverseDynamicsBatch, f"{prefix}/inverse_dynamics_batch", self._under_limits(inverse_dynamics_batch)
+        )
         self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
         self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
-        self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", answer_trajectory)
+        self._serve(
+            ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._under_limits(answer_trajectory)
+        )
         ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -93,9 +97,17 @@ class PlanningServices:
 
         self._node.create_service(kind, name, on_request, qos_profile=_QOS, callback_group=self._group)
 
+    def _under_limits(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """Pass the node's parameter ``limits`` to a computation."""
+
+        def computed(arm: ElasticArm, request: Any, **options: Any) -> Any:
+            return compute(arm, request, limits=self._node.get_parameter("limits").value, **options)
+
+        return computed
+
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction
-        compute = partial(answer_trajectory, answer=kind.Result, progress=_Progress(goal))
+        compute = partial(self._under_limits(answer_trajectory), answer=kind.Result, progress=_Progress(goal))
         result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
         if result.success:
             goal.succeed()

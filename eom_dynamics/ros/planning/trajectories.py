@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...elastic import ElasticArm
-from ...exceptions import StateError
+from ...exceptions import LimitError, StateError
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.samples import doubles, write
@@ -29,6 +29,7 @@ def answer_trajectory(
     *,
     answer: Callable[..., Any] = ComputeTrajectoryFeedforward.Response,
     progress: Callable[[float], Any] = lambda fraction: None,
+    limits: str = "warn",
 ) -> Any:
     """Answer the service or action ComputeTrajectoryFeedforward.
 
@@ -37,8 +38,10 @@ def answer_trajectory(
         request: request or goal.
         answer: type of the response or result.
         progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
+        limits: what to do if the motion exceeds limits: ``refuse`` it, or ``warn`` or ``ignore``, which answer alike.
 
     Raises:
+        LimitError: the motion exceeds a limit, and ``limits`` is ``refuse``.
         StateError: the request is invalid.
         TrajectoryError: no motion satisfies the request.
     """
@@ -54,6 +57,8 @@ def answer_trajectory(
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
     )
+    if limits == "refuse" and not found.verdict.ok:
+        raise LimitError(f"exceeds limits: {found.verdict}")
     fill_in(request.trajectory, "effort", found.efforts, order)
     # Replace given derivatives that the motion does not follow.
     for k in range(len(followed(request)), len(_POINT_FIELDS)):

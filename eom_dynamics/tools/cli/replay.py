@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
 from .arguments import not_negative, path, whole_number
 from .console import complain, progress_bars
@@ -44,7 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="motor",
         help="entries of the topic effort_command; default: %(default)s",
     )
-    node.add_argument("--clip-to-limits", action="store_true", help="clip motor efforts to the limits of the motors")
+    node.add_argument(
+        "--limits",
+        choices=LIMIT_POLICIES,
+        default="warn",
+        help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
+        "and report it, or no check; default: %(default)s",
+    )
+    # The name of the node's deprecated parameter.
+    node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
     node.add_argument(
         "--hold-last-command",
         choices=("stiffness", "always", "never"),
@@ -113,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
         robot=options.robot,
         topic=options.topic,
         format=Format(options.format),
-        options=Options(options.effort_command, options.clip_to_limits, options.hold_last_command),
+        options=Options(options.effort_command, options.limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
         against=options.against,

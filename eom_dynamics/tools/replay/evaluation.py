@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...elastic import ElasticArm, Feedforward, LimitViolation
-from ...exceptions import StateError
+from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...exceptions import LimitError, StateError
 from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     COMMAND_FIELDS,
@@ -34,7 +34,7 @@ class Options:
     """The node's parameters of the same names."""
 
     effort_command: str = "motor"
-    clip_to_limits: bool = False
+    limits: str = "warn"
     hold_last_command: str = "stiffness"
 
 
@@ -76,27 +76,27 @@ class Commands:
 
 @dataclass
 class Violations:
-    """Limits of the motors that commands exceed, before any clipping.
+    """Limits of joints and motors that commands exceed, before any clipping.
 
     Attributes:
         commands: number of commands that exceed a limit.
-        worst: by motor and quantity.
+        worst: by joint or motor, and quantity.
     """
 
     commands: int = 0
     worst: dict[tuple[str, str], LimitViolation] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """The number of commands, then the worst violation of each motor and quantity; empty without any."""
-        worst = list(map(str, self.worst.values()))
-        return [f"{self.commands:,} commands exceed limits of motors, at worst:", *worst] if worst else []
+        """The number of commands, then the worst violation of each joint or motor and quantity; empty without any."""
+        worst = list(map(str, sorted(self.worst.values(), key=lambda violation: -violation.ratio)))
+        return [f"{self.commands:,} commands exceed limits, at worst:", *worst] if worst else []
 
     def add(self, exceeded: tuple[LimitViolation, ...], commands: int) -> None:
         """Take the violations of some commands."""
         self.commands += commands
         for violation in exceeded:
-            key = violation.motor, violation.quantity
-            if key not in self.worst or violation.value > self.worst[key].value:
+            key = violation.name, violation.quantity
+            if key not in self.worst or violation.ratio > self.worst[key].ratio:
                 self.worst[key] = violation
 
 
@@ -105,7 +105,7 @@ class Evaluation:
 
     Attributes:
         refusals: by reason.
-        violations: of motor limits.
+        violations: of limits.
     """
 
     def __init__(self, arm: ElasticArm, options: Options, refusals: Refusals) -> None:
@@ -115,9 +115,7 @@ class Evaluation:
         self._orders = JointOrders(arm)
         # Their deflection goes on from one setpoint to the next.
         self._one_by_one = DeflectionFilter(arm).needed
-        motor = arm.motor
-        self._limits = (motor.torque_limit, motor.speed_limit, motor.current_limit, motor.voltage_limit)
-        self._limited = any(np.isfinite(limit).any() for limit in self._limits)
+        self._limits = LimitCheck(arm)
         self._last: Commands | None = None
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
@@ -139,7 +137,9 @@ class Evaluation:
                 efforts[:, row], motors[:, row] = self._alone(batch, row)
                 good[row] = True
             except StateError as error:
-                self.refusals.add(str(error), int(batch.stamps.recorded[row]))
+                # Without the values, which differ from setpoint to setpoint.
+                reason = f"exceeds limits, most of all {error.worst}" if isinstance(error, LimitError) else str(error)
+                self.refusals.add(reason, int(batch.stamps.recorded[row]))
                 held[row] = isinstance(error, HOLDS[self._options.hold_last_command])
         first = int(np.argmax(good)) if good.any() else count
         if held[:first].any() and self._last is not None:
@@ -149,7 +149,7 @@ class Evaluation:
 
     def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
         stamp = int(batch.stamps.header[row])
-        solution = self._solver.solve(batch.message(row), stamp=stamp, clip=self._options.clip_to_limits)
+        solution = self._solver.solve(batch.message(row), stamp=stamp, limits=self._options.limits)
         if solution.exceeded:
             self.violations.add(solution.exceeded, 1)
         return solution.efforts, solution.motors
@@ -178,30 +178,34 @@ class Evaluation:
             shapes = [numbers[name].shape[1:] for name in fields if name in numbers]
             return [numbers[name][rows] if name in numbers else np.zeros(shapes[0]) for name in fields if shapes]
 
-        state, stiffness = (map(order.to_robot, given(fields)) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
+        states, stiffness = (list(map(order.to_robot, given(fields))) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
         one_tool = len(self.arm.robot.tools) == 1
         wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
         with np.errstate(all="ignore"):
-            command = self.arm.feedforward(*state, wrench=wrench, stiffness=list(stiffness))
+            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
             efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
             # Rows that were not computed hold anything.
             done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))
-            if self._limited:
-                self._limit(Feedforward(*efforts[:, done], *motors[:, done]), np.flatnonzero(done), motors)
+            if self._limits.limited and self._options.limits != "ignore":
+                computed = [x[done[rows]] for x in states]
+                self._limit(computed, np.flatnonzero(done), efforts, motors, done)
         return done
 
-    def _limit(self, command: Feedforward, rows: NDArray[np.intp], motors: Array) -> None:
-        drive = self.arm.drive(command)
-        if not drive.exceeded:
+    def _limit(
+        self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, done: NDArray[np.bool_]
+    ) -> None:
+        """Report or clip the commands at some rows that exceed limits, or mark them as not done, to be refused."""
+        command = Feedforward(*efforts[:, rows], *motors[:, rows])
+        over = self._limits.violated(np.concatenate((*states, *command), axis=1))
+        if not over.any():
             return
-        quantities = (drive.torque, drive.velocity, drive.current, drive.voltage)
-        over = np.zeros(len(rows), dtype=bool)
-        for values, limit in zip(quantities, self._limits, strict=True):
-            over |= (np.abs(values) > limit).any(axis=1)
-        self.violations.add(drive.exceeded, int(over.sum()))
-        if self._options.clip_to_limits:
-            clipped = self.arm.gear_ratio * self.arm.drive(command, clip=True).torque
-            motors[-1, rows[over]] = clipped[over]
+        if self._options.limits == "refuse":
+            done[rows[over]] = False
+            return
+        self.violations.add(self._limits.violations(states, command), int(over.sum()))
+        if self._options.limits == "clip":
+            clipped = self._limits.clipped(Feedforward(*(x[over] for x in command)))
+            efforts[0, rows[over]], motors[-1, rows[over]] = clipped.tau, clipped.motor_effort
 
     def _result(
         self,

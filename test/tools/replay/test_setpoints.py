@@ -167,22 +167,28 @@ ELASTICITIES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "clip"), [("damped", True), ("variable", False), ("antagonistic", False), ("antagonistic", True)]
+    ("kind", "limits"),
+    [
+        ("damped", "clip"),
+        ("variable", "warn"),
+        ("antagonistic", "ignore"),
+        ("antagonistic", "clip"),
+    ],
 )
-def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, clip: bool) -> None:
+def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, limits: str) -> None:
     """Commanded stiffness, springs with a state, two motors at a joint, limits."""
     file = robot_file(tmp_path, ELASTICITIES[kind])
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
-    report, found = replayed(tmp_path, messages, robot=file, options=Options(clip_to_limits=clip))
+    report, found = replayed(tmp_path, messages, robot=file, options=Options(limits=limits))
     solver = Solver(ElasticArm(load_robot(file)))
     commands = iter(found["/arm/feedforward"])
     refused = exceeding = 0
     for _, message in messages:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         try:
-            solution = solver.solve(message, stamp=stamp, clip=clip)
+            solution = solver.solve(message, stamp=stamp, limits=limits)
         except StiffnessError:
             refused += 1
             assert next(commands)[1].held
@@ -196,8 +202,27 @@ def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path,
                 np.testing.assert_allclose(getattr(command, name), expected, err_msg=name, **CLOSE)
     assert next(commands, None) is None
     assert report.refusals.total == refused and refused == (2 if kind != "damped" else 1)
-    assert exceeding and f"{exceeding:,} commands exceed limits" in report.exceeded[0]
+    assert bool(exceeding) == (limits != "ignore")
+    assert report.exceeded[:1] == ([f"{exceeding:,} commands exceed limits, at worst:"] if exceeding else [])
     assert report.held == refused - 1
+
+
+@pytest.mark.parametrize("kind", ["damped", "variable"])
+def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: str) -> None:
+    """One by one and as a batch: the motor holds the arm up to some angle."""
+    file = robot_file(tmp_path, ELASTICITIES[kind])
+    states = np.zeros_like(STATES)
+    states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
+    messages = setpoints(NAMES, states)
+    report, found = replayed(tmp_path, messages, robot=file, options=Options(limits="refuse"))
+    solver, good = Solver(ElasticArm(load_robot(file))), []
+    for time, message in messages:
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        if not solver.solve(message, stamp=stamp).exceeded:
+            good.append(time)
+    assert 10 < len(good) < len(messages) - 10
+    assert [time for time, _ in found["/arm/feedforward"]] == good
+    assert report.refusals.reasons == {"exceeds limits, most of all joint_2: torque": len(messages) - len(good)}
 
 
 def test_a_bag_is_read_by_its_own_definitions(tmp_path: Path) -> None:

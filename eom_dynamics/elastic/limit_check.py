@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check of states and commands against the limits of an arm's joints and motors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from .bounds import bounds
+from .elastic_arm import ElasticArm, Feedforward
+from .limit_violations import LimitViolation, limit_violations
+
+# Relative violation up to which it is rounding.
+_TOLERANCE = 1e-9
+
+_RATES = ("velocity", "acceleration", "jerk")
+
+
+class LimitCheck:
+    """Limits of joints and motors, arranged to check one state in some microseconds.
+
+    All limits but that of the voltage are ranges of single entries of a row q … qdddd, tau … taudd, theta, thetad,
+    thetadd, tau_m (8n + 4m,); so is the limit of a mimic joint, for its leader. A row within these ranges violates
+    nothing; only for others are violations determined.
+
+    Attributes:
+        limited: whether there is any limit.
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        """Read the limits of an arm."""
+        self._arm, self._bounds = arm, bounds(arm)
+        self._voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
+        self._lower, self._upper = self._ranges()
+        self.limited = self._voltage or bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+
+    def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
+        """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
+        outside = ((rows < self._lower) | (rows > self._upper)).any(axis=-1)
+        if self._voltage:
+            m = len(self._arm.motor_names)
+            speed, torque = self._arm.gear_ratio * rows[..., -3 * m : -2 * m], rows[..., -m:] / self._arm.gear_ratio
+            outside |= (np.abs(self._arm.motor.voltage(torque, speed)) > self._arm.motor.voltage_limit).any(axis=-1)
+        return outside
+
+    def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
+        """Worst violation of each quantity of each joint and motor, the worst first.
+
+        Args:
+            states: q, qd, qdd, qddd and possibly more, each (n,) or (N, n).
+            command: the feedforward of the states.
+        """
+        own = self._bounds
+        E, e = self._arm.robot.coupling
+        found = limit_violations(
+            own.names["position"],
+            "position",
+            own.units["position"],
+            states[0] @ E.T + e,
+            own.lower - _TOLERANCE * np.abs(own.lower),
+            own.upper + _TOLERANCE * np.abs(own.upper),
+        )
+        values = {name: x @ E.T for name, x in zip(_RATES, states[1:4], strict=True)}
+        values |= {"effort": command.tau, "effort_rate": command.taud}
+        for name, x in values.items():
+            most = own.largest[name] * (1 + _TOLERANCE)
+            found += limit_violations(own.names[name], name, own.units[name], x, -most, most)
+        found += self._arm.drive(command).exceeded
+        return tuple(sorted(found, key=lambda violation: -violation.ratio))
+
+    def clipped(self, command: Feedforward) -> Feedforward:
+        """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
+        most = self._bounds.largest["effort"]
+        torque = self._arm.drive(command, clip=True).torque
+        return command._replace(tau=np.clip(command.tau, -most, most), motor_effort=self._arm.gear_ratio * torque)
+
+    def _ranges(self) -> tuple[Array, Array]:
+        """Lower and upper end (8n + 4m,) for each entry of a row."""
+        arm, own = self._arm, self._bounds
+        n, m = arm.robot.n, len(arm.motor_names)
+        E, e = arm.robot.coupling
+        upper = np.full((8, n), np.inf)
+        lower = -upper
+        for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
+            # A joint follows at most one independent joint.
+            leader = int(np.argmax(np.abs(ratios)))
+            if ratio := ratios[leader]:
+                first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
+                lower[0, leader], upper[0, leader] = max(lower[0, leader], first), min(upper[0, leader], last)
+        with np.errstate(divide="ignore"):
+            for k, name in enumerate(_RATES, start=1):
+                upper[k] = np.min(own.largest[name][:, None] / np.abs(E), axis=0)
+        upper[5], upper[6] = own.largest["effort"], own.largest["effort_rate"]
+        lower[1:] = -upper[1:]
+        motors = np.full((4, m), np.inf)
+        ratio, motor = np.abs(arm.gear_ratio), arm.motor
+        motors[1] = motor.speed_limit / ratio
+        motors[3] = ratio * np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
+        ends = np.concatenate((lower.ravel(), -motors.ravel())), np.concatenate((upper.ravel(), motors.ravel()))
+        return ends[0] - _TOLERANCE * np.abs(ends[0]), ends[1] + _TOLERANCE * np.abs(ends[1])

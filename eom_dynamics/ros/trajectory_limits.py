@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter ``trajectory_limits``: treatment of trajectories that exceed limits of joints or motors."""
+
+from __future__ import annotations
+
+from ..exceptions import TrajectoryError
+from ..terminal import printable
+from ..trajectory import Verdict
+from .parameters import Definition
+from .robot_node import RobotNode
+
+TRAJECTORY_LIMITS = Definition(
+    "refuse",
+    "what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), play it and report it "
+    "(warn), or play it (ignore)",
+    choices=("refuse", "warn", "ignore"),
+)
+
+
+def enforce_limits(node: RobotNode, verdict: Verdict) -> None:
+    """Refuse or report a trajectory that exceeds limits; may be called in any thread.
+
+    Args:
+        node: node with the parameter.
+        verdict: check of the trajectory.
+
+    Raises:
+        TrajectoryError: the trajectory exceeds limits and is refused; the message has the time scaling that meets them.
+    """
+    policy = node.get_parameter("trajectory_limits").value
+    if policy == "ignore" or verdict.ok:
+        return
+    if policy == "refuse":
+        raise TrajectoryError(f"exceeds limits: {verdict}")
+    node.get_logger().warning(
+        f"trajectory exceeds limits: {printable(str(verdict))}", throttle_duration_sec=node.warning_period
+    )

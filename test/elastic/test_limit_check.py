@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check of limits, against that of trajectories, sample by sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+
+from eom_dynamics import ElasticArm, Feedforward, load_robot, robot_from_parameters
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.trajectory import Samples, check
+
+LIMITS = {
+    "lower": -1.0,
+    "upper": 0.8,
+    "velocity": 1.5,
+    "acceleration": 2.0,
+    "jerk": 2.5,
+    "effort": 30.0,
+    "effort_rate": 60.0,
+}
+MOTOR = {
+    "torque_constant": 0.1,
+    "resistance": 0.5,
+    "limits": {"torque": 0.5, "speed": 30.0, "current": 4.0, "voltage": 6.0},
+}
+
+MIMIC = """<robot name="gripper">
+  <link name="base"/>
+  <link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="leader" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" velocity="3" effort="20"/></joint>
+  <joint name="follower" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/>
+    <limit lower="-0.1" upper="0.4" velocity="0.8" effort="20"/>
+    <mimic joint="leader" multiplier="-0.5" offset="0.1"/></joint>
+</robot>"""
+
+
+def planar(**changes: Any) -> ElasticArm:
+    """A planar arm with limits of every kind at its first joint, and at the motor of its second."""
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_1"]["limits"] = LIMITS
+    parameters["joints"]["joint_2"] |= {"actuator": MOTOR | changes, "gear_ratio": 20.0}
+    return ElasticArm(robot_from_parameters(parameters))
+
+
+ARMS = {"planar": planar(), "mimic": ElasticArm(load_robot(MIMIC)), "panda": ElasticArm(load_robot("panda"))}
+
+
+def rows(states: np.ndarray, command: Feedforward) -> np.ndarray:
+    return np.concatenate((*states, *command), axis=1)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
+    arm = ARMS[name]
+    states = np.random.default_rng(1).normal(size=(5, 300, arm.robot.n)) * 1.5
+    command = arm.feedforward(*states)
+    found = LimitCheck(arm)
+    violated = found.violated(rows(states, command))
+    assert 10 < np.count_nonzero(violated) < 300 or name == "panda"
+    for k in range(300):
+        one = states[:, k]
+        expected = {
+            (peak.name, peak.quantity.removeprefix("motor_"))
+            for peak in check(arm, Samples(np.zeros(1), *one[:, None])).exceeded
+        }
+        answer = found.violations(one, Feedforward(*(x[k] for x in command)))
+        assert {(violation.name, violation.quantity) for violation in answer} == expected
+        assert violated[k] == bool(expected)
+
+
+def test_worst_sample_of_a_batch_is_reported_with_its_sign() -> None:
+    arm = ARMS["planar"]
+    states = np.zeros((5, 3, 2))
+    states[0, :, 0] = -1.0, -1.45, 0.9
+    states[1, :, 0] = 1.5, -3.0, 2.0
+    position, velocity = (
+        next(v for v in LimitCheck(arm).violations(states, arm.feedforward(*states)) if v.quantity == quantity)
+        for quantity in ("position", "velocity")
+    )
+    assert position[:5] == ("joint_1", "position", -1.45, pytest.approx(-1.0, rel=1e-8), "rad")
+    assert position.ratio == pytest.approx(1.5) and position.sample == 1
+    assert position.violation == pytest.approx(0.45)
+    assert velocity.ratio == pytest.approx(2.0) and velocity.sample == 1
+    assert str(velocity) == "joint_1: velocity -3 rad/s, limit -1.5 rad/s"
+
+
+def test_a_state_at_its_limits_violates_none() -> None:
+    arm = ARMS["planar"]
+    states = np.zeros((5, 1, 2))
+    states[:4, 0, 0] = 0.8, -1.5, 0.0, 2.5
+    found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
+    assert not found & {"position", "velocity", "acceleration", "jerk"}
+
+
+def test_clipped_command_meets_the_limits_of_efforts() -> None:
+    arm = planar(limits={"torque": 0.5})
+    states = np.array([[0.5, 0.4], [0.0, 0.0], [40.0, 30.0], [0.0, 0.0], [0.0, 0.0]])
+    command = arm.feedforward(*states)
+    clipped = LimitCheck(arm).clipped(command)
+    assert clipped.tau[0] == 30.0 and command.tau[0] > 30.0
+    assert clipped.motor_effort[1] == pytest.approx(10.0) and command.motor_effort[1] > 10.0
+    for name in ("taud", "taudd", "motor_position", "motor_velocity", "motor_acceleration"):
+        np.testing.assert_array_equal(getattr(clipped, name), getattr(command, name))
+
+
+def test_an_arm_without_limits() -> None:
+    arm = ElasticArm(load_robot("iiwa"))
+    found = LimitCheck(arm)
+    states = np.full((5, 1, 7), 1e6)
+    assert not found.limited and not found.violated(rows(states, arm.feedforward(*states))).any()

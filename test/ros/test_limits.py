@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of joints and motors in stream, services and trajectories: reported, refused, clipped or ignored."""
+
+from array import array
+
+import numpy as np
+import pytest
+from node_client import Client, message_fields, status_of
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.trajectory import check, through
+
+ROBOT = eom.load_robot(CONFIG / "panda.yaml")
+NAMES = list(ROBOT.joint_names)
+ARM = eom.ElasticArm(ROBOT)
+LARGEST = np.array([87.0] * 4 + [12.0] * 3)
+
+# Within its limits, and beyond ±2.9 rad, 2.2 rad/s and 87 N m.
+HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
+INSIDE = dict(zip(STATE_FIELDS, [HOME, *np.zeros((4, 7))], strict=True))
+OUTSIDE = {**INSIDE, "position": HOME + 9.0 * np.eye(7)[0], "velocity": 50.0 * np.eye(7)[5]}
+
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+
+
+@pytest.fixture(scope="module")
+def node(start_shared):
+    return start_shared(*ARGUMENTS)
+
+
+@pytest.fixture(scope="module")
+def planning(start_shared, node):
+    return start_shared.planning(*ARGUMENTS, beside=node.process)
+
+
+def with_limits(node, policy):
+    assert node.transition("deactivate")
+    assert node.set_parameter("limits", policy) == ""
+    assert node.transition("activate")
+
+
+def test_violations_are_published_logged_and_counted(node):
+    before = int(node.next_diagnostics()[2]["over limits"])
+    feedforward, _, _ = node.answers_to(node.publish(**OUTSIDE))
+    np.testing.assert_allclose(feedforward.effort, ARM.feedforward(*OUTSIDE.values()).tau, rtol=1e-12)
+    node.answers_to(node.publish(**INSIDE))
+    node.wait_for_diagnostics(lambda *s: int(s[2]["over limits"]) == before + 1, "the violation to be counted")
+    worst = "fer_joint6: velocity 50 rad/s, limit 2.61 rad/s"
+    assert any(status_of(m)[:1] == (1,) and worst in status_of(m)[1] for m in node.diagnostics)
+    assert f"command exceeds limits: {worst}; " in node.process.log
+    assert "fer_joint1: position 9 rad, limit 2.897 rad" in node.process.log
+    answer = node.inverse_dynamics(**OUTSIDE)
+    assert answer.success and answer.message.startswith(f"exceeds limits: {worst}; ")
+
+
+def test_they_are_refused_clipped_or_ignored_on_request(node):
+    assert node.set_parameter("limits", "clip").startswith("limits is read-only while the node is active")
+    with_limits(node, "refuse")
+    refused = node.publish(**OUTSIDE)
+    node.answers_to(node.publish(**INSIDE))
+    assert all(m.header.stamp.nanosec != refused for m in node.feedforward)
+    assert "setpoint refused: exceeds limits: fer_joint6: velocity 50 rad/s" in node.process.log
+    answer = node.inverse_dynamics(**OUTSIDE)
+    assert not answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity")
+
+    free = ARM.feedforward(*OUTSIDE.values())
+    with_limits(node, "clip")
+    feedforward, _, _ = node.answers_to(node.publish(**OUTSIDE))
+    np.testing.assert_allclose(feedforward.effort, np.clip(free.tau, -LARGEST, LARGEST), rtol=1e-12)
+    assert node.inverse_dynamics(**OUTSIDE).effort == pytest.approx(free.tau)
+
+    with_limits(node, "ignore")
+    counted = node.next_diagnostics()[2]["over limits"]
+    node.answers_to(node.publish(**OUTSIDE))
+    assert node.next_diagnostics()[2]["over limits"] == counted
+    with_limits(node, "warn")
+
+
+def test_the_deprecated_parameter_clips(node):
+    assert node.transition("deactivate")
+    assert node.set_parameter("clip_to_limits", True) == ""
+    assert node.transition("activate")
+    feedforward, _, _ = node.answers_to(node.publish(**OUTSIDE))
+    assert np.all(np.abs(feedforward.effort) <= LARGEST)
+    assert node.transition("deactivate")
+    assert node.set_parameter("clip_to_limits", False) == ""
+    assert node.transition("activate")
+
+
+def joint_trajectory(times, positions):
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    trajectory = JointTrajectory(joint_names=NAMES)
+    for t, row in zip(times, positions, strict=True):
+        point = JointTrajectoryPoint(positions=array("d", row))
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them(node, planning):
+    from trajectory_msgs.msg import JointTrajectory
+
+    target = HOME + 0.4
+    publisher = node.publisher(JointTrajectory, "joint_trajectory")
+    publisher.publish(joint_trajectory([0.0, 0.04], [HOME, target]))
+    reason = planning.wait_for_diagnostics(lambda *s: "last refused trajectory" in s[2], "the refusal")[2]
+    text = reason["last refused trajectory"]
+    assert text.startswith("exceeds limits: fer_joint")
+    scaling = float(text.partition(" times the duration")[0].rpartition(" ")[2])
+    motion = through([0.0, 0.04], [HOME, target])
+    assert scaling == pytest.approx(check(ARM, motion, rate=1000.0).time_scaling, rel=1e-2)
+    slower = 0.04 * scaling * 1.01
+    count = len(node.feedforward)
+    publisher.publish(joint_trajectory([0.0, slower], [HOME, target]))
+    node.wait(lambda: len(node.feedforward) > count, "the slower trajectory")
+    np.testing.assert_allclose(node.feedforward[count].motor_position, HOME, atol=1e-2)  # and the deflection
+
+
+def test_a_planner_sends_polynomials_beyond_limits(node):
+    from eom_dynamics.msg import SplineTrajectory
+
+    shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / 0.04 ** np.arange(10)
+    coefficients = np.outer(shape, np.full(7, 0.4))
+    coefficients[0] = HOME
+    message = SplineTrajectory(
+        joint_names=NAMES, knots=array("d", [0.0, 0.04]), degree=9, coefficients=array("d", coefficients.ravel())
+    )
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    publisher.publish(SplineTrajectory())  # ends the one of the previous test
+    publisher.publish(message)
+    refusal = node.wait_for_diagnostics(
+        lambda *s: "exceeds limits" in s[2].get("last refused trajectory", ""), "the refusal"
+    )[2]["last refused trajectory"]
+    assert refusal.endswith("times the duration meets all limits")
+    assert node.set_parameter("trajectory_limits", "warn") == ""
+    publisher.publish(message)
+    node.wait(lambda: "trajectory exceeds limits: fer_joint" in node.process.log, "the warning")
+    assert node.set_parameter("trajectory_limits", "refuse") == ""
+
+
+def test_planning_services_report_or_refuse(planning):
+    from eom_dynamics.srv import ComputeInverseDynamicsBatch, ComputeTrajectoryFeedforward
+
+    def batch():
+        fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
+        request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
+        return Client.call(planning, ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch", request)
+
+    def trajectory():
+        request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory([0.0, 0.04], [HOME, HOME + 0.4]))
+        return Client.call(planning, ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+
+    answer = batch()
+    assert answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")
+    answer = trajectory()
+    assert answer.success and answer.exceeded
+    assert planning.set_parameter("limits", "refuse") == ""
+    answer = batch()
+    assert not answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")
+    answer = trajectory()
+    assert not answer.success and "times the duration meets all limits" in answer.message
+    assert planning.set_parameter("limits", "ignore") == ""
+    assert batch().message == ""
+    assert planning.set_parameter("limits", "warn") == ""
