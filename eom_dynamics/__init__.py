@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics with time derivatives, and flatness-based feedforward for elastic-joint arms."""
 
+from importlib import import_module
 from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any
 
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
@@ -34,6 +36,9 @@ from .exceptions import (
 )
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
+if TYPE_CHECKING:
+    from . import kinematics, loops, simulation, trajectory
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -58,11 +63,28 @@ __all__ = [
     "derivatives_needed",
     "equations_of_motion",
     "flat_state",
+    "kinematics",
     "linearizing_effort",
     "linearizing_snap",
     "load_robot",
+    "loops",
     "motor_jet",
     "motor_pd_effort",
     "packaged_robots",
     "robot_from_parameters",
+    "simulation",
+    "trajectory",
 ]
+
+# Imported at first access, since they import SciPy.
+_LAZY = ("kinematics", "loops", "simulation", "trajectory")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

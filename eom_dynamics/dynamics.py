@@ -16,7 +16,7 @@ from .codegen.backends import KERNELS, Kernel
 from .codegen.native import NativeKernel
 from .exceptions import KernelError, KernelWarning, RobotDescriptionError, StateError
 from .robot import Robot
-from .states import joint_states, wrenches
+from .states import joint_states, wrenches, zeros_if_omitted
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -86,8 +86,8 @@ class Dynamics:
         q: ArrayLike,
         qd: ArrayLike,
         qdd: ArrayLike,
-        qddd: ArrayLike,
-        qdddd: ArrayLike,
+        qddd: ArrayLike | None = None,
+        qdddd: ArrayLike | None = None,
         *,
         wrench: Sequence[ArrayLike] = (),
         out: Sequence[Array] | None = None,
@@ -96,7 +96,7 @@ class Dynamics:
 
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n); rad or m, and
-                per s, s², s³, s⁴.
+                per s, s², s³, s⁴. Jerk and snap may be omitted, which means zero.
             wrench: (W, Wd, Wdd), the wrench that the robot exerts on its surroundings at its tool and its time
                 derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the
                 tool's frame, N m and N, and per s, s². Omitted ones are zero.
@@ -108,7 +108,7 @@ class Dynamics:
         Raises:
             StateError: an argument has the wrong shape or is not finite.
         """
-        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd, finite=False)
+        states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd), finite=False)
         return self._run("inverse_dynamics", states, wrench, 3, [(self.robot.n,)] * 3, out)
 
     def effort(

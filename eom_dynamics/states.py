@@ -21,18 +21,31 @@ EFFORT_NAMES = ("tau", "taud", "taudd")
 """Joint efforts and their time derivatives."""
 
 
-def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0) -> list[AnyArray]:
-    """One state as arrays (n,) of finite numbers; symbols are returned unchanged.
+def number_of_states(q: ArrayLike) -> int | None:
+    """N of a batch (N, n); None for one state.
+
+    Raises:
+        StateError: the batch is empty.
+    """
+    array = _array(q, STATE_NAMES[0])
+    if array.ndim == 2 and not len(array):
+        raise StateError(f"{STATE_NAMES[0]} has no states: its shape is {array.shape}")
+    return len(array) if array.ndim == 2 else None
+
+
+def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = ()) -> list[AnyArray]:
+    """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 
     Args:
         n: number of joints.
         vectors: q and its time derivatives, starting with the derivative of order ``first``.
         first: order of the first vector.
+        samples: () or (N,).
 
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    return [_checked(vector, _name(STATE_NAMES, k), (n,)) for k, vector in enumerate(vectors, start=first)]
+    return [_checked(vector, _name(STATE_NAMES, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[Array]:
@@ -53,6 +66,11 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[Array
     return [
         _checked(vector, name, shape, symbols=False, finite=finite) for vector, name in zip(vectors, names, strict=True)
     ]
+
+
+def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
+    """The vectors, with zeros of the shape of q in place of None."""
+    return [np.zeros(np.shape(q)) if vector is None else vector for vector in vectors]
 
 
 def wrenches(

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of compiled code on disk.
 
-The name of an entry contains its key and the checksum of its contents. Entries are written to a scratch folder and
-renamed, and loaded only if they match their checksum, never while another process writes them or after the disk was
-full. Only the user can read or write the folder.
+Only the user can read or write the folder (:mod:`.private_folder`), which is addressed by one handle from check to
+load. The name of an entry contains its key and a checksum of key and contents: an entry that was damaged, or renamed
+to the key of another robot, is built again. Entries are renamed into place when they are complete.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import secrets
+import stat
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from .private_folder import private_folder
 
 _CHECKSUM_DIGITS = 32
 
-_SCRATCH = "building-"
+_INCOMPLETE = "incomplete-"
 
-# Age in s of a scratch folder that was left by a killed process.
+# Age in s of an incomplete entry that was left by a killed process.
 _ABANDONED = 24 * 3600.0
 
 
@@ -33,32 +37,30 @@ def cache_directory() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
-def cached(key: str, build: Callable[[Path], None]) -> Path:
-    """Path of the file for a key, which is built if it is missing or damaged.
+@contextmanager
+def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
+    """File for a key, which is built if it is missing or damaged.
 
     Args:
         key: hexadecimal digest of everything that the file depends on.
         build: writes the file to a given path.
 
+    Yields:
+        Path of the file through the handle of the folder. It is valid in the context only, and unique to the contents,
+        as dlopen takes a library with a known path for the one that it has loaded.
+
     Raises:
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
-    directory = cache_directory()
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _refuse_foreign(directory)
-    for entry in directory.glob(f"{key}-*.so"):
-        if _is_whole(entry):
-            return entry
-        entry.unlink(missing_ok=True)
-    for abandoned in filter(_is_abandoned, directory.glob(f"{_SCRATCH}*")):
-        shutil.rmtree(abandoned, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=directory) as scratch:
-        built = Path(scratch) / "built.so"
-        build(built)
-        built.chmod(0o700)
-        entry = directory / f"{key}-{_checksum(built)}.so"
-        os.replace(built, entry)
-    return entry
+    with private_folder(cache_directory()) as folder:
+        entry = next((name for name in _entries(folder, key) if _is_whole(folder, name, key)), "")
+        if not entry:
+            _remove_unusable(folder, key)
+            with tempfile.TemporaryDirectory(prefix="eom_dynamics-") as scratch:
+                built = Path(scratch) / "built.so"
+                build(built)
+                entry = _added(folder, key, built.read_bytes())
+        yield Path(f"/proc/self/fd/{folder}/{entry}")
 
 
 def digest(*parts: bytes | str) -> str:
@@ -71,28 +73,52 @@ def digest(*parts: bytes | str) -> str:
     return result.hexdigest()[:40]
 
 
-def _refuse_foreign(directory: Path) -> None:
-    # Other users who can write here could run code as this user.
-    status = directory.stat()
-    if status.st_uid != os.getuid():
-        raise PermissionError(f"{directory}: belongs to another user; set EOM_DYNAMICS_CACHE to a folder that you own")
-    if status.st_mode & 0o022:
-        raise PermissionError(f"{directory}: other users can write to it; run: chmod go-w {directory}")
+def _entries(folder: int, key: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(f"{key}-") and name.endswith(".so")]
 
 
-def _is_whole(entry: Path) -> bool:
+def _name(key: str, content: bytes) -> str:
+    return f"{key}-{digest(key, content)[:_CHECKSUM_DIGITS]}.so"
+
+
+def _is_whole(folder: int, name: str, key: str) -> bool:
     try:
-        return entry.stat().st_uid == os.getuid() and entry.stem.endswith(f"-{_checksum(entry)}")
+        # Without O_NONBLOCK, opening a FIFO would wait for its other end.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            regular = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+            return regular and name == _name(key, file.read())
     except OSError:
         return False
 
 
-def _is_abandoned(scratch: Path) -> bool:
+def _added(folder: int, key: str, content: bytes) -> str:
+    """Write an entry and return its name."""
+    incomplete = f"{_INCOMPLETE}{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        return time.time() - scratch.stat().st_mtime > _ABANDONED
-    except OSError:  # another process has just removed it
-        return False
+        with open(os.open(incomplete, flags, 0o700, dir_fd=folder), "wb") as file:
+            file.write(content)
+        name = _name(key, content)
+        os.replace(incomplete, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(incomplete, dir_fd=folder)
+        raise
+    return name
 
 
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:_CHECKSUM_DIGITS]
+def _remove_unusable(folder: int, key: str) -> None:
+    """Remove damaged entries of a key, and what killed processes have left."""
+    for name in os.listdir(folder):
+        if name in _entries(folder, key) or (name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+
+
+def _age(folder: int, name: str) -> float:
+    try:
+        return time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+    except OSError:  # another process has just renamed it
+        return 0.0

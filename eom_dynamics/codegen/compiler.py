@@ -10,7 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -27,25 +27,30 @@ _CANDIDATES = ("cc", "gcc", "clang")
 _TIMEOUT_S = 300
 
 
-def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> Path:
-    """Path of a shared object, compiled or from the cache.
+@contextlib.contextmanager
+def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> Iterator[Path]:
+    """Shared object, compiled or from the cache.
 
     Args:
         source: returns the C source; called only if the cache lacks the result.
         key: digest of everything that the source depends on; compiler, flags and processor are added to it.
         flags: additional compiler flags.
 
+    Yields:
+        Its path, valid in the context only.
+
     Raises:
         KernelError: no compiler was found, compilation failed, or the cache is not usable.
     """
     compiler = find_compiler()
     command = [*compiler, *FLAGS, *flags]
-    try:
-        return cached(
-            digest(key, _identity(compiler[0]), _processor(), *command), lambda path: _run(command, source(), path)
-        )
-    except OSError as error:
-        raise KernelError(f"compiled kernels cannot be cached: {error}") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
+            path = stack.enter_context(cached(whole_key, lambda path: _run(command, source(), path)))
+        except OSError as error:
+            raise KernelError(f"compiled kernels cannot be cached: {error}") from None
+        yield path
 
 
 def find_compiler() -> list[str]:

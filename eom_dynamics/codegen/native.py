@@ -42,12 +42,12 @@ class NativeKernel:
     """
 
     def __init__(self, robot: Robot, name: str) -> None:
-        path = compiled(lambda: c_source(PROGRAMS[name](robot)), kernel_fingerprint(robot, name))
-        try:
-            library = ctypes.CDLL(str(path))
-            self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
-        except (OSError, AttributeError) as error:
-            raise KernelError(f"{path}: cannot be loaded: {error}") from None
+        with compiled(lambda: c_source(PROGRAMS[name](robot)), kernel_fingerprint(robot, name)) as path:
+            try:
+                library = ctypes.CDLL(str(path))
+                self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
+            except (OSError, AttributeError) as error:
+                raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
         self._one.restype, self._batch.restype = None, ctypes.c_size_t
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
@@ -123,18 +123,14 @@ def _caller() -> ModuleType:
         raise KernelError(f"no Python headers in {include} (Debian: apt install python3-dev)")
     source = (resources.files(__package__) / "csrc" / "caller.c").read_text()
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    path = compiled(
-        lambda: source,
-        digest("caller", source, suffix, np.__version__),
-        [f"-I{include}", f"-I{np.get_include()}"],
-    )
-    name = "eom_dynamics_caller"
-    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-    except ImportError as error:
-        raise KernelError(f"{path}: cannot be loaded: {error}") from None
+    name, key = "eom_dynamics_caller", digest("caller", source, suffix, np.__version__)
+    with compiled(lambda: source, key, [f"-I{include}", f"-I{np.get_include()}"]) as path:
+        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+        assert spec is not None
+        try:
+            module = importlib.util.module_from_spec(spec)
+            loader.exec_module(module)
+        except ImportError as error:
+            raise KernelError(f"the compiled caller cannot be loaded: {error}") from None
     return module

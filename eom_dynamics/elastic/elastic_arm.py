@@ -28,7 +28,7 @@ from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import joint_states
+from ..states import joint_states, zeros_if_omitted
 from ..units import SHAFT_UNITS
 from .carried_rotors import CarriedRotors
 from .drive import Drive
@@ -139,8 +139,8 @@ class ElasticArm:
         q: ArrayLike,
         qd: ArrayLike,
         qdd: ArrayLike,
-        qddd: ArrayLike,
-        qdddd: ArrayLike,
+        qddd: ArrayLike | None = None,
+        qdddd: ArrayLike | None = None,
         *,
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
@@ -154,7 +154,7 @@ class ElasticArm:
         Shapes and units of motion and wrench are those of :meth:`Dynamics.inverse_dynamics`.
 
         Args:
-            q, qd, qdd, qddd, qdddd: motion of the links.
+            q, qd, qdd, qddd, qdddd: motion of the links; jerk and snap may be omitted, which means zero.
             wrench: tool wrench with time derivatives.
             stiffness: (k, kd, kdd), commanded stiffness, N m/rad or N/m, with time derivatives, each (n,) or (N, n);
                 entries of other joints are not read. By default stiffness is nominal, and derivatives are zero.
@@ -164,6 +164,8 @@ class ElasticArm:
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range.
         """
+        if qddd is None or qdddd is None:
+            qddd, qdddd = zeros_if_omitted(q, qddd, qdddd)
         if self.rotors is None:
             tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
         else:

@@ -15,7 +15,7 @@ body systems", Multibody System Dynamics 53 (2021); all equation numbers refer t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import comb
 from types import MappingProxyType
 
@@ -26,19 +26,19 @@ from .. import lie
 from ..arrays import AnyArray
 from ..jet import Jet
 from ..robot import Robot
-from ..states import joint_vectors, wrenches
+from ..states import joint_vectors, number_of_states, wrenches
 from .system import System, inertia_matrix, system, tool_matrix
 
 
 @dataclass(frozen=True)
 class EquationsOfMotion:
-    """Terms of the equations of motion in one state; index k is the k-th time derivative.
+    """Terms of the equations of motion in one state, or N; index k is the k-th time derivative.
 
     Attributes:
-        M: mass matrix (n, n).
-        C: Coriolis matrix (n, n), in the requested form.
-        gravity: Q_grav (n,), the effort that holds the robot against gravity.
-        external: Q_ext (n,), the effort that exerts the tool wrench.
+        M: mass matrix (n, n), of a batch (N, n, n).
+        C: Coriolis matrix (n, n) or (N, n, n), in the requested form.
+        gravity: Q_grav (n,) or (N, n), the effort that holds the robot against gravity.
+        external: Q_ext (n,) or (N, n), the effort that exerts the tool wrench.
         rates: qd, qdd, …, the time derivatives of q in this state.
     """
 
@@ -54,19 +54,20 @@ class EquationsOfMotion:
         return len(self.M) - 1
 
     def efforts(self, next_rate: ArrayLike) -> tuple[AnyArray, ...]:
-        """tau and its time derivatives up to ``order``, each (n,), equations (27), (35), (45).
+        """tau and its time derivatives up to ``order``, each (n,) or (N, n), equations (27), (35), (45).
 
         Args:
-            next_rate: (n,), the next time derivative of q, on which the matrices do not depend: qdd for order 0,
-                qddd for order 1, qdddd for order 2.
+            next_rate: (n,) or (N, n), the next time derivative of q, on which the matrices do not depend: qdd for
+                order 0, qddd for order 1, qdddd for order 2.
         """
-        rates = (*self.rates, *joint_vectors(len(self.rates[0]), next_rate, first=len(self.rates) + 1))
-        return tuple(
-            self.gravity[k]
-            + self.external[k]
-            + sum(comb(k, j) * (self.M[j] @ rates[k - j + 1] + self.C[j] @ rates[k - j]) for j in range(k + 1))
+        *samples, n = self.rates[0].shape
+        (last,) = joint_vectors(n, next_rate, first=len(self.rates) + 1, samples=tuple(samples))
+        columns = [rate[..., np.newaxis] for rate in (*self.rates, last)]
+        inertial = [
+            sum(comb(k, j) * (self.M[j] @ columns[k - j + 1] + self.C[j] @ columns[k - j]) for j in range(k + 1))
             for k in range(self.order + 1)
-        )
+        ]
+        return tuple(g + W + x[..., 0] for x, g, W in zip(inertial, self.gravity, self.external, strict=True))
 
 
 def equations_of_motion(
@@ -80,11 +81,12 @@ def equations_of_motion(
 
     Args:
         robot: the robot.
-        q: joint variables (n,), rad or m.
-        rates: qd, qdd, …, (n,) each, at least qd. m rates give m - 1 time derivatives of the matrices:
+        q: joint variables (n,) or (N, n), rad or m. A batch is computed state by state.
+        rates: qd, qdd, …, as q, at least qd. m rates give m - 1 time derivatives of the matrices:
             (q, qd, qdd, qddd) gives M, dM/dt and d²M/dt².
         wrench: (W, Wd, …), the wrench (6,) that the robot exerts on its surroundings at its tool and its time
-            derivatives; moment first, in the tool's frame, N m and N. Omitted ones are zero. With k > 1 tools (k, 6).
+            derivatives; moment first, in the tool's frame, N m and N. Omitted ones are zero. With k > 1 tools (k, 6);
+            for a batch each with a leading axis N or without.
         coriolis: form of the Coriolis matrix; all have the same C qd. ``christoffel`` (Christoffel symbols; dM/dt - 2 C
             is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric) or ``paper``
             (equation (29)).
@@ -97,6 +99,8 @@ def equations_of_motion(
         raise ValueError("equations_of_motion needs at least q and qd")
     if coriolis not in CORIOLIS_FORMS:
         raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r}")
+    if (N := number_of_states(q)) is not None:
+        return _batch(robot, N, (q, *rates), wrench, coriolis)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
     body = system(robot, q, derivatives)
     inertia = inertia_matrix(robot)
@@ -110,6 +114,20 @@ def equations_of_motion(
         external=external_forces(body, Jet([T @ np.ravel(W) for W in at_tools])),
         rates=tuple(derivatives),
     )
+
+
+def _batch(
+    robot: Robot, N: int, motion: Sequence[ArrayLike], wrench: Sequence[ArrayLike], coriolis: str
+) -> EquationsOfMotion:
+    """Equations of motion of N states, with a leading axis N."""
+    states = joint_vectors(robot.n, *motion, samples=(N,))
+    at_tools = wrenches(wrench, len(wrench), robot.wrench_shape, (N,))
+    each = [
+        equations_of_motion(robot, *(x[i] for x in states), wrench=[W[i] for W in at_tools], coriolis=coriolis)
+        for i in range(N)
+    ]
+    terms = ([getattr(one, field.name) for one in each] for field in fields(EquationsOfMotion))
+    return EquationsOfMotion(*(tuple(map(np.stack, zip(*term, strict=True))) for term in terms))
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:

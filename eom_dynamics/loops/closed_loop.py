@@ -28,7 +28,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..robot import Robot
-from ..states import joint_vectors
+from ..states import joint_vectors, number_of_states, wrenches
 from .cut_joint import CutJoint
 
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
@@ -120,18 +120,24 @@ class ClosedLoopArm:
         """Efforts at the independent joints and their first two time derivatives.
 
         Args:
-            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
-            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables.
+            q: joint variables of the tree (n,) or (N, n) that close the loops; see :meth:`close`.
+            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
             wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
 
         Returns:
-            tau, taud, taudd, one entry for each independent joint.
+            tau, taud, taudd, one entry for each independent joint, of a batch with a leading axis N.
 
         Raises:
             StateError: as in :meth:`motion`, or a vector has the wrong shape.
         """
         if len(rates) != 4:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
+        if (N := number_of_states(q)) is not None:
+            (q,) = joint_vectors(self.tree.n, q, samples=(N,))
+            u = joint_vectors(len(self._free), *rates, first=1, samples=(N,))
+            at_tools = wrenches(wrench, len(wrench), self.tree.wrench_shape, (N,))
+            each = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
+            return tuple(map(np.stack, zip(*each, strict=True)))
         moved, F = self.motion(q, *rates)
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
         return tuple(F.T @ Jet(efforts))

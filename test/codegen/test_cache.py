@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import multiprocessing
@@ -24,7 +25,7 @@ from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.codegen import compiler, fingerprint, native
+from eom_dynamics.codegen import cache, compiler, fingerprint, native, private_folder
 from eom_dynamics.codegen.cache import cache_directory, cached
 from eom_dynamics.exceptions import KernelError, KernelWarning
 
@@ -63,6 +64,12 @@ def entries(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def entry(key: str, build: Callable[[Path], None]) -> Path:
+    """Path of the entry for a key."""
+    with cached(key, build) as path:
+        return path.resolve()
+
+
 def has_ended(process: int) -> bool:
     """Whether a killed process ends; a zombie has ended, too."""
     deadline = time.monotonic() + 10
@@ -79,14 +86,14 @@ def has_ended(process: int) -> bool:
 class TestEntries:
     def test_entries_are_built_once(self, folder: Path) -> None:
         build = Build()
-        assert cached(KEY, build) == cached(KEY, build)
+        assert entry(KEY, build) == entry(KEY, build)
         assert build.count == 1
         assert len(entries(folder)) == 1
 
     def test_each_key_has_an_entry(self, folder: Path) -> None:
-        first, second = cached(KEY, Build(b"one")), cached(KEY + "0", Build(b"two"))
+        first, second = entry(KEY, Build(b"one")), entry(KEY + "0", Build(b"two"))
         assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
-        assert cached(KEY, Build(b"three")) == first
+        assert entry(KEY, Build(b"three")) == first
 
     @pytest.mark.parametrize(
         "damage",
@@ -100,22 +107,68 @@ class TestEntries:
         ids=["empty", "truncated", "flipped", "longer", "garbage"],
     )
     def test_damaged_entries_are_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
-        path = cached(KEY, Build())
+        path = entry(KEY, Build())
         path.write_bytes(damage(path.read_bytes()))
-        assert cached(KEY, Build(b"compiled again")).read_bytes() == b"compiled again"
+        assert entry(KEY, Build(b"compiled again")).read_bytes() == b"compiled again"
         assert len(entries(folder)) == 1
 
     def test_unreadable_entries_are_rebuilt(self, folder: Path) -> None:
         build = Build()
-        path = cached(KEY, build)
+        path = entry(KEY, build)
         path.unlink()
         path.symlink_to(folder / "nowhere")
-        assert cached(KEY, build).read_bytes() == build.content
+        assert entry(KEY, build).read_bytes() == build.content
+
+    def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
+        """A kernel of another robot, copied to the name of this one with its checksum."""
+        other = entry(KEY + "0", Build(b"another robot"))
+        mine = entry(KEY, Build())
+        mine.unlink()
+        other.rename(other.with_name(other.name.replace(f"{KEY}0-", f"{KEY}-")))
+        assert entry(KEY, Build()).read_bytes() == b"compiled"
+        assert entries(folder) == [mine.name]
+
+    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+    def test_entries_that_are_no_files_are_not_read(self, folder: Path, make: Callable[[Path], None]) -> None:
+        path = entry(KEY, Build())
+        path.unlink()
+        make(path)
+        with contextlib.suppress(OSError):  # a folder remains where the file would be
+            assert entry(KEY, Build()).read_bytes() == b"compiled"
+
+    def test_a_folder_that_is_swapped_is_not_loaded_from(self, folder: Path, tmp_path: Path) -> None:
+        name = entry(KEY, Build()).name
+        with cached(KEY, Build()) as path:
+            folder.rename(tmp_path / "aside")
+            folder.mkdir()
+            (folder / name).write_bytes(b"of another user")
+            assert path.read_bytes() == b"compiled"
+
+    @pytest.mark.parametrize("mode", [0o777, 0o707, 0o775])
+    def test_folder_above_that_other_users_can_write_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+    ) -> None:
+        above = tmp_path / "above"
+        (above / "between").mkdir(parents=True)
+        monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(above / "between" / "cache"))
+        monkeypatch.setattr(private_folder, "_group_has_others", lambda status: bool(status.st_mode & 0o020))
+        above.chmod(mode)
+        with pytest.raises(PermissionError, match=f"{above}: other users can write to it; run: chmod go-w {above}, or"):
+            entry(KEY, Build())
+        above.chmod(0o1777)  # as /tmp
+        entry(KEY, Build())
+
+    def test_group_of_the_user_alone_may_write_above(self, tmp_path: Path) -> None:
+        """As on systems where each user has a group of their own, and umask 002."""
+        status = tmp_path.stat()
+        shared = os.stat_result((0o040775, *status[1:5], 12345, *status[6:]))
+        assert private_folder._group_has_others(shared)
+        assert not private_folder._group_has_others(os.stat_result((0o040755, *status[1:5], 12345, *status[6:])))
 
     def test_only_the_user_has_access(self, folder: Path) -> None:
         previous = os.umask(0)
         try:
-            path = cached(KEY, Build())
+            path = entry(KEY, Build())
         finally:
             os.umask(previous)
         assert folder.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o700
@@ -125,21 +178,21 @@ class TestEntries:
         folder.mkdir()
         folder.chmod(mode)
         with pytest.raises(PermissionError, match="other users can write to it; run: chmod go-w"):
-            cached(KEY, Build())
+            entry(KEY, Build())
 
     def test_folder_of_another_user(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        cached(KEY, Build())
+        entry(KEY, Build())
         monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
         with pytest.raises(PermissionError, match="belongs to another user; set EOM_DYNAMICS_CACHE"):
-            cached(KEY, Build())
+            entry(KEY, Build())
 
     def test_read_only_folder(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = cached(KEY, Build())
+        path = entry(KEY, Build())
         folder.chmod(0o500)
-        monkeypatch.setattr("tempfile.TemporaryDirectory", _read_only)
-        assert cached(KEY, Build()) == path
+        monkeypatch.setattr(cache, "_added", _read_only)
+        assert entry(KEY, Build()) == path
         with pytest.raises(OSError, match="Read-only"):
-            cached(KEY + "0", Build())
+            entry(KEY + "0", Build())
 
     @pytest.mark.parametrize(
         "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
@@ -150,14 +203,13 @@ class TestEntries:
             raise error
 
         with pytest.raises(type(error)):
-            cached(KEY, build)
+            entry(KEY, build)
         assert entries(folder) == []
 
     def test_remains_of_a_killed_build_are_not_loaded(self, folder: Path) -> None:
-        (folder / "building-abc").mkdir(parents=True, mode=0o700)
-        folder.chmod(0o700)
-        (folder / "building-abc" / f"{KEY}-built.so").write_bytes(b"half of")
-        assert cached(KEY, Build()).read_bytes() == b"compiled"
+        folder.mkdir(mode=0o700)
+        (folder / "incomplete-abc").write_bytes(b"half of")
+        assert entry(KEY, Build()).read_bytes() == b"compiled"
 
     def test_default_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("EOM_DYNAMICS_CACHE")
@@ -315,7 +367,7 @@ class TestFallback:
     def test_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
         cc(script)
         self.fallback(reason)
-        assert not [name for name in entries(folder) if name.startswith("building")]
+        assert not [name for name in entries(folder) if name.startswith("incomplete")]
 
     def test_invalid_compiler_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CC", "gcc 'x")
@@ -392,12 +444,16 @@ class TestProcesses:
         assert len({name.partition("-")[0] for name in entries(folder)}) == 2
         assert all(name.endswith(".so") for name in entries(folder))
 
-    def test_process_that_is_killed_while_it_compiles(self, folder: Path, tmp_path: Path) -> None:
+    def test_process_that_is_killed_while_it_compiles(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr("tempfile.tempdir", None)
         slow = tmp_path / "cc"
         slow.write_text('#!/bin/sh\nfor last; do :; done\necho half > "$last"\nexec sleep 60\n')
         slow.chmod(0o700)
         process = self.start(self.context.SimpleQueue(), CC=str(slow))
-        while not list(folder.glob("building-*/built.so")):
+        while not list(tmp_path.glob("eom_dynamics-*/built.so")):
             assert process.is_alive()
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
@@ -418,11 +474,11 @@ class TestProcesses:
 
 def test_remains_of_killed_processes_are_removed_after_a_day(folder: Path) -> None:
     folder.mkdir(mode=0o700)
-    old, young = folder / "building-old", folder / "building-young"
-    for scratch in (old, young):
-        scratch.mkdir()
+    old, young = folder / "incomplete-old", folder / "incomplete-young"
+    for incomplete in (old, young):
+        incomplete.touch()
     two_days_ago = time.time() - 2 * 24 * 3600
     os.utime(old, (two_days_ago, two_days_ago))
-    cached(KEY, Build())
-    assert young.is_dir()
+    entry(KEY, Build())
+    assert young.exists()
     assert not old.exists()

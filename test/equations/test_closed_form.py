@@ -175,3 +175,24 @@ def test_efforts_check_their_argument() -> None:
     case = fixed_case("planar_2r", 1)
     with pytest.raises(StateError, match=r"^qdd must have shape"):
         equations_of_motion(case.robot, *case.motion).efforts(np.zeros(3))
+
+
+def test_a_batch_is_its_states() -> None:
+    """Several states, a wrench for each and a rate of it for all."""
+    case = fixed_case("planar_2r", 4)
+    rng = np.random.default_rng(5)
+    motion, wrench, rate = rng.normal(size=(5, 3, 2)), rng.normal(size=(3, 6)), rng.normal(size=6)
+    batch = equations_of_motion(case.robot, *motion[:4], wrench=(wrench, rate))
+    efforts = batch.efforts(motion[4])
+    assert batch.M[2].shape == (3, 2, 2) and batch.gravity[1].shape == efforts[0].shape == (3, 2)
+    for i in range(3):
+        one = equations_of_motion(case.robot, *motion[:4, i], wrench=(wrench[i], rate))
+        for term in TERMS:
+            for x, y in zip(getattr(batch, term), getattr(one, term), strict=True):
+                np.testing.assert_array_equal(x[i], y)
+        for x, y in zip(efforts, one.efforts(motion[4, i]), strict=True):
+            np.testing.assert_allclose(x[i], y, rtol=1e-13)  # sums in another order
+    with pytest.raises(StateError, match=r"^q has no states: its shape is \(0, 2\)"):
+        equations_of_motion(case.robot, *np.zeros((2, 0, 2)))
+    with pytest.raises(StateError, match=r"^qd must have shape \(3, 2\), has \(2,\)"):
+        equations_of_motion(case.robot, motion[0], motion[1, 0])

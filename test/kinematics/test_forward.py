@@ -25,3 +25,11 @@ def test_poses_are_products_of_exponentials(case: Case) -> None:
 def test_wrong_number_of_joint_variables() -> None:
     with pytest.raises(StateError, match=r"^q must have shape \(7,\)"):
         body_poses(load_robot("iiwa"), np.zeros(6))
+
+
+def test_poses_of_a_batch() -> None:
+    robot, q = load_robot("iiwa"), np.random.default_rng(1).normal(size=(3, 7))
+    poses = np.array(body_poses(robot, q))
+    assert poses.shape == (7, 3, 4, 4)
+    for i in range(3):
+        np.testing.assert_array_equal(poses[:, i], body_poses(robot, q[i]))

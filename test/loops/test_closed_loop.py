@@ -170,3 +170,13 @@ def test_pin_joint_allows_rotation_about_its_axis() -> None:
     joint = pin(0, 0.1, 1, 0.2)
     assert joint.forbidden.shape == (5, 6)
     np.testing.assert_allclose(joint.forbidden @ TURN_ABOUT_Z, 0, atol=1e-15)
+
+
+def test_inverse_dynamics_of_a_batch() -> None:
+    arm, u = four_bar(), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]])
+    q = arm.close(u[0], four_bar_angles(u[0][0]))
+    rates = np.stack([u[1:], 0.5 * u[1:]], axis=1)
+    efforts = arm.inverse_dynamics(np.stack([q, q]), *rates)
+    for i in range(2):
+        for x, y in zip(efforts, arm.inverse_dynamics(q, *rates[:, i]), strict=True):
+            np.testing.assert_array_equal(x[i], y)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public surface of the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+
+
+def test_each_public_name_is_there() -> None:
+    for name in eom.__all__:
+        assert getattr(eom, name) is not None
+        assert name in dir(eom)
+    with pytest.raises(AttributeError, match="module 'eom_dynamics' has no attribute 'trajectories'"):
+        _ = eom.trajectories
+
+
+def test_subpackages_are_imported_at_first_access() -> None:
+    """They import SciPy, which takes longer than the rest."""
+    code = (
+        "import sys, eom_dynamics as eom\n"
+        "assert not any(f'eom_dynamics.{name}' in sys.modules for name in ('trajectory', 'simulation', 'loops'))\n"
+        "assert 'scipy' not in sys.modules\n"
+        "eom.trajectory.through, eom.simulation.simulate, eom.loops.ClosedLoopArm, eom.kinematics.body_poses\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("states", [(), (4,)])
+def test_omitted_jerk_and_snap_are_zero(states: tuple[int, ...]) -> None:
+    robot = eom.load_robot("sea_planar_2r")
+    q, qd, qdd, qddd = np.random.default_rng(1).normal(size=(4, *states, 2))
+    zero = np.zeros_like(q)
+    for function in (eom.Dynamics(robot).inverse_dynamics, eom.ElasticArm(robot).feedforward):
+        for given in ((q, qd, qdd), (q, qd, qdd, qddd)):
+            complete = (*given, *[zero] * (5 - len(given)))
+            for x, y in zip(function(*given), function(*complete), strict=True):
+                np.testing.assert_array_equal(x, y)
