@@ -47,7 +47,7 @@ def test_plain_states_are_not_passed_on(native: Dynamics, monkeypatch: pytest.Mo
 ONES = np.ones(7)
 
 CALLS: dict[str, Any] = {
-    "too few": (ONES, ONES, ONES, ONES),
+    "too few": (ONES, ONES),
     "none": (),
     "too many": (ONES,) * 6,
     "unknown keyword": ((ONES,) * 5, {"wrenches": (np.ones(6),)}),

@@ -114,8 +114,9 @@ def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them
     assert scaling == pytest.approx(check(ARM, motion, rate=1000.0).time_scaling, rel=1e-2)
     slower = 0.04 * scaling * 1.01
     count = len(node.feedforward)
-    publisher.publish(joint_trajectory([0.0, slower], [HOME, target]))
-    node.wait(lambda: len(node.feedforward) > count, "the slower trajectory")
+    slow = joint_trajectory([0.0, slower], [HOME, target])
+    # Again and again, since the nodes may not have discovered each other.
+    node.repeat(lambda: publisher.publish(slow), lambda: len(node.feedforward) > count, "the slower trajectory")
     np.testing.assert_allclose(node.feedforward[count].motor_position, HOME, atol=1e-2)  # and the deflection
 
 

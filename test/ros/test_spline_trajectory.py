@@ -163,10 +163,12 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
     largest = rest_to_rest(
         1, knots=array("d", np.linspace(0, 100, pieces + 1)), coefficients=array("d", bytes(160 * pieces))
     )
-    sent = time.monotonic()
+    publisher.publish(rest_to_rest(knots=array("d", [1.0, 0.0])))
+    node.wait(lambda: not refused(node, "it ended"), "another refusal than that of the largest")
+    begin = time.monotonic()
     publisher.publish(largest)
     node.wait(lambda: refused(node, "it ended"), "the refusal")
-    took = time.monotonic() - sent
+    end = time.monotonic()
     # This process does not send so many numbers: a message that is too long comes as bytes.
     empty = serialize_message(SplineTrajectory())
     too_long = empty[:-4] + (600_000).to_bytes(4, "little") + bytes(8 * 600_000 + 4)
@@ -176,8 +178,9 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
     assert player.wait() == 0
     assert json.loads(counts) == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
     with np.load(setpoints / "a.npz") as answers:
-        silence = np.diff(np.sort(answers["received"])).max()
-    assert silence < max(took, 0.2)
+        meanwhile = np.count_nonzero((answers["received"] > begin) & (answers["received"] < end))
+    # A fraction of 200 Hz, as a busy machine delays both.
+    assert meanwhile > 40 * (end - begin)
     assert "Traceback" not in node.process.log
 
 
