@@ -32,6 +32,7 @@ from .dynamics.realtime import SchedulingError, stream_in_real_time
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
 from .dynamics.trajectory_player import TrajectoryPlayer
+from .dynamics.transitions import reported
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
 from .robot_node import RobotNode
 from .robot_sources import Loaded
@@ -85,7 +86,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._refuse_impossible_transitions()
         self._solver: Solver | None = None
         self._starting_up = False
-        self._scheduling_problem = ""
+        self._scheduling_problem = self._failed_transition = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
         for name in ("effort_command", "clip_to_limits", "hold_last_command"):
@@ -180,6 +181,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Lifecycle ----------------------------------------------------------------------
 
+    @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot."""
         try:
@@ -195,11 +197,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if loaded.solver is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
-        self.failure, self._starting_up = "", False
+        self.failure = self._failed_transition = ""
+        self._starting_up = False
         self.supply.pause()
         self._take_robot(loaded, loaded.solver)
         return super().on_configure(state)
 
+    @reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start answering setpoints and requests."""
         # So that garbage collection during the stream skips the 40 000 objects of imported modules.
@@ -210,12 +214,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.active = True
         return super().on_activate(state)
 
+    @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
         self.active = False
         self._trajectories.stop(forget=True)
         return super().on_deactivate(state)
 
+    @reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release the robot, so that its parameters can change."""
         self._solver = None
@@ -223,6 +229,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.supply.resume()
         return super().on_cleanup(state)
 
+    @reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
         self.active = self._starting_up = False
@@ -230,6 +237,26 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._solver = None
         self.supply.pause()
         return super().on_shutdown(state)
+
+    @reported
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and release the robot after an exception in a transition; the node can be configured again."""
+        self.active = self._starting_up = self._holds_command = False
+        self._solver = None
+        self.refused_robot = ""
+        super().on_deactivate(state)  # disables the publishers
+        self._trajectories.stop(forget=True)
+        self.supply.resume()
+        return super().on_error(state)
+
+    def on_transition_failure(self, reason: str, detail: str) -> None:
+        """Log and report an exception in a transition."""
+        self._failed_transition = printable(reason)
+        self.get_logger().error(
+            "\n".join(
+                [f"{self._failed_transition} (correct it and configure again)", *map(printable, detail.splitlines())]
+            )
+        )
 
     def _schedule(self) -> None:
         """Apply the real-time priority; only after loading, which would block a core."""
@@ -398,7 +425,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def report(self, seconds: float) -> Report:
         """Diagnostic status of the stream."""
         level, message, figures = self._statistics.report(seconds)
-        if self._scheduling_problem and level == Level.OK:
+        if self._failed_transition:
+            level, message = Level.ERROR, f"{self.state}: {self._failed_transition}"
+        elif self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
         elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
