@@ -42,6 +42,18 @@ TABLE: Table = {
         "(stiffness), all (always), or none (never)",
         choices=("stiffness", "always", "never"),
     ),
+    "max_start_delay": Definition(
+        60.0,
+        "largest time until the start of a trajectory from the topic spline_trajectory, in s; one that starts later is "
+        "refused, since its time stamp or the clock is wrong",
+        limits=(0.0, 1e9),
+    ),
+    "on_clock_jump": Definition(
+        "stop",
+        "what a jump forward of the clock does to a trajectory being played: end it (stop), or delay the rest of it by "
+        "the jump (hold); a jump back always ends it",
+        choices=("stop", "hold"),
+    ),
     "executor": EXECUTOR,
     **COMMON,
 }

@@ -76,9 +76,20 @@ class SplineTopic:
                 raise found
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
+            self._require_start(stamp)
             self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
         except Exception as error:
             self._refuse(error)
+
+    def _require_start(self, stamp: int) -> None:
+        """Refuse a motion that would be under way for a long time before it starts, at ``stamp`` in ns."""
+        now = self._node.get_clock().now().nanoseconds
+        longest = self._node.get_parameter("max_start_delay").value
+        if now and (delay := (stamp - now) / 10**9) > longest:
+            raise TrajectoryError(
+                f"it starts {delay:.3g} s from now, must be at most {longest:g} (parameter max_start_delay): "
+                "check its time stamp and the clock"
+            )
 
     def _refuse(self, error: Exception) -> None:
         internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
