@@ -38,6 +38,9 @@ OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 # For the last commands to arrive and be written, s.
 SETTLING_TIME = 2.0
 
+# Commands of a node that await the recorder.
+RECORDED_DEPTH = 1000
+
 # For the node to acknowledge the last setpoints, ms.
 ACKNOWLEDGMENT_TIMEOUT = "10000"
 
@@ -109,6 +112,8 @@ def start(context: LaunchContext) -> list:
             *([ParameterFile(file_given(context, "params_file"))] if given("params_file") else []),
             # The launch file activates it, in order to play from then on. Last, so that no file overrules it.
             {"use_sim_time": True, "autostart": False},
+            # Every command is recorded, including those computed while the recorder stalls.
+            {f"qos_overrides.{command}.publisher.depth": RECORDED_DEPTH for command in commands},
         ],
         remappings=[("setpoint", LaunchConfiguration("setpoint_topic"))],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],

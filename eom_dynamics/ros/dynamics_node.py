@@ -63,8 +63,11 @@ topics and services (relative to the namespace):
     TABLE,
 )
 
-# One second at 1 kHz, so that no message is lost when a process stalls.
-_STREAM_QOS_DEPTH = 1000
+# One second of setpoints at 1 kHz, so that none is lost when the node stalls.
+_INPUT_DEPTH = 1000
+
+# A drive that has stalled must continue with the present command, not with those of the past.
+_OUTPUT_DEPTH = 1
 
 
 class DynamicsNode(LifecycleNode, RobotNode):
@@ -89,7 +92,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = self._failed_transition = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
-        for name in ("effort_command", "clip_to_limits", "hold_last_command"):
+        for name in ("effort_command", "clip_to_limits", "hold_last_command", "setpoint_lifespan"):
             self.on_parameter(name, self.get_parameter(name).value)
 
         # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
@@ -100,11 +103,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
         # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
         create = self.create_lifecycle_publisher
-        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_STREAM_QOS_DEPTH))
-        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_STREAM_QOS_DEPTH))
-        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_STREAM_QOS_DEPTH))
+        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_OUTPUT_DEPTH))
+        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_OUTPUT_DEPTH))
+        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_OUTPUT_DEPTH))
         self.create_subscription(
-            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_STREAM_QOS_DEPTH)
+            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_INPUT_DEPTH)
         )
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
@@ -113,7 +116,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             "~/inverse_dynamics",
             self._on_inverse_dynamics,
             # For bursts of many clients, or of one that does not wait for answers.
-            qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
+            qos_profile=QoSProfile(depth=_INPUT_DEPTH),
         )
         self.complete(STATUS_NAME, stop)
 
@@ -163,6 +166,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._clips = bool(value)
         elif name == "hold_last_command":
             self._held_refusals = HOLDS[str(value)]
+        elif name == "setpoint_lifespan":
+            self._lifespan = round(float(str(value)) * 1e9)
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
@@ -286,6 +291,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     # --- Stream -------------------------------------------------------------------------
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
+        if self._lifespan and self.active and self._is_expired(setpoint):
+            return
         if not self._player.playing:
             self._player.stop(forget=True)  # the setpoint, not a trajectory, now determines the commanded state
             self._on_setpoint(setpoint)
@@ -293,6 +300,20 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._statistics.received += 1
         reason = "a trajectory is being played; an empty one stops it"
         self._refuse(setpoint, TrajectoryError(reason), reason)
+
+    def _is_expired(self, setpoint: JointTrajectorySetpoint) -> bool:
+        """Whether a setpoint is older than its lifespan, and counted and logged as such."""
+        stamp = setpoint.header.stamp
+        age = self.get_clock().now().nanoseconds - (stamp.sec * 1_000_000_000 + stamp.nanosec)
+        if age <= self._lifespan:
+            return False
+        self._statistics.expire()
+        self.get_logger().warning(
+            f"setpoint dropped: it is {age * 1e-9:.3g} s old, must be at most {self._lifespan * 1e-9:g} s "
+            "(parameter setpoint_lifespan)",
+            throttle_duration_sec=self.warning_period,
+        )
+        return True
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""

@@ -10,6 +10,12 @@ TABLE: Table = {
     "autostart": Definition(
         True, "configure and activate at startup; false leaves both to a lifecycle manager", read_only=True
     ),
+    "setpoint_lifespan": Definition(
+        0.0,
+        "largest age of a setpoint by its stamp and the node's clock, in s; an older one is dropped. 0 accepts every "
+        "age, as for setpoints without stamps",
+        limits=(0.0, 3600.0),
+    ),
     "stream_rate": Definition(
         1000.0,
         "rate of commands while a trajectory from the topic spline_trajectory is played, in Hz",

@@ -14,6 +14,7 @@ from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, require_finite
 from ..interfaces import SplineTrajectory
 from ..robot_node import RobotNode
+from ..stream_qos import stream_qos
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
@@ -44,7 +45,7 @@ class SplineTopic:
         self._worker = Worker(node, "trajectories")
         self._waiting = self._epoch = 0
         self.last_refusal = ""
-        node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, _DEPTH)
+        node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
 
     def stop(self, *, forget: bool = False) -> None:
         """Stop the current trajectory and discard those in validation; ``forget`` as for the player."""
