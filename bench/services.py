@@ -112,6 +112,8 @@ def _record(folder: Path, windows: int, priority: int) -> None:
     np.savez(folder / "setpoints.npz", **dict(zip(STATE_NAMES, motion.derivatives(t), strict=True)))
     config = HERE.parent / "config" / "iiwa.yaml"
     arguments = ["--params-file", config, "-p", f"realtime_priority:={priority}"]
+    # The player counts every command.
+    arguments += ["-p", "qos_overrides./feedforward.publisher.depth:=1000"]
     node = subprocess.Popen(
         [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", *arguments], cwd=folder
     )

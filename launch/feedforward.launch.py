@@ -10,9 +10,10 @@ Your own robot, in a namespace, with remapped topics:
     ros2 launch eom_dynamics feedforward.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         setpoint_topic:=planner/setpoint effort_command_topic:=effort_controller/commands
 
-A robot described by a URDF: as text, in the parameters of another node, or on the topic of robot_state_publisher.
-Springs, rotors and the tip are parameters urdf.* (docs/node.md) in params_file:
+A robot described by a URDF: in a file, as text, in the parameters of another node, or on the topic of
+robot_state_publisher. Springs, rotors and the tip are parameters urdf.* (docs/node.md) in params_file:
 
+    ros2 launch eom_dynamics feedforward.launch.py robot_file:=arm.urdf params_file:=springs.yaml
     ros2 launch eom_dynamics feedforward.launch.py robot_description:="$(cat arm.urdf)" params_file:=springs.yaml
     ros2 launch eom_dynamics feedforward.launch.py robot_source_node:=/robot_state_publisher
     ros2 launch eom_dynamics feedforward.launch.py robot_description_topic:=/robot_description
@@ -55,8 +56,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "robot_file",
                 default_value="",
-                description="Parameter file of the robot; by default the packaged iiwa, unless one of the next three "
-                "arguments gives the robot.",
+                description="File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa, "
+                "unless one of the next three arguments gives the robot.",
             ),
             DeclareLaunchArgument(
                 "robot_description",
@@ -121,16 +122,17 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     def given(argument: str) -> bool:
         return bool(LaunchConfiguration(argument).perform(context))
 
-    parameters = [{"use_sim_time": typed("use_sim_time", bool)}]
+    parameters = []
     if given("robot_file"):
-        parameters.append(parameter_file(context, "robot_file"))
+        parameters += robot_parameters(context)
     elif not any(map(given, ("robot_description", "robot_source_node", "robot_description_topic"))):
         parameters.append(
             ParameterFile(PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]))
         )
-    if given("params_file"):
-        parameters.append(parameter_file(context, "params_file"))
-    parameters += [{name: typed(name, str)} for name in ("robot_description", "robot_source_node") if given(name)]
+    # After the robot, whose file must not overrule the arguments; the last value counts.
+    switches = {"use_sim_time": typed("use_sim_time", bool)}
+    more = [ParameterFile(file_given(context, "params_file"))] if given("params_file") else []
+    more += [{name: typed(name, str)} for name in ("robot_description", "robot_source_node") if given(name)]
     topics = [*TOPICS, *(["robot_description"] if given("robot_description_topic") else [])]
     common = {
         "package": "eom_dynamics",
@@ -142,7 +144,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     planning = Node(
         executable="planning_node",
         name="eom_dynamics_planning",
-        parameters=parameters,
+        parameters=[*parameters, switches, *more],
         condition=IfCondition(LaunchConfiguration("planning")),
         respawn=True,
         respawn_delay=RESPAWN_DELAY,
@@ -151,7 +153,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     dynamics = Node(
         executable="dynamics_node",
         name="eom_dynamics",
-        parameters=[{"autostart": typed("autostart", bool)}, *parameters],
+        parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more],
         # Respawned forever, the planning node would keep the launch running without a stream.
         on_exit=[EmitEvent(event=ShutdownProcess(process_matcher=matches_action(planning)))],
         **common,
@@ -159,12 +161,18 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     return [dynamics, planning]
 
 
-def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
-    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
+    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
+    path = file_given(context, "robot_file")
+    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
+
+
+def file_given(context: LaunchContext, argument: str) -> str:
+    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
     path = LaunchConfiguration(argument).perform(context)
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
-    return ParameterFile(path)
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a file")
+    return str(Path(path).resolve())
 
 
 def typed(argument: str, value_type: type) -> ParameterValue:

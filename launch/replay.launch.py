@@ -38,6 +38,9 @@ OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 # For the last commands to arrive and be written, s.
 SETTLING_TIME = 2.0
 
+# Commands of a node that await the recorder.
+RECORDED_DEPTH = 1000
+
 # For the node to acknowledge the last setpoints, ms.
 ACKNOWLEDGMENT_TIMEOUT = "10000"
 
@@ -50,7 +53,7 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "robot_file",
                 default_value=PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]),
-                description="Parameter file of the robot; by default the packaged iiwa.",
+                description="File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa.",
             ),
             DeclareLaunchArgument(
                 "params_file",
@@ -95,6 +98,8 @@ def start(context: LaunchContext) -> list:
     def given(argument: str) -> str:
         return LaunchConfiguration(argument).perform(context)
 
+    if not Path(given("bag")).exists():
+        raise FileNotFoundError(f"bag: no such folder or file, is {given('bag')!r}; give the path of a bag")
     namespace = "/" + given("namespace").strip("/")
     commands = [f"{namespace.rstrip('/')}/{topic}" for topic in OUTPUTS]
     node = LifecycleNode(
@@ -103,9 +108,12 @@ def start(context: LaunchContext) -> list:
         name="eom_dynamics",
         namespace=namespace,
         parameters=[
-            # The launch file activates it, in order to play from then on.
+            *(robot_parameters(context) if given("robot_file") else []),
+            *([ParameterFile(file_given(context, "params_file"))] if given("params_file") else []),
+            # The launch file activates it, in order to play from then on. Last, so that no file overrules it.
             {"use_sim_time": True, "autostart": False},
-            *(parameter_file(context, argument) for argument in ("robot_file", "params_file") if given(argument)),
+            # Every command is recorded, including those computed while the recorder stalls.
+            {f"qos_overrides.{command}.publisher.depth": RECORDED_DEPTH for command in commands},
         ],
         remappings=[("setpoint", LaunchConfiguration("setpoint_topic"))],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
@@ -172,9 +180,15 @@ def start(context: LaunchContext) -> list:
     ]
 
 
-def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
-    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
+    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
+    path = file_given(context, "robot_file")
+    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
+
+
+def file_given(context: LaunchContext, argument: str) -> str:
+    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
     path = LaunchConfiguration(argument).perform(context)
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
-    return ParameterFile(path)
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a file")
+    return str(Path(path).resolve())

@@ -45,7 +45,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "robot_file",
                 default_value=PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]),
-                description="Parameter file of the robot, for all nodes; by default the packaged iiwa.",
+                description="File of the robot, for all nodes: parameter file (.yaml), URDF or xacro; by default the "
+                "packaged iiwa.",
             ),
             DeclareLaunchArgument(
                 "params_file",
@@ -104,14 +105,16 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         return LaunchConfiguration(argument).perform(context)
 
     def files(*arguments: str) -> list[ParameterFile]:
-        return [parameter_file(context, argument) for argument in arguments if given(argument)]
+        return [ParameterFile(file_given(context, argument)) for argument in arguments if given(argument)]
 
     command = given("command")
     topic = COMMAND_TOPICS[command]
     effort_command = {"effort_command": "joint" if command == "joint_effort" else "motor"}
     parameters = [
+        *(robot_parameters(context) if given("robot_file") else []),
+        # After the robot, whose file must not overrule the arguments; the last value counts.
         {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
-        *files("robot_file", "params_file"),
+        *files("params_file"),
     ]
     common = {
         "package": "eom_dynamics",
@@ -144,9 +147,15 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     ]
 
 
-def parameter_file(context: LaunchContext, argument: str) -> ParameterFile:
-    """Return the parameter file that an argument names. Without this check, launch_ros ignores a missing one."""
+def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
+    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
+    path = file_given(context, "robot_file")
+    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
+
+
+def file_given(context: LaunchContext, argument: str) -> str:
+    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
     path = LaunchConfiguration(argument).perform(context)
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a ROS 2 parameter file")
-    return ParameterFile(path)
+        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a file")
+    return str(Path(path).resolve())

@@ -33,6 +33,7 @@ from .dynamics.realtime import SchedulingError, stream_in_real_time
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
 from .dynamics.trajectory_player import TrajectoryPlayer
+from .dynamics.transitions import reported
 from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
 from .robot_node import RobotNode
 from .robot_sources import Loaded
@@ -63,8 +64,11 @@ topics and services (relative to the namespace):
     TABLE,
 )
 
-# One second at 1 kHz, so that no message is lost when a process stalls.
-_STREAM_QOS_DEPTH = 1000
+# One second of setpoints at 1 kHz, so that none is lost when the node stalls.
+_INPUT_DEPTH = 1000
+
+# A drive that has stalled must continue with the present command, not with those of the past.
+_OUTPUT_DEPTH = 1
 
 
 class DynamicsNode(LifecycleNode, RobotNode):
@@ -86,10 +90,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._refuse_impossible_transitions()
         self._solver: Solver | None = None
         self._starting_up = False
-        self._scheduling_problem = ""
+        self._scheduling_problem = self._failed_transition = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
-        for name in ("effort_command", "limits", "hold_last_command"):
+        for name in ("effort_command", "limits", "hold_last_command", "setpoint_lifespan"):
             self.on_parameter(name, self.get_parameter(name).value)
 
         # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
@@ -100,11 +104,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
         # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
         create = self.create_lifecycle_publisher
-        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_STREAM_QOS_DEPTH))
-        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_STREAM_QOS_DEPTH))
-        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_STREAM_QOS_DEPTH))
+        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_OUTPUT_DEPTH))
+        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_OUTPUT_DEPTH))
+        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_OUTPUT_DEPTH))
         self.create_subscription(
-            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_STREAM_QOS_DEPTH)
+            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_INPUT_DEPTH)
         )
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
@@ -113,7 +117,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             "~/inverse_dynamics",
             self._on_inverse_dynamics,
             # For bursts of many clients, or of one that does not wait for answers.
-            qos_profile=QoSProfile(depth=_STREAM_QOS_DEPTH),
+            qos_profile=QoSProfile(depth=_INPUT_DEPTH),
         )
         self.complete(STATUS_NAME, stop)
 
@@ -163,6 +167,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._limits = self._limit_policy()
         elif name == "hold_last_command":
             self._held_refusals = HOLDS[str(value)]
+        elif name == "setpoint_lifespan":
+            self._lifespan = round(float(str(value)) * 1e9)
 
     def _limit_policy(self) -> str:
         policy: str = self.get_parameter("limits").value
@@ -185,6 +191,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Lifecycle ----------------------------------------------------------------------
 
+    @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot."""
         try:
@@ -200,11 +207,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if loaded.solver is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
-        self.failure, self._starting_up = "", False
+        self.failure = self._failed_transition = ""
+        self._starting_up = False
         self.supply.pause()
         self._take_robot(loaded, loaded.solver)
         return super().on_configure(state)
 
+    @reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start answering setpoints and requests."""
         # So that garbage collection during the stream skips the 40 000 objects of imported modules.
@@ -215,12 +224,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.active = True
         return super().on_activate(state)
 
+    @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
         self.active = False
         self._trajectories.stop(forget=True)
         return super().on_deactivate(state)
 
+    @reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release the robot, so that its parameters can change."""
         self._solver = None
@@ -228,6 +239,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.supply.resume()
         return super().on_cleanup(state)
 
+    @reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
         self.active = self._starting_up = False
@@ -235,6 +247,26 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._solver = None
         self.supply.pause()
         return super().on_shutdown(state)
+
+    @reported
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and release the robot after an exception in a transition; the node can be configured again."""
+        self.active = self._starting_up = self._holds_command = False
+        self._solver = None
+        self.refused_robot = ""
+        super().on_deactivate(state)  # disables the publishers
+        self._trajectories.stop(forget=True)
+        self.supply.resume()
+        return super().on_error(state)
+
+    def on_transition_failure(self, reason: str, detail: str) -> None:
+        """Log and report an exception in a transition."""
+        self._failed_transition = printable(reason)
+        self.get_logger().error(
+            "\n".join(
+                [f"{self._failed_transition} (correct it and configure again)", *map(printable, detail.splitlines())]
+            )
+        )
 
     def _schedule(self) -> None:
         """Apply the real-time priority; only after loading, which would block a core."""
@@ -264,6 +296,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     # --- Stream -------------------------------------------------------------------------
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
+        if self._lifespan and self.active and self._is_expired(setpoint):
+            return
         if not self._player.playing:
             self._player.stop(forget=True)  # the setpoint, not a trajectory, now determines the commanded state
             self._on_setpoint(setpoint)
@@ -271,6 +305,20 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._statistics.received += 1
         reason = "a trajectory is being played; an empty one stops it"
         self._refuse(setpoint, TrajectoryError(reason), reason)
+
+    def _is_expired(self, setpoint: JointTrajectorySetpoint) -> bool:
+        """Whether a setpoint is older than its lifespan, and counted and logged as such."""
+        stamp = setpoint.header.stamp
+        age = self.get_clock().now().nanoseconds - (stamp.sec * 1_000_000_000 + stamp.nanosec)
+        if age <= self._lifespan:
+            return False
+        self._statistics.expire()
+        self.get_logger().warning(
+            f"setpoint dropped: it is {age * 1e-9:.3g} s old, must be at most {self._lifespan * 1e-9:g} s "
+            "(parameter setpoint_lifespan)",
+            throttle_duration_sec=self.warning_period,
+        )
+        return True
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
@@ -406,7 +454,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def report(self, seconds: float) -> Report:
         """Diagnostic status of the stream."""
         level, message, figures = self._statistics.report(seconds)
-        if self._scheduling_problem and level == Level.OK:
+        if self._failed_transition:
+            level, message = Level.ERROR, f"{self.state}: {self._failed_transition}"
+        elif self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
         elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"

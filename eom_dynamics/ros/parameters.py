@@ -27,6 +27,9 @@ ROBOT = "robot"
 URDF = "urdf"
 """Parameter section that extends a URDF."""
 
+FILE = "robot_file"
+"""Parameter with the path of the robot's file: parameter file, URDF or xacro."""
+
 DESCRIPTION = "robot_description"
 """Parameter with the robot as URDF text."""
 
@@ -75,13 +78,19 @@ Table = Mapping[str, Definition]
 """Parameters of a node, by name."""
 
 COMMON: Table = {
+    FILE: Definition(
+        "",
+        "file of the robot on the machine of the node (.yaml, .urdf or .xacro; a xacro file only if you trust it); "
+        "ignored if there are parameters robot.*; read-only while a robot is loaded",
+    ),
     DESCRIPTION: Definition(
-        "", "robot as URDF text; ignored if there are parameters robot.*; read-only while a robot is loaded"
+        "",
+        "robot as URDF text; ignored if there are parameters robot.* or robot_file; read-only while a robot is loaded",
     ),
     SOURCE_NODE: Definition(
         "",
-        "node whose parameters robot.* or robot_description describe the robot; ignored if this node's own parameters "
-        "do; if neither is set, the topic robot_description is used; read-only while a robot is loaded",
+        "node whose parameters robot.*, robot_file or robot_description describe the robot; ignored if this node's own "
+        "parameters do; if neither is set, the topic robot_description is used; read-only while a robot is loaded",
     ),
     "robot_timeout": Definition(
         5.0,
@@ -156,7 +165,7 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
 
 def is_robots(name: str) -> bool:
     """Whether a parameter describes the robot or selects its source."""
-    return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (DESCRIPTION, SOURCE_NODE)
+    return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (FILE, DESCRIPTION, SOURCE_NODE)
 
 
 def section(node: Node, name: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
+from .stream_qos import stream_qos
 from .trajectory_limits import enforce_limits
 
 STATUS_NAME = "eom_dynamics: planning"
@@ -85,8 +86,8 @@ class PlanningNode(RobotNode):
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
         self._requests = PlanningServices(self, "eom_dynamics", self._arm)
-        self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", _DEPTH)
-        self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, _DEPTH)
+        self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class RobotNode(Node):
         """Log that the node waits for a robot."""
         self.get_logger().info(
             f"waiting for the robot from {self.supply.source} (or restart the node with --params-file and "
-            "a robot's parameter file, or with the parameter robot_description or robot_source_node)"
+            "a robot's parameter file, or with the parameter robot_file, robot_description or robot_source_node)"
         )
 
     def reject(self, loaded: Loaded, consequence: str = "") -> None:

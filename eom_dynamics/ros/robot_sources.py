@@ -2,9 +2,12 @@
 """Sources of a node's robot. They are tried in this order; the first one given is used:
 
 1. the node's parameters ``robot.*``,
-2. its parameter ``robot_description``, a URDF,
-3. the parameters of the node named by its parameter ``robot_source_node``,
-4. the topic ``robot_description``, last because it often exists for other purposes.
+2. its parameter ``robot_file``, the path of a parameter file, a URDF or a xacro file,
+3. its parameter ``robot_description``, a URDF,
+4. the parameters of the node named by its parameter ``robot_source_node``,
+5. the topic ``robot_description``, last because it often exists for other purposes.
+
+A source that is given but cannot be used is an error, and never gives way to the next one.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +30,10 @@ from std_msgs.msg import String
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
 from ..messages.setpoint_to_command import Solver
-from ..robot import robot_from_parameters, robot_from_urdf
+from ..robot import load_robot, robot_from_parameters, robot_from_urdf
+from ..robot.readers.loading import URDF_ENDINGS, read_urdf
 from ..states import STATE_NAMES
-from .parameters import DESCRIPTION, ROBOT, SOURCE_NODE, URDF, nested, section
+from .parameters import DESCRIPTION, FILE, ROBOT, SOURCE_NODE, URDF, nested, section
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,20 @@ class Description:
 
     Attributes:
         source: name of the source, prefix of error messages.
-        parameters: parameters of the section ``robot``; with a URDF, of the section ``urdf``.
+        parameters: parameters of the section ``robot``; with a URDF or a file, of the section ``urdf``.
         urdf: URDF text, or None.
+        file: path of the robot's file, or None.
     """
 
     source: str
     parameters: Mapping[str, Any]
     urdf: str | None = None
+    file: str | None = None
+
+    @property
+    def is_urdf(self) -> bool:
+        """Whether the section ``urdf`` applies."""
+        return self.urdf is not None or (self.file is not None and self.file.endswith(URDF_ENDINGS))
 
     def load(self) -> Loaded:
         """Read, validate and compile; never raises. Not thread-safe, since it records warnings."""
@@ -61,9 +73,13 @@ class Description:
         return Loaded(self, solver, tuple(str(warning.message) for warning in recorded))
 
     def _robot(self) -> Any:
-        if self.urdf is None:
+        if self.urdf is not None:
+            return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
+        if self.file is None:
             return robot_from_parameters(nested(self.parameters, ROBOT, self.source), self.source)
-        return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
+        if self.is_urdf:
+            return robot_from_urdf(read_urdf(self.file), nested(self.parameters, URDF, "parameters"), self.file)
+        return load_robot(self.file)
 
 
 @dataclass(frozen=True)
@@ -126,6 +142,21 @@ class OwnParameters(Source):
         return Description(DESCRIPTION, section(self._node, URDF), self._node.get_parameter(DESCRIPTION).value)
 
 
+class RobotFile(Source):
+    """Robot in the file named by the parameter ``robot_file``, read anew whenever it is loaded."""
+
+    arrives = False
+
+    def __init__(self, node: Node, path: str) -> None:
+        self._node, self._path = node, path
+        self.label = f"{FILE} {path}"
+
+    @property
+    def description(self) -> Description:
+        """Path of the file with the current parameters ``urdf.*``."""
+        return Description(self.label, section(self._node, URDF), file=self._path)
+
+
 class DescriptionTopic(Source):
     """Latest URDF on the topic ``robot_description``."""
 
@@ -158,7 +189,7 @@ class DescriptionTopic(Source):
 
 
 class RemoteParameters(Source):
-    """Robot in the parameters of another node: section ``robot``, or else ``robot_description`` and ``urdf``.
+    """Robot in the parameters of another node: section ``robot``, or else ``urdf`` with a file or a URDF.
 
     The node's own section ``urdf`` takes precedence over that of the other node.
     """
@@ -172,36 +203,35 @@ class RemoteParameters(Source):
         self._get = node.create_client(GetParameters, f"{name}/get_parameters", qos_profile=quality)
         self._name = self._get.service_name.rpartition("/")[0]
         self.label = f"parameters of node {self._name}"
-        # Sections and URDF in one object, which the worker's thread replaces while the executor reads it.
-        self._answer: tuple[dict[str, dict[str, Any]], str] = ({}, "")
+        # One object, which the worker's thread replaces while the executor reads it.
+        self._answer = _Answer()
 
     @property
     def description(self) -> Description | None:
         """Latest answer of the other node, or None."""
-        sections, text = self._answer
-        if sections.get(ROBOT):
-            return Description(self.label, sections[ROBOT])
-        if not text:
-            return None
-        additions = section(self._node, URDF) or sections[URDF]
-        return Description(f"{DESCRIPTION} of node {self._name}", additions, text)
+        answer = self._answer
+        if answer.robot:
+            return Description(self.label, answer.robot)
+        additions = section(self._node, URDF) or answer.urdf
+        if answer.file:
+            return Description(f"{FILE} of node {self._name}", additions, file=answer.file)
+        return Description(f"{DESCRIPTION} of node {self._name}", additions, answer.text) if answer.text else None
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
         try:
             self._answer = self._asked()
         except _NoRobotError as error:
-            self._answer, self.problem = ({}, ""), str(error)
+            self._answer, self.problem = _Answer(), str(error)
 
     def close(self) -> None:
         """Destroy the clients."""
         self._node.destroy_client(self._list)
         self._node.destroy_client(self._get)
 
-    def _asked(self) -> tuple[dict[str, dict[str, Any]], str]:
-        """Request the sections ``robot`` and ``urdf``, and the URDF, which is empty if there is a section ``robot``."""
-        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, DESCRIPTION, URDF])).result.names
-        names = [name for name in names if name == DESCRIPTION or name.startswith((f"{ROBOT}.", f"{URDF}."))]
+    def _asked(self) -> _Answer:
+        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, FILE, DESCRIPTION, URDF])).result.names
+        names = [name for name in names if name in (FILE, DESCRIPTION) or name.startswith((f"{ROBOT}.", f"{URDF}."))]
         if all(name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
@@ -211,18 +241,23 @@ class RemoteParameters(Source):
             values = dict(zip(names, map(parameter_value_to_python, answered), strict=True))
         except RuntimeError as error:  # an unknown type
             raise _NoRobotError(f"its answer cannot be read: {error}") from None
-        text = values.pop(DESCRIPTION, "")
-        sections = {
-            key: {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
+        file, text = values.pop(FILE, ""), values.pop(DESCRIPTION, "")
+        robot, urdf = (
+            {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
-        }
-        if sections[ROBOT]:
-            return sections, ""
+        )
+        if robot:
+            return _Answer(robot)
+        if file:
+            # A relative path is relative to the working folder of that node, where another robot may be.
+            if not isinstance(file, str) or not Path(file).is_absolute():
+                raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
+            return _Answer(urdf=urdf, file=file)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
             raise _NoRobotError(f"its {DESCRIPTION} is empty")
-        return sections, text
+        return _Answer(urdf=urdf, text=text)
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
@@ -238,22 +273,31 @@ class RemoteParameters(Source):
         return answer
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """Robot of another node: section ``robot``; or section ``urdf``, and a file or a URDF."""
+
+    robot: Mapping[str, Any] = field(default_factory=dict)
+    urdf: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    text: str = ""
+
+
 class _NoRobotError(Exception):
     """Another node has no robot; the message says why."""
 
 
 def chosen_source(node: Node) -> tuple[str, str]:
-    """Return the parameter that selects the source (empty for the topic), and the node to ask."""
+    """Return the parameter that selects the source (empty for the topic), and the node to ask or the file to read."""
     key = next(iter(given_parameters(node)), "")
-    return key, node.get_parameter(SOURCE_NODE).value if key == SOURCE_NODE else ""
+    return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
 
 
 def given_parameters(node: Node) -> list[str]:
     """List the parameters that give a robot, highest precedence first."""
     given = {
         ROBOT: bool(section(node, ROBOT)),
-        DESCRIPTION: bool(node.get_parameter(DESCRIPTION).value),
-        SOURCE_NODE: bool(node.get_parameter(SOURCE_NODE).value),
+        **{key: bool(node.get_parameter(key).value) for key in (FILE, DESCRIPTION, SOURCE_NODE)},
     }
     return [key for key, present in given.items() if present]
 
@@ -263,4 +307,6 @@ def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], No
     key, name = choice
     if key == SOURCE_NODE:
         return RemoteParameters(node, name)
+    if key == FILE:
+        return RobotFile(node, name)
     return OwnParameters(node, key) if key else DescriptionTopic(node, on_arrival)

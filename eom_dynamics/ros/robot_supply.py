@@ -72,7 +72,9 @@ class RobotSupply:
         with self._loading:
             if description is None:
                 return None
-            if self._last is None or self._last.description != description or self._last.solver is None:
+            last = self._last
+            # A file may have changed since.
+            if last is None or last.description != description or last.solver is None or description.file:
                 self._last = description.load()
             return self._last
 
@@ -81,7 +83,7 @@ class RobotSupply:
         for warning in loaded.warnings:
             self._node.get_logger().warning(printable(warning))
         unused = [key for key in given_parameters(self._node) if key != self._choice[0]]
-        if loaded.description.urdf is None and any(self._node.get_parameters_by_prefix(URDF)):
+        if not loaded.description.is_urdf and any(self._node.get_parameters_by_prefix(URDF)):
             unused.append(f"{URDF}.*")
         if unused:
             self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")

@@ -46,6 +46,13 @@ def refusal(file: str, **arguments: object) -> str:
     return output + errors
 
 
+def error_line(output: str) -> str:
+    """The error of a launch that failed, which must be on one line, the last."""
+    *_, last = output.splitlines()
+    assert output.count("[ERROR]") == 1, output
+    return last.partition("(see debug for traceback): ")[2]
+
+
 def node_process(launch: int, executable: str) -> int:
     """Process id of the node with this executable that a launch runs; waits for it."""
     children = Path(f"/proc/{launch}/task/{launch}/children")

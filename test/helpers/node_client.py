@@ -236,13 +236,13 @@ class StreamClient(Client):
         self.wait(self._setpoints.get_subscription_count, "a subscriber of setpoint")
         super().wait_for_node()
 
-    def publish(self, *, at=None, **fields):
+    def publish(self, *, at=None, seconds=1_700_000_000, **fields):
         """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
         from eom_dynamics.msg import JointTrajectorySetpoint
 
         message = JointTrajectorySetpoint(**message_fields(fields))
         number = next(self._stamps) if at is None else at
-        message.header.stamp.sec, message.header.stamp.nanosec = 1_700_000_000, number
+        message.header.stamp.sec, message.header.stamp.nanosec = seconds, number
         message.header.frame_id = f"frame {number}"
         self._setpoints.publish(message)
         return number
@@ -279,8 +279,14 @@ class Starter:
         self._rclpy, self._folder = rclpy, folder
         self._clients = []
 
-    def __call__(self, *ros_arguments, discovered=True, client=StreamClient, **options):
-        process = NodeProcess(self._folder, "-p", "diagnostic_period:=0.1", *ros_arguments, **options)
+    def __call__(self, *ros_arguments, discovered=True, client=StreamClient, depth=1000, **options):
+        """Start a node; a ``depth`` of its outputs other than the default counts every command."""
+        topics = ("feedforward", "motor_setpoint", "effort_command") if depth and client is StreamClient else ()
+        overrides = (f"qos_overrides.{{namespace}}/{topic}.publisher.depth:={depth}" for topic in topics)
+        arguments = ("diagnostic_period:=0.1", *overrides)
+        process = NodeProcess(
+            self._folder, *(word for value in arguments for word in ("-p", value)), *ros_arguments, **options
+        )
         self._clients.append(client(self._rclpy, process))
         if discovered:
             self._clients[-1].wait_for_node()

@@ -13,10 +13,21 @@ pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installa
 
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.srv import GetEquationsOfMotion
-from launching import ask, command_line, declared_arguments, launched, node_process, parameters, refusal, wait_for
+from launching import (
+    ask,
+    command_line,
+    declared_arguments,
+    error_line,
+    launched,
+    node_process,
+    parameters,
+    refusal,
+    wait_for,
+)
 from lifecycle_msgs.srv import GetState
 from paths import CONFIG
 from rclpy.node import Node
+from urdf_arms import urdf_arm
 
 FILE = "feedforward.launch.py"
 STATE = ("position", "velocity", "acceleration", "jerk", "snap")
@@ -91,6 +102,27 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
             assert "warn" in command_line(node_process(launch, executable))
 
 
+def test_a_urdf_file_is_read_by_the_nodes(observer: Node, tmp_path: Path) -> None:
+    file = tmp_path / "arm.urdf"
+    file.write_text(urdf_arm("arm"))
+    with launched(FILE, nodes=2, robot_file=file):
+        for node in ("/eom_dynamics", "/eom_dynamics_planning"):
+            assert parameters(observer, node, "robot_file") == [str(file)]
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        wait_for(lambda: plans(observer, joints=2))
+
+
+def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    head = "  ros__parameters:\n"
+    file.write_text(text.replace(head, f"{head}    use_sim_time: true\n    autostart: true\n    warning_period: 3.0\n"))
+    with launched(FILE, nodes=2, robot_file=file, autostart="false"):
+        names = ("use_sim_time", "autostart", "warning_period", "robot.name")
+        assert parameters(observer, "/eom_dynamics", *names) == [False, False, 3.0, "sea_planar_2r"]
+        assert parameters(observer, "/eom_dynamics_planning", "use_sim_time") == [False]
+
+
 def test_the_planning_node_can_be_left_out(observer: Node) -> None:
     with launched(FILE, nodes=1, planning="false"):
         wait_for(lambda: state(observer, "/eom_dynamics") == "active")
@@ -127,4 +159,5 @@ def test_the_planning_node_ends_with_the_feedforward_node(observer: Node) -> Non
 
 @pytest.mark.parametrize("argument", ["robot_file", "params_file"])
 def test_a_missing_file_is_refused(argument: str) -> None:
-    assert f"{argument}: no such file, is '/nowhere.yaml'" in refusal(FILE, **{argument: "/nowhere.yaml"})
+    error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
+    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"

@@ -13,7 +13,7 @@ pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installa
 pytest.importorskip("rosbags", reason="reads bags")
 
 from bag_files import COMMAND, SETPOINT, START, read_bag, setpoints, write_bag
-from launching import declared_arguments, launch_command, refusal
+from launching import declared_arguments, error_line, launch_command, refusal
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -76,7 +76,7 @@ def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
 def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_text("/**: {ros__parameters: {robot.joints.iiwa_joint_1.mass: -1.0}}")
-    command = launch_command(FILE, bag=tmp_path / "never_played", params_file=params)
+    command = launch_command(FILE, bag=tmp_path, params_file=params)
     run = subprocess.run(
         command, check=True, timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -85,6 +85,11 @@ def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["robot_file", "params_file"])
-def test_a_missing_file_is_refused(argument: str) -> None:
-    output = refusal(FILE, bag="never_played", **{argument: "/nowhere.yaml"})
-    assert f"{argument}: no such file, is '/nowhere.yaml'" in output
+def test_a_missing_file_is_refused(argument: str, tmp_path: Path) -> None:
+    error = error_line(refusal(FILE, **{"bag": tmp_path, argument: "/nowhere.yaml"}))
+    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
+
+
+def test_a_missing_bag_is_refused() -> None:
+    error = error_line(refusal(FILE, bag="/nowhere"))
+    assert error == "bag: no such folder or file, is '/nowhere'; give the path of a bag"

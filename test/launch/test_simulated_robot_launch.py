@@ -11,7 +11,16 @@ import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-from launching import command_line, declared_arguments, launched, node_process, parameters, refusal, wait_for
+from launching import (
+    command_line,
+    declared_arguments,
+    error_line,
+    launched,
+    node_process,
+    parameters,
+    refusal,
+    wait_for,
+)
 from paths import CONFIG
 from rclpy.node import Node
 
@@ -88,4 +97,5 @@ def test_a_killed_planning_node_is_respawned(observer: Node) -> None:
 
 @pytest.mark.parametrize("argument", ["robot_file", "params_file", "simulated_robot_params_file"])
 def test_a_missing_file_is_refused(argument: str) -> None:
-    assert f"{argument}: no such file, is '/nowhere.yaml'" in refusal(FILE, **{argument: "/nowhere.yaml"})
+    error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
+    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"

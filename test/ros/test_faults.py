@@ -59,6 +59,65 @@ def test_an_internal_error_is_not_answered_by_a_held_command(start, tmp_path, mo
     assert client.process.log.count("setpoint refused: internal error: ZeroDivisionError: division by zero") == 1
 
 
+def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_configured(
+    start, tmp_path, monkeypatch
+):
+    # A transition whose file exists fails once.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\n"
+        "from eom_dynamics.ros.dynamics import realtime\n"
+        "from eom_dynamics.ros.dynamics.spline_topic import SplineTopic\n"
+        "from eom_dynamics.ros.robot_supply import RobotSupply\n"
+        "def failing(name, function):\n"
+        "    def fail(*arguments, **options):\n"
+        "        if os.path.exists(name):\n"
+        "            os.remove(name)\n"
+        "            raise ZeroDivisionError(name)\n"
+        "        return function(*arguments, **options)\n"
+        "    return fail\n"
+        "RobotSupply.load = failing('configure', RobotSupply.load)\n"
+        "realtime.stream_in_real_time = failing('activate', realtime.stream_in_real_time)\n"
+        "SplineTopic.stop = failing('deactivate', SplineTopic.stop)\n"
+        "RobotSupply.resume = failing('cleanup', RobotSupply.resume)\n"
+        "RobotSupply.pause = failing('unconfigured_shutdown', RobotSupply.pause)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    client = start(*IIWA, "-p", "autostart:=false")
+    good = dict.fromkeys(STATE_FIELDS, np.zeros(7))
+    paths = {"configure": (), "activate": ("configure",), "deactivate": ("configure", "activate")}
+    for failing, path in {**paths, "cleanup": ("configure",), "unconfigured_shutdown": ()}.items():
+        assert all(map(client.transition, path))
+        (tmp_path / failing).touch()
+        assert not client.transition(failing)
+        assert client.state == "unconfigured"
+        name = failing.removeprefix("unconfigured_")
+        reason = f"{name} failed: ZeroDivisionError: {failing}"
+        level, message, values = client.next_diagnostics()
+        assert (level, message, values["robot"]) == (2, f"unconfigured: {reason}", "")
+        assert client.process.log.count(f"{reason} (correct it and configure again)\nTraceback") == 1
+        client.publish(**good)
+    answer = client.inverse_dynamics(position=np.zeros(7), velocity=np.zeros(7), acceleration=np.zeros(7))
+    assert (answer.success, answer.message) == (False, "the node is unconfigured; it answers only when active")
+    assert client.transition("configure")
+    assert client.next_diagnostics()[:2] == (0, "inactive: setpoints are not answered")
+    assert client.transition("activate")
+    last = client.publish(**good)
+    client.answers_to(last)
+    assert [m.header.stamp.nanosec for m in client.feedforward] == [last]
+
+
+def test_a_bring_up_that_fails_is_reported(start, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "from eom_dynamics.ros.dynamics import realtime\n"
+        "def fail(_): raise ZeroDivisionError('on\\x1b purpose')\n"
+        "realtime.stream_in_real_time = fail\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    client = start(*IIWA)
+    assert client.next_diagnostics()[:2] == (2, r"unconfigured: activate failed: ZeroDivisionError: on\x1b purpose")
+    assert client.process.log.count("Traceback") == 1
+
+
 @pytest.mark.parametrize(("autostart", "number"), [(True, signal.SIGINT), (False, signal.SIGTERM)])
 def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch, autostart, number):
     compiler = tmp_path / "cc"

@@ -195,17 +195,17 @@ def test_it_follows_a_clock_but_not_back(stack):
     stack.send(TIMES * 10)
     stack.wait_until_playing()
     stack.play(begin + PERIOD)
-    stack.tick(begin + 20 * PERIOD)
+    stack.tick(begin + 10 * PERIOD)
     node.wait_for_diagnostics(
-        lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 18, "the commands left out"
+        lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 8, "the commands left out"
     )
     # Set back a little, the motion pauses until time has caught up.
     node.feedforward.clear()
-    stack.tick(begin + 18 * PERIOD)
-    stack.tick(begin + 20 * PERIOD)
+    stack.tick(begin + 8 * PERIOD)
+    stack.tick(begin + 10 * PERIOD)
     assert not node.feedforward
-    stack.play(begin + 22 * PERIOD)
-    assert [stamp_of(answer) - begin for answer in node.feedforward] == [21 * PERIOD, 22 * PERIOD]
+    stack.play(begin + 12 * PERIOD)
+    assert [stamp_of(answer) - begin for answer in node.feedforward] == [11 * PERIOD, 12 * PERIOD]
     # One that starts again ends the motion.
     stack.tick(5 * 10**9)
     stack.tick(6 * 10**9)
@@ -214,6 +214,60 @@ def test_it_follows_a_clock_but_not_back(stack):
     stack.send(positions=POSITIONS + 1.0)
     stack.wait_until_playing()
     stack.play(6 * 10**9 + 8 * 10**8)
+
+
+def test_a_jump_forward_of_the_clock_ends_it(stack):
+    node, begin = stack.node, stack.now
+    stack.send(TIMES * 10)
+    stack.wait_until_playing()
+    stack.play(begin + 10 * PERIOD)
+    stack.tick(begin + 10 * PERIOD + 15 * 10**8)
+    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
+    assert stamp_of(node.feedforward[-1]) == begin + 10 * PERIOD
+    assert "trajectory stopped: the clock jumped forward by 1.5 s" in node.process.log
+    # One that is far from where this one was begins by itself.
+    stack.send(positions=POSITIONS + 1.0)
+    stack.wait_until_playing()
+    stack.play(stack.now + 8 * 10**8)
+
+
+def test_a_jump_forward_of_the_clock_delays_it_on_request(stack):
+    node, begin, jump = stack.node, stack.now, 15 * 10**8
+    assert node.set_parameter("on_clock_jump", "hold") == ""
+    left_out = node.next_diagnostics()[2].get("trajectory commands left out")
+    stack.send(TIMES)
+    stack.wait_until_playing()
+    stack.play(begin + 10 * PERIOD)
+    stack.tick(begin + 10 * PERIOD + jump)
+    stack.play(begin + 40 * PERIOD + jump)
+    assert node.next_diagnostics()[2].get("trajectory commands left out") == left_out
+    motion = through(TIMES, POSITIONS)
+    count = sum(stamp_of(answer) < begin + jump for answer in node.feedforward)
+    before = assert_commands(node.feedforward[:count], begin, motion)
+    after = assert_commands(node.feedforward[count:], begin + jump, motion)
+    # The last command is repeated after the jump.
+    np.testing.assert_allclose(before[-2:], np.array([9, 10]) / RATE, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(after, np.arange(10, 41) / RATE, rtol=0, atol=1e-8)
+    assert "trajectory delayed: the clock jumped forward by 1.5 s" in node.process.log
+    assert node.set_parameter("on_clock_jump", "stop") == ""
+
+
+def test_one_that_waits_for_its_start_is_not_ended_by_a_jump_before(stack):
+    begin = stack.now + 20 * 10**9
+    stack.send(stamp=begin)
+    stack.wait_until_playing()
+    stack.tick(begin - PERIOD)
+    stack.play(begin + 40 * PERIOD)
+    assert_commands(stack.node.feedforward, begin, through(TIMES, POSITIONS))
+
+
+def test_one_that_starts_too_late_is_refused(stack):
+    stack.send(stamp=stack.now + 61 * 10**9)
+    reason = (
+        "it starts 61 s from now, must be at most 60 (parameter max_start_delay): check its time stamp and the clock"
+    )
+    stack.node.wait(lambda: reason in stack.refusals(), "the refusal")
+    assert "trajectory" not in stack.node.next_diagnostics()[2]
 
 
 def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):

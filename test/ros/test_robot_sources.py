@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import yaml
+from node_client import Client
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -75,6 +76,21 @@ def test_own_parameters(probe, tmp_path):
     assert name_of(node.supply.load()) == "arm"
 
 
+def test_a_file(probe, tmp_path):
+    node = probe("-p", f"robot_file:={CONFIG / 'planar_2r.yaml'}")
+    assert (node.supply.source, node.supply.arrives) == (f"robot_file {CONFIG / 'planar_2r.yaml'}", False)
+    assert name_of(node.supply.load()) == "planar_2r"
+    urdf, xacro = tmp_path / "arm.urdf", tmp_path / "arm.xacro"
+    urdf.write_text(ARM)
+    xacro.write_text(ARM)
+    for file in (urdf, xacro):
+        node = probe(*parameter_file(tmp_path, robot_file=str(file), urdf=SPRINGS))
+        assert_same(node.supply.load().solver.arm.robot, robot_from_urdf(ARM, SPRINGS))
+    # It is read anew at each loading.
+    xacro.write_text(HEAVY)
+    assert name_of(node.supply.load()) == "heavy"
+
+
 @pytest.mark.parametrize("probe", ["events", "single_threaded"], indirect=True)
 def test_the_topic_published_before_and_after(probe, describe):
     describe(ARM)
@@ -102,6 +118,17 @@ def test_another_node_s_section_comes_before_its_description(probe, other):
     section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
     other("arm_server", **flat(section), robot_description=ARM)
     arrived(probe("-p", "robot_source_node:=/arm_server"), "planar_2r")
+
+
+def test_the_file_of_another_node(probe, other, tmp_path):
+    (tmp_path / "arm.urdf").write_text(ARM)
+    remote, _ = other("rsp", robot_file="arm.urdf", robot_description=HEAVY)
+    node = probe("-p", "robot_source_node:=/rsp")
+    node.spin_until(lambda: node.supply.problem == "its robot_file must be an absolute path, is 'arm.urdf'")
+    from rclpy.parameter import Parameter
+
+    remote.set_parameters([Parameter("robot_file", value=str(tmp_path / "arm.urdf"))])
+    arrived(node, "arm")
 
 
 def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, other):
@@ -144,10 +171,42 @@ def test_a_source_that_is_closer_comes_first(probe, other, describe, tmp_path):
     assert name_of(probe(*IIWA, *parameter_file(tmp_path, **every), *topic).supply.load()) == "iiwa"
     node = probe(*parameter_file(tmp_path, **every), *topic)
     assert name_of(node.supply.load()) == "arm"
+    assert name_of(probe("-p", f"robot_file:={CONFIG / 'planar_2r.yaml'}", *topic).supply.load()) == "planar_2r"
     assert probe("-p", "robot_source_node:=/rsp", *topic).supply.source == "parameters of node /rsp"
     # A robot that cannot be used is an error, and does not give way to the next source.
     bad = probe(*parameter_file(tmp_path, robot_description="<robot/>"), *topic)
     assert bad.supply.load().error.startswith("robot_description: line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("/nowhere.urdf", "/nowhere.urdf: cannot be read: No such file or directory"),
+        ("/nowhere.yaml", "/nowhere.yaml: cannot be read: No such file or directory"),
+        ("/", "/: neither a packaged robot "),
+    ],
+)
+def test_a_file_that_cannot_be_used_does_not_give_way_to_the_topic(probe, describe, file, reason):
+    describe(HEAVY)
+    node = probe("-p", f"robot_file:={file}", "-r", f"robot_description:={describe.topic}")
+    loaded = node.supply.load()
+    assert loaded.solver is None
+    assert loaded.error.startswith(reason)
+
+
+@pytest.mark.parametrize("module", ["dynamics_node", "planning_node", "simulated_robot_node"])
+def test_a_mistyped_file_leaves_each_node_without_a_robot(start, describe, module):
+    describe(ARM)
+    client = start(
+        *("-p", "robot_file:=/nowhere.urdf", "-r", f"robot_description:={describe.topic}"), module=module, client=Client
+    )
+    reason = "robot not loaded: /nowhere.urdf: cannot be read: No such file or directory"
+    client.wait_for_diagnostics(lambda level, message, _: level == 2 and message == reason, "the reason")
+    describe(ARM)
+    level, message, values = client.next_diagnostics()
+    assert (level, message, values["robot"]) == (2, reason, "")
+    assert client.process.log.count(reason) == 1
+    assert "Traceback" not in client.process.log
 
 
 def test_the_source_can_be_chosen_anew(probe, other, describe):

@@ -2,6 +2,7 @@
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -96,7 +97,7 @@ def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
     node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))  # no trajectory to take over from
     node.feedforward.clear()
     now = time.time_ns()
-    publisher.publish(rest_to_rest(now + 1000 * 10**9))
+    publisher.publish(rest_to_rest(now + 50 * 10**9))
     publisher.publish(rest_to_rest(now + 10**9))
     node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == now + 2 * 10**9, "the last command")
     assert 0 <= stamp_of(node.feedforward[0]) - (now + 10**9) < 0.5 * 10**9
@@ -104,6 +105,23 @@ def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
     goal = {"knots": array("d", [1e-3]), "degree": 0, "coefficients": array("d", [0.0, 2.0])}
     publisher.publish(rest_to_rest(**goal))
     node.wait(lambda: refused(node, "from its commanded position"), "a refusal")
+
+
+def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
+    node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+    node.feedforward.clear()
+    slow = {"knots": array("d", [0.0, 3.0]), "coefficients": array("d", np.zeros(20))}
+    publisher.publish(rest_to_rest(**slow))
+    node.wait(lambda: node.feedforward, "the first command")
+    node.process.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    node.process.process.send_signal(signal.SIGCONT)
+    begin = stamp_of(node.feedforward[0])
+    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
+    assert stamp_of(node.feedforward[-1]) - begin > 2.9 * 10**9
+    assert "trajectory stopped" not in node.process.log
+    steps = np.diff([stamp_of(answer) for answer in node.feedforward])
+    assert steps.max() > 0.4 * 10**9
 
 
 BAD = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints in, commands out, over DDS: every number against the closed form, and refusals."""
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +44,42 @@ class Case:
         theta, thetad, thetadd = q + tau / STIFFNESS, qd + taud / STIFFNESS, qdd + taudd / STIFFNESS
         rows = (tau, taud, taudd, theta, thetad, thetadd, ROTOR_INERTIA * thetadd + tau)
         return {name: row[self.order] for name, row in zip(COMMAND_FIELDS, rows, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def default(start_shared):
+    """A node with the default quality of service."""
+    return start_shared("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", depth=None)
+
+
+def test_commands_have_a_depth_of_one_and_setpoints_queue(default):
+    depths = dict.fromkeys(("feedforward", "motor_setpoint", "effort_command"), 1)
+    for topic, depth in depths.items():
+        name = f"qos_overrides.{default.process.namespace}/{topic}.publisher.depth"
+        assert default.get_parameter(name) == depth
+    for topic, depth in {"setpoint": 1000, "spline_trajectory": 10}.items():
+        name = f"qos_overrides.{default.process.namespace}/{topic}.subscription.depth"
+        assert default.get_parameter(name) == depth
+
+
+def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
+    before = int(default.next_diagnostics()[2]["dropped as too old"])
+    zeros = dict.fromkeys(STATE_FIELDS, np.zeros(N))
+    old = default.publish(**zeros)  # of 2023
+    default.answers_to(old)
+    assert default.set_parameter("setpoint_lifespan", 60.0) == ""
+    dropped = default.publish(**zeros)
+    level, message, _ = default.wait_for_diagnostics(
+        lambda *s: int(s[2]["dropped as too old"]) == before + 1, "the drop"
+    )
+    assert (level, message.partition(" dropped: ")[2]) == (1, "older than setpoint_lifespan")
+    assert "s old, must be at most 60 s (parameter setpoint_lifespan)" in default.process.log
+    present = default.publish(seconds=int(time.time()), **zeros)
+    default.answers_to(present)
+    assert default.set_parameter("setpoint_lifespan", 0.0) == ""
+    last = default.publish(**zeros)
+    default.answers_to(last)
+    assert dropped not in [m.header.stamp.nanosec for m in default.feedforward]
 
 
 def random_case(rng, *, wrench=False, shuffled=False):

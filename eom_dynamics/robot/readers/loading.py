@@ -25,6 +25,9 @@ from .xml import MAX_CHARACTERS
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
 
+URDF_ENDINGS = (".urdf", ".xacro")
+"""Endings of the files that :func:`read_urdf` reads."""
+
 # A robot takes a few kilobytes; a larger file is some other one, and takes long to parse.
 _MAX_BYTES = 200_000
 
@@ -88,6 +91,17 @@ def load_robot(
     )
 
 
+def read_urdf(path: str, xacro_arguments: Mapping[str, str] | None = None) -> str:
+    """Return the text of a ``.urdf`` file, or of an expanded ``.xacro`` file.
+
+    Raises:
+        RobotDescriptionError: the file cannot be read or expanded.
+    """
+    if path.endswith(".xacro"):
+        return expand_xacro(Path(path), xacro_arguments or {})
+    return read_text(Path(path), MAX_CHARACTERS)
+
+
 def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapping[str, str]) -> Description:
     label = "robot_description" if _is_xml(name) else f"{name:.200}"
     if xacro_arguments and not name.endswith(".xacro"):
@@ -99,10 +113,8 @@ def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapp
         return _from_parameters(read_text(Path(name), _MAX_BYTES), name, inertia_reference)
     if _is_xml(name):
         text = name
-    elif name.endswith(".urdf"):
-        text = read_text(Path(name), MAX_CHARACTERS)
-    elif name.endswith(".xacro"):
-        text = expand_xacro(Path(name), xacro_arguments)
+    elif name.endswith(URDF_ENDINGS):
+        text = read_urdf(name, xacro_arguments)
     else:
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "

@@ -12,6 +12,12 @@ TABLE: Table = {
     "autostart": Definition(
         True, "configure and activate at startup; false leaves both to a lifecycle manager", read_only=True
     ),
+    "setpoint_lifespan": Definition(
+        0.0,
+        "largest age of a setpoint by its stamp and the node's clock, in s; an older one is dropped. 0 accepts every "
+        "age, as for setpoints without stamps",
+        limits=(0.0, 3600.0),
+    ),
     "stream_rate": Definition(
         1000.0,
         "rate of commands while a trajectory from the topic spline_trajectory is played, in Hz",
@@ -51,6 +57,18 @@ TABLE: Table = {
         "which refused setpoints are answered with the last valid command: those with an invalid stiffness "
         "(stiffness), all (always), or none (never)",
         choices=("stiffness", "always", "never"),
+    ),
+    "max_start_delay": Definition(
+        60.0,
+        "largest time until the start of a trajectory from the topic spline_trajectory, in s; one that starts later is "
+        "refused, since its time stamp or the clock is wrong",
+        limits=(0.0, 1e9),
+    ),
+    "on_clock_jump": Definition(
+        "stop",
+        "what a jump forward of the clock does to a trajectory being played: end it (stop), or delay the rest of it by "
+        "the jump (hold); a jump back always ends it",
+        choices=("stop", "hold"),
     ),
     "executor": EXECUTOR,
     **COMMON,

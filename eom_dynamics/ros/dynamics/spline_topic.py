@@ -14,6 +14,7 @@ from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ..interfaces import SplineTrajectory
 from ..robot_node import RobotNode
+from ..stream_qos import stream_qos
 from ..trajectory_limits import enforce_limits
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
@@ -45,7 +46,7 @@ class SplineTopic:
         self._worker = Worker(node, "trajectories")
         self._waiting = self._epoch = 0
         self.last_refusal = ""
-        node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, _DEPTH)
+        node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
 
     def stop(self, *, forget: bool = False) -> None:
         """Stop the current trajectory and discard those in validation; ``forget`` as for the player."""
@@ -86,9 +87,20 @@ class SplineTopic:
                 raise found
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
+            self._require_start(stamp)
             self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
         except Exception as error:
             self._refuse(error)
+
+    def _require_start(self, stamp: int) -> None:
+        """Refuse a motion that would be under way for a long time before it starts, at ``stamp`` in ns."""
+        now = self._node.get_clock().now().nanoseconds
+        longest = self._node.get_parameter("max_start_delay").value
+        if now and (delay := (stamp - now) / 10**9) > longest:
+            raise TrajectoryError(
+                f"it starts {delay:.3g} s from now, must be at most {longest:g} (parameter max_start_delay): "
+                "check its time stamp and the clock"
+            )
 
     def _refuse(self, error: Exception) -> None:
         internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "

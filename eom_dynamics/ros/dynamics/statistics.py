@@ -27,15 +27,16 @@ class StreamStatistics:
         refused: invalid setpoints.
         held: invalid setpoints answered with the last valid command.
         ignored: setpoints received while the node was not active.
+        expired: setpoints dropped since they were too old.
         exceeding: commands that exceed motor limits.
         last_refusal: why the last refused setpoint was refused.
     """
 
     def __init__(self) -> None:
-        self.received = self.published = self.refused = self.held = self.ignored = self.exceeding = 0
+        self.received = self.published = self.refused = self.held = self.ignored = self.exceeding = self.expired = 0
         self.last_refusal = ""
         self._worst, self._worst_violation = 0.0, ""
-        self._before = (0, 0, 0, 0)
+        self._before = (0, 0, 0, 0, 0)
         self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
         self._busy = self._longest = 0
 
@@ -51,6 +52,11 @@ class StreamStatistics:
         self.refused += 1
         self.last_refusal = reason
 
+    def expire(self) -> None:
+        """Count a setpoint that was dropped since it was too old."""
+        self.received += 1
+        self.expired += 1
+
     def exceed(self, ratio: float, violation: str) -> None:
         """Count a command that exceeds limits.
 
@@ -64,14 +70,17 @@ class StreamStatistics:
 
     def report(self, seconds: float) -> Report:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""
-        counts = (self.received, self.refused, self.ignored, self.exceeding)
-        received, refused, ignored, exceeding = (now - before for now, before in zip(counts, self._before, strict=True))
+        counts = (self.received, self.refused, self.ignored, self.exceeding, self.expired)
+        received, refused, ignored, exceeding, expired = (
+            now - before for now, before in zip(counts, self._before, strict=True)
+        )
         load = self._busy * 1e-9 / seconds
         values = {
             "received": str(self.received),
             "published": str(self.published),
             "refused": str(self.refused),
             "ignored while not active": str(self.ignored),
+            "dropped as too old": str(self.expired),
             "last refusal": self.last_refusal,
             "held": str(self.held),
             "over limits": str(self.exceeding),
@@ -88,6 +97,10 @@ class StreamStatistics:
         if refused:
             level = Level.ERROR if refused == received else Level.WARN
             return Report(level, f"{refused} of {received} setpoints refused, the last: {self.last_refusal}", values)
+        if expired:
+            return Report(
+                Level.WARN, f"{expired} of {received} setpoints dropped: older than setpoint_lifespan", values
+            )
         if ignored:
             return Report(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
         if exceeding:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from ...exceptions import TrajectoryError
@@ -15,18 +18,27 @@ from ...messages.samples import doubles
 from ...trajectory import Spline, Trajectory
 from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
 from ..interfaces import JointTrajectorySetpoint
+from .clock_watch import ClockWatch
 
 _SECOND = 10**9
 
 # Largest backward step of the clock during which the motion only pauses, ns. A larger one is a restarted simulation.
 _LARGEST_CORRECTION = _SECOND // 10
 
+# Smallest jump forward of the clock: this many periods of the stream, and this time, ns.
+_JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
+
+# Between observations of the clock while no command is due, such as while /clock is paused, s.
+_WATCH_PERIOD = 0.02
+
 
 class TrajectoryPlayer:
     """Player of trajectories at the parameter ``stream_rate``, each from its own start time.
 
     A trajectory takes over from the current one, or from the last commanded state if that was of a trajectory
-    (:class:`Handover`). All methods are called by the node's executor.
+    (:class:`Handover`). Where the clock jumps, the next command would be a step: the motion ends, or after a jump
+    forward, with the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are
+    called by the node's executor.
 
     Attributes:
         skipped: number of setpoints skipped since startup because their time had passed.
@@ -43,12 +55,15 @@ class TrajectoryPlayer:
         self._last = -1
         # Latest time of the clock, ns.
         self._latest = 0
+        self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
         self._playing = False
         self.skipped = 0
-        # Number of the next setpoint; None before the first one of a trajectory.
+        # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._watch_timer = node.create_timer(_WATCH_PERIOD, self._observe, clock=steady, autostart=False)
 
     @property
     def playing(self) -> bool:
@@ -65,13 +80,15 @@ class TrajectoryPlayer:
             names: joint names, for error messages.
 
         Raises:
-            TrajectoryError: the motion has ended, starts away from the commanded position, or has left its first knot
-                while the commanded position is unknown; or there is no time on /clock yet.
+            TrajectoryError: the motion has ended, starts away from the commanded position, or has left
+                its first knot while the commanded position is unknown; or there is no time on /clock yet.
         """
         now = self._node.get_clock().now().nanoseconds
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
-        if self._went_back(now):
+        if self._playing:
+            self._follow_clock(now)
+        elif self._went_back(now):
             self.stop(forget=True)
         if self._motion is None:
             self._origin = self._latest = now
@@ -92,42 +109,70 @@ class TrajectoryPlayer:
         self._message.header.frame_id = frame_id
         self._due = None
         self._playing = True
+        self._watch.restart(now, time.monotonic_ns())
         self._timer.reset()
+        self._watch_timer.reset()
 
     def stop(self, *, forget: bool = False) -> None:
         """Stop; with ``forget``, the next trajectory does not take over from the last commanded state."""
         self._timer.cancel()
+        self._watch_timer.cancel()
         self._playing = False
         if forget:
             self._motion = None
 
     def _tick(self) -> None:
-        motion = self._motion
-        if motion is None or not self._playing:
-            return
         now = self._node.get_clock().now().nanoseconds
-        if self._went_back(now):
-            back = (self._latest - now) / _SECOND
-            self._node.get_logger().warning(f"trajectory stopped: the clock went back by {back:.3g} s")
-            self.stop(forget=True)
+        if not self._playing or not self._follow_clock(now):
             return
-        self._latest = max(self._latest, now)
+        motion = self._motion
+        assert motion is not None  # while playing
         number = (now - self._origin) // self._period
-        time = number * self._period / _SECOND
-        if time < motion.start or number <= self._last:
+        at = number * self._period / _SECOND
+        if at < motion.start or number <= self._last:
             return
         if self._due is not None:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
-        if time >= motion.end:
-            time = motion.end
+        if at >= motion.end:
+            at = motion.end
             # The next trajectory takes over from here.
             self.stop()
-        if not self._send(self._setpoint(motion, time)) and self._node.context.ok():
+        if not self._send(self._setpoint(motion, at)) and self._node.context.ok():
             self._node.get_logger().warning(
-                f"trajectory stopped {time - motion.start:.3g} s after its start: setpoint refused"
+                f"trajectory stopped {at - motion.start:.3g} s after its start: setpoint refused"
             )
             self.stop(forget=True)
+
+    def _observe(self) -> None:
+        if self._playing:
+            self._follow_clock(self._node.get_clock().now().nanoseconds)
+
+    def _follow_clock(self, now: int) -> bool:
+        """Stop or delay the motion if the clock has jumped; return whether it goes on."""
+        jump = self._watch.jump(now, time.monotonic_ns())
+        waits = self._due is None and self._motion is not None and now < self._origin + self._motion.start * _SECOND
+        if self._went_back(now):
+            reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
+        elif not jump or waits:
+            self._latest = max(self._latest, now)
+            return True
+        else:
+            self._latest = now
+            reason = f"jumped forward by {jump / _SECOND:.3g} s"
+            if self._node.get_parameter("on_clock_jump").value == "hold":
+                self._node.get_logger().warning(f"trajectory delayed: the clock {reason}")
+                self._delay(jump)
+                return True
+        self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
+        self.stop(forget=True)
+        return False
+
+    def _delay(self, by: int) -> None:
+        """Delay the rest of the motion by a time in ns."""
+        assert self._motion is not None  # while playing
+        self._motion = Shifted(self._motion, by / _SECOND)
+        self._due = None  # nothing is left out
 
     def _went_back(self, now: int) -> bool:
         return now < self._latest - _LARGEST_CORRECTION

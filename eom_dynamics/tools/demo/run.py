@@ -81,8 +81,9 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
         environment = _environment(folder)
         file = parameter_file(robot, options, folder)
         np.savez(folder / "setpoints.npz", **setpoints(plan))
-        # Diagnostics name the backend; the default period is too long for a short run.
-        parameters = ("--params-file", str(file), "-p", "diagnostic_period:=0.2")
+        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
+        values = ("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000")
+        parameters = ("--params-file", str(file), *(word for value in values for word in ("-p", value)))
         node = stack.enter_context(_Process("dynamics_node", ("--ros-args", *parameters), folder, environment))
         limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
         player = stack.enter_context(_Process("player", ("setpoints.npz", "answers.npz", *limits), folder, environment))
