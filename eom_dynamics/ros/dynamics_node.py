@@ -55,6 +55,7 @@ topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
+  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus, what has become of it
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
   motor_setpoint       out    sensor_msgs/msg/JointState
   effort_command       out    std_msgs/msg/Float64MultiArray
@@ -228,7 +229,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
         self.active = False
-        self._trajectories.stop(forget=True)
+        self._trajectories.stop("the node was deactivated", forget=True)
         return super().on_deactivate(state)
 
     @reported
@@ -243,7 +244,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
         self.active = self._starting_up = False
-        self._trajectories.stop(forget=True)
+        self._trajectories.stop("the node was shut down", forget=True)
         self._solver = None
         self.supply.pause()
         return super().on_shutdown(state)
@@ -255,7 +256,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._solver = None
         self.refused_robot = ""
         super().on_deactivate(state)  # disables the publishers
-        self._trajectories.stop(forget=True)
+        self._trajectories.stop("a transition of the node failed", forget=True)
         self.supply.resume()
         return super().on_error(state)
 
@@ -299,7 +300,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self._lifespan and self.active and self._is_expired(setpoint):
             return
         if not self._player.playing:
-            self._player.stop(forget=True)  # the setpoint, not a trajectory, now determines the commanded state
+            # The setpoint, not a trajectory, now determines the commanded state.
+            self._player.stop("", forget=True)
             self._on_setpoint(setpoint)
             return
         self._statistics.received += 1
@@ -394,7 +396,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _begin_stream(self) -> None:
         """Discard the state of the previous stream."""
         self._holds_command = False
-        self._trajectories.stop(forget=True)
+        self._trajectories.stop("the stream begins anew", forget=True)
         if self._solver:
             self._solver.restart()
 

@@ -3,7 +3,13 @@
 
 try:
     from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
-    from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, LimitViolation, SplineTrajectory
+    from eom_dynamics.msg import (
+        FeedforwardCommand,
+        JointTrajectorySetpoint,
+        LimitViolation,
+        SplineTrajectory,
+        TrajectoryStatus,
+    )
     from eom_dynamics.srv import (
         ComputeForwardDynamics,
         ComputeInverseDynamics,
@@ -28,4 +34,5 @@ __all__ = [
     "JointTrajectorySetpoint",
     "LimitViolation",
     "SplineTrajectory",
+    "TrajectoryStatus",
 ]

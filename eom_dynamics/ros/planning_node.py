@@ -9,6 +9,7 @@ requests as soon as the robot is loaded.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 from trajectory_msgs.msg import JointTrajectory
@@ -19,10 +20,13 @@ from ..messages.joint_order import JointOrders
 from ..messages.spline_trajectory import write_spline
 from ..messages.waypoints import read_times
 from ..terminal import printable
+from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
+from ..trajectory.stop import stop
 from .command_line import Program
 from .diagnostics import Level, Report
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
+from .planning.follow_trajectory import FollowTrajectory
 from .planning.parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
@@ -56,6 +60,9 @@ topics, services and actions (relative to the namespace):
   eom_dynamics/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion
   eom_dynamics/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward
   eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
+  eom_dynamics/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
+  trajectory_status                           in     eom_dynamics/msg/TrajectoryStatus, for that action
+  joint_states                                in     sensor_msgs/msg/JointState, for that action
 """,
     TABLE,
 )
@@ -87,6 +94,7 @@ class PlanningNode(RobotNode):
         keep_memory(self.get_parameter("kept_memory").value)
         self._requests = PlanningServices(self, "eom_dynamics", self._arm)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
+        FollowTrajectory(self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stopped)
         self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
@@ -129,14 +137,30 @@ class PlanningNode(RobotNode):
         spline = SplineTrajectory(header=message.header)
         try:
             if message.points:
-                arm = self._arm()
-                order = JointOrders(arm).of(list(message.joint_names))
-                motion = fitted(message, read_times(message), order, _FIT_OPTIONS)
-                enforce_limits(self, checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES))
-                write_spline(spline, motion, arm.robot.joint_names)
+                names, motion = self._fitted(message)
+                write_spline(spline, motion, names)
         except Exception as error:
             return error
         return spline
+
+    def _fitted(self, message: JointTrajectory) -> tuple[Sequence[str], Spline]:
+        """Robot's joint names, and the motion of a trajectory, checked."""
+        arm = self._arm()
+        order = JointOrders(arm).of(list(message.joint_names))
+        motion = fitted(message, read_times(message), order, _FIT_OPTIONS)
+        enforce_limits(self, checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES))
+        return arm.robot.joint_names, motion
+
+    def _send(self, motion: Spline, begin: int, frame_id: str) -> None:
+        """Publish a motion that begins at a time, ns."""
+        spline = SplineTrajectory()
+        spline.header.stamp.sec, spline.header.stamp.nanosec = divmod(begin, 10**9)
+        spline.header.frame_id = frame_id
+        write_spline(spline, motion, self._arm().robot.joint_names)
+        self._splines.publish(spline)
+
+    def _stopped(self, motion: Spline, t: float) -> Spline:
+        return stop(self._arm(), motion, t)
 
     def _publish(self, spline: SplineTrajectory | Exception) -> None:
         if isinstance(spline, SplineTrajectory):

@@ -107,6 +107,38 @@ def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
     node.wait(lambda: refused(node, "from its commanded position"), "a refusal")
 
 
+def test_what_becomes_of_a_trajectory_is_published(node, publisher):
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+
+    def told():
+        return [(stamp_of(status), status.status, status.message) for status in statuses]
+
+    late = rest_to_rest(1)
+    node.repeat(lambda: publisher.publish(late), lambda: statuses, "the subscription")
+    node.wait(lambda: told()[-1][:2] == (1, TrajectoryStatus.REFUSED) and "it ended" in told()[-1][2], "a refusal")
+    now = time.time_ns()
+    first, second, third = now + 10**9, now + 10**9 + 1, now + 2 * 10**9
+    quick = {"knots": array("d", [0.0, 0.2]), "coefficients": array("d", np.zeros(20))}
+    for stamp in (first, second):
+        publisher.publish(rest_to_rest(stamp, **quick))
+    node.wait(lambda: told()[-1] == (second, TrajectoryStatus.FINISHED, ""), "the end")
+    publisher.publish(rest_to_rest(third, **quick))
+    node.wait(lambda: told()[-1] == (third, TrajectoryStatus.ACCEPTED, ""), "the acceptance")
+    publisher.publish(SplineTrajectory())
+    node.wait(lambda: told()[-1][1] == TrajectoryStatus.STOPPED, "the stop")
+    assert [entry for entry in told() if entry[0] != 1] == [
+        (first, TrajectoryStatus.ACCEPTED, ""),
+        (first, TrajectoryStatus.STOPPED, "replaced by another trajectory"),
+        (second, TrajectoryStatus.ACCEPTED, ""),
+        (second, TrajectoryStatus.FINISHED, ""),
+        (third, TrajectoryStatus.ACCEPTED, ""),
+        (third, TrajectoryStatus.STOPPED, "stopped by an empty trajectory"),
+    ]
+
+
 def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
     node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
     node.feedforward.clear()

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from std_msgs.msg import Header
+
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
-from ..interfaces import SplineTrajectory
+from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
 from ..trajectory_limits import enforce_limits
@@ -45,13 +47,16 @@ class SplineTopic:
         self._node, self._player, self._arm = node, player, arm
         self._worker = Worker(node, "trajectories")
         self._waiting = self._epoch = 0
+        self._header = Header()
         self.last_refusal = ""
+        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
+        player.on_end = self._ended
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
 
-    def stop(self, *, forget: bool = False) -> None:
+    def stop(self, reason: str, *, forget: bool = False) -> None:
         """Stop the current trajectory and discard those in validation; ``forget`` as for the player."""
         self._epoch += 1
-        self._player.stop(forget=forget)
+        self._player.stop(reason, forget=forget)
 
     def _receive(self, message: SplineTrajectory) -> None:
         try:
@@ -60,10 +65,10 @@ class SplineTopic:
             if self._waiting >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
         except EomDynamicsError as error:
-            self._refuse(error)
+            self._refuse(error, message.header)
             return
         if not message.knots:
-            self.stop()
+            self.stop("stopped by an empty trajectory")
             return
         self._waiting += 1
         self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, message, self._epoch))
@@ -88,9 +93,19 @@ class SplineTopic:
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(stamp)
+            replaces = self._player.playing
             self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
         except Exception as error:
-            self._refuse(error)
+            self._refuse(error, message.header)
+            return
+        if replaces:
+            self._ended(False, "replaced by another trajectory")
+        self._header = message.header
+        self._status.publish(TrajectoryStatus(header=message.header, status=TrajectoryStatus.ACCEPTED))
+
+    def _ended(self, finished: bool, reason: str) -> None:
+        status = TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED
+        self._status.publish(TrajectoryStatus(header=self._header, status=status, message=reason))
 
     def _require_start(self, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts, at ``stamp`` in ns."""
@@ -102,9 +117,11 @@ class SplineTopic:
                 "check its time stamp and the clock"
             )
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: Exception, header: Header) -> None:
         internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
         self.last_refusal = printable(f"{internal}{error}")
         self._node.get_logger().warning(
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )
+        refused = TrajectoryStatus(header=header, status=TrajectoryStatus.REFUSED, message=self.last_refusal)
+        self._status.publish(refused)

@@ -42,6 +42,7 @@ class TrajectoryPlayer:
 
     Attributes:
         skipped: number of setpoints skipped since startup because their time had passed.
+        on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
     """
 
     def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], bool]) -> None:
@@ -58,6 +59,7 @@ class TrajectoryPlayer:
         self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
         self._playing = False
         self.skipped = 0
+        self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
@@ -89,7 +91,7 @@ class TrajectoryPlayer:
         if self._playing:
             self._follow_clock(now)
         elif self._went_back(now):
-            self.stop(forget=True)
+            self._motion = None
         if self._motion is None:
             self._origin = self._latest = now
             self._last = -1
@@ -113,13 +115,18 @@ class TrajectoryPlayer:
         self._timer.reset()
         self._watch_timer.reset()
 
-    def stop(self, *, forget: bool = False) -> None:
+    def stop(self, reason: str, *, forget: bool = False) -> None:
         """Stop; with ``forget``, the next trajectory does not take over from the last commanded state."""
+        if forget:
+            self._motion = None
+        if self._playing:
+            self._end(finished=False, reason=reason)
+
+    def _end(self, *, finished: bool, reason: str = "") -> None:
         self._timer.cancel()
         self._watch_timer.cancel()
         self._playing = False
-        if forget:
-            self._motion = None
+        self.on_end(finished, reason)
 
     def _tick(self) -> None:
         now = self._node.get_clock().now().nanoseconds
@@ -134,15 +141,14 @@ class TrajectoryPlayer:
         if self._due is not None:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
-        if at >= motion.end:
-            at = motion.end
-            # The next trajectory takes over from here.
-            self.stop()
+        at = min(at, motion.end)
         if not self._send(self._setpoint(motion, at)) and self._node.context.ok():
-            self._node.get_logger().warning(
-                f"trajectory stopped {at - motion.start:.3g} s after its start: setpoint refused"
-            )
-            self.stop(forget=True)
+            reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
+            self._node.get_logger().warning(f"trajectory stopped {reason}")
+            self.stop(reason, forget=True)
+        elif at == motion.end:
+            # The next trajectory takes over from here.
+            self._end(finished=True)
 
     def _observe(self) -> None:
         if self._playing:
@@ -165,7 +171,7 @@ class TrajectoryPlayer:
                 self._delay(jump)
                 return True
         self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
-        self.stop(forget=True)
+        self.stop(f"the clock {reason}", forget=True)
         return False
 
     def _delay(self, by: int) -> None:

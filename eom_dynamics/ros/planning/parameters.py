@@ -7,6 +7,12 @@ from ..parameters import COMMON, Definition, Table
 from ..trajectory_limits import TRAJECTORY_LIMITS
 
 TABLE: Table = {
+    "goal_time_tolerance": Definition(
+        1.0,
+        "time after the end of a trajectory within which a goal of follow_joint_trajectory must be within its "
+        "goal_tolerance, unless the goal gives one, in s",
+        limits=(0.0, 3600.0),
+    ),
     "niceness": Definition(
         10,
         "nice value of all threads of the process, so that the stream has priority; 0 leaves it unchanged",

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Action follow_joint_trajectory: goals are played, observed, cancelled and refused as by a trajectory controller."""
+
+from array import array
+
+import numpy as np
+import pytest
+from paths import CONFIG
+
+import eom_dynamics as eom
+
+pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
+
+from control_msgs.action import FollowJointTrajectory
+from control_msgs.msg import JointTolerance
+from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+ROBOT = eom.load_robot(CONFIG / "panda.yaml")
+NAMES = list(ROBOT.joint_names)
+HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
+TARGET = HOME + 0.3
+CODES = FollowJointTrajectory.Result
+SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
+
+
+class Arm:
+    """The nodes of an arm, a client of the action, and joint states that follow the commands."""
+
+    def __init__(self, start):
+        arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+        self.node = start(*arguments)
+        self.planning = start.planning(*arguments, beside=self.node.process)
+        self._action = ActionClient(self.node.node, FollowJointTrajectory, "eom_dynamics/follow_joint_trajectory")
+        self.node.wait(self._action.server_is_ready, "the action")
+        self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
+        self.follows, self.feedback, self.position = True, [], HOME
+        self.node.node.create_timer(0.01, self._publish_state)
+
+    def _publish_state(self):
+        if self.follows and self.node.feedforward:
+            self.position = np.array(self.node.feedforward[-1].motor_position)
+        names = ["gripper", *NAMES[::-1]]
+        self._states.publish(JointState(name=names, position=array("d", [0.1, *self.position[::-1]])))
+
+    def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, stamp=None):
+        """Send a goal; returns its handle."""
+        request = FollowJointTrajectory.Goal()
+        request.trajectory = JointTrajectory(joint_names=names)
+        if stamp is not None:
+            request.trajectory.header.stamp.sec = stamp
+        for t, row in zip(times, positions, strict=True):
+            point = JointTrajectoryPoint(positions=array("d", row))
+            point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+            request.trajectory.points.append(point)
+        for field, value in (("path_tolerance", path), ("goal_tolerance", goal)):
+            if value:
+                setattr(request, field, [JointTolerance(name=name, position=value) for name in NAMES])
+        future = self._action.send_goal_async(request, feedback_callback=lambda m: self.feedback.append(m.feedback))
+        self.node.wait(future.done, "the goal to be accepted")
+        return future.result()
+
+    def result(self, handle):
+        """Status, error code and text of a goal."""
+        future = handle.get_result_async()
+        self.node.wait(future.done, "the result")
+        answer = future.result()
+        return answer.status, answer.result.error_code, answer.result.error_string
+
+    def ask(self, *given, **options):
+        return self.result(self.send(*given, **options))
+
+
+@pytest.fixture(scope="module")
+def arm(start_shared):
+    arm = Arm(start_shared)
+    # Discovery: without it the planning node finds nobody who plays.
+    for _ in range(20):
+        if arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL:
+            return arm
+    pytest.fail("the nodes do not discover each other")
+
+
+@pytest.fixture
+def at_home(arm):
+    arm.follows = True
+    here = np.array(arm.node.feedforward[-1].motor_position)
+    if np.max(np.abs(here - HOME)) > 0.02:
+        arm.node.transition("deactivate")
+        arm.node.transition("activate")
+        arm.node.feedforward.clear()
+        assert arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL
+    arm.feedback.clear()
+    del arm.node.feedforward[:-1]
+    return arm
+
+
+def test_a_goal_is_followed_with_feedback(at_home):
+    assert at_home.ask([0.0, 0.4, 1.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02) == (SUCCEEDED, 0, "")
+    commands = at_home.node.feedforward
+    at_home.node.wait(lambda: np.allclose(commands[-1].motor_position, TARGET, rtol=0, atol=0.01), "the last command")
+    assert len(at_home.feedback) >= 5
+    middle = at_home.feedback[len(at_home.feedback) // 2]
+    assert middle.joint_names == NAMES
+    np.testing.assert_allclose(
+        middle.actual.positions, np.add(middle.desired.positions, -np.array(middle.error.positions))
+    )
+    assert {point.index for point in at_home.feedback} >= {0, 1}
+
+
+def test_a_deviation_stops_the_motion_at_rest(at_home):
+    at_home.follows, at_home.position = False, HOME
+    status, code, text = at_home.ask([0.0, 2.0], [HOME, TARGET], path=0.05)
+    assert (status, code) == (ABORTED, CODES.PATH_TOLERANCE_VIOLATED)
+    assert text.startswith("position of fer_joint") and "tolerance 0.05" in text
+    assert_stopped_before_the_target(at_home)
+
+
+def test_a_goal_that_is_not_reached_is_aborted(at_home):
+    at_home.follows, at_home.position = False, HOME
+    status, code, text = at_home.ask([0.0, 0.8], [HOME, TARGET], goal=0.05)
+    assert (status, code) == (ABORTED, CODES.GOAL_TOLERANCE_VIOLATED), text
+    assert text.startswith("position of fer_joint") and text.endswith("s after the end")
+
+
+def test_a_cancelled_goal_comes_to_rest(at_home):
+    handle = at_home.send([0.0, 2.0], [HOME, TARGET])
+    at_home.node.wait(lambda: len(at_home.feedback) > 15, "feedback")
+    future = handle.cancel_goal_async()
+    at_home.node.wait(future.done, "the cancellation")
+    assert at_home.result(handle)[0] == CANCELED
+    assert_stopped_before_the_target(at_home)
+
+
+def assert_stopped_before_the_target(arm):
+    count = -1
+    while count < len(arm.node.feedforward):
+        count = len(arm.node.feedforward)
+        arm.node.spin(0.3)
+    commands = arm.node.feedforward
+    position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
+    assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in commands[-500:]])
+    acceleration = np.diff(velocity[-500:], axis=0) / np.diff(stamps)[:, np.newaxis]
+    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    assert np.max(np.abs(acceleration)) < 30
+
+
+def test_a_new_goal_replaces_the_current_one(at_home):
+    first = at_home.send([0.0, 2.0], [HOME, TARGET])
+    at_home.node.wait(lambda: len(at_home.feedback) > 5, "feedback")
+    here = np.array(at_home.feedback[-1].desired.positions)
+    second = at_home.send([0.2, 1.5], [here + 0.005, HOME])
+    assert at_home.result(first) == (ABORTED, CODES.INVALID_GOAL, "replaced by a new goal")
+    assert at_home.result(second) == (SUCCEEDED, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        ({"names": ["elbow", *NAMES[1:]]}, CODES.INVALID_JOINTS, "joint_names[0]: the robot has no joint 'elbow'"),
+        ({"times": [0.0, 0.02]}, CODES.INVALID_GOAL, "exceeds limits: fer_joint"),
+        ({"times": [0.0, 0.0]}, CODES.INVALID_GOAL, "points[1].time_from_start is 0 s, must be later"),
+        ({"stamp": 1}, CODES.OLD_HEADER_TIMESTAMP, "the trajectory ended "),
+        ({"positions": [TARGET, HOME]}, CODES.INVALID_GOAL, "starts 0.3 rad or m from its commanded position"),
+    ],
+)
+def test_goals_that_cannot_be_followed(at_home, options, code, reason):
+    given = {"times": [0.0, 1.0], "positions": [HOME, TARGET], **options}
+    status, found, text = at_home.ask(given.pop("times"), given.pop("positions"), **given)
+    assert (status, found) == (ABORTED, code) and reason in text
+
+
+def test_without_a_node_that_plays(start):
+    planning = start.planning("--params-file", CONFIG / "panda.yaml")
+    action = ActionClient(planning.node, FollowJointTrajectory, "eom_dynamics/follow_joint_trajectory")
+    planning.wait(action.server_is_ready, "the action")
+    goal = FollowJointTrajectory.Goal()
+    goal.trajectory.joint_names = NAMES
+    goal.trajectory.points = [JointTrajectoryPoint(positions=array("d", HOME))]
+    future = action.send_goal_async(goal)
+    planning.wait(future.done, "the goal")
+    result = future.result().get_result_async()
+    planning.wait(result.done, "the result")
+    text = result.result().result.error_string
+    assert text.startswith("no node has answered on trajectory_status"), text
