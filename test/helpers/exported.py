@@ -85,7 +85,7 @@ def _shared() -> Robot:
     springs = [EVERY_KIND[kind] for kind in ("rigid", "antagonistic_quadratic", "rigid", "damped", "linear", "cubic")]
     iiwa = with_springs(load_robot("iiwa"), *springs, EVERY_KIND["dead_zone"], rotor_inertia=0.3, actuator=actuator)
     stiffness = CoupledSpring(np.array([[2e3, 300.0], [300.0, 1.5e3]]))
-    differential = Transmission([[0.5, 0.5], [0.5, -0.5]])
+    differential = Transmission([[0.5, 0.4], [0.6, -0.5]])
     return replace(iiwa, name="shared", coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
 
 
