@@ -3,11 +3,14 @@
 
 from .files import project_files
 from .languages import LANGUAGES
-from .project import Project, project
+from .motors import FEEDFORWARD
+from .project import FUNCTIONS, Project, project
 from .readme import readme
 from .stored_values import ExportError, StoredValues, stored_values
 
 __all__ = [
+    "FEEDFORWARD",
+    "FUNCTIONS",
     "LANGUAGES",
     "ExportError",
     "Project",

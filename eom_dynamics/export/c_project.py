@@ -6,10 +6,27 @@ from __future__ import annotations
 from ..codegen.emit_c import batch_source, filled, scalar_sincos
 from ..codegen.program import Program
 from ..codegen.straight_line import angles, straight_line, used_inputs
-from .c_text import checks_head, comment, constants, entries, function_comment, prototype, sincos_calls, sincos_names
-from .project import Project
+from .c_feedforward import feedforward_files
+from .c_text import (
+    batch_prototype,
+    checks_head,
+    comment,
+    constants,
+    entries,
+    function_comment,
+    sincos_calls,
+    sincos_names,
+    state_prototype,
+)
+from .project import Function, Project
 from .stored_values import StoredValues
 from .templates import template
+
+# math.h, which only the motor feedforward calls, is a library of its own on Unix.
+_MATH = """
+if(UNIX)
+  target_link_libraries({library} PRIVATE m)
+endif()"""
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
@@ -24,17 +41,19 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     for program in project.programs.values():
         texts[f"{program.name}.c"] = _state_source(project, program)
         texts[f"{program.name}_batch.c"] = _batch_source(project, program)
+    if project.feedforward is not None:
+        texts |= feedforward_files(project, project.feedforward)
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
 def _header(project: Project) -> str:
     declarations = []
-    for function, program in project.programs.items():
+    for name, function in project.functions.items():
         declarations += [
-            comment(function_comment(project, function)),
-            _state_prototype(program) + ";\n",
-            f"/* {program.name} for count states. */",
-            _batch_prototype(program) + ";\n",
+            comment(function_comment(project, name)),
+            state_prototype(function) + ";\n",
+            f"/* {function.name} for count states. */",
+            batch_prototype(function) + ";\n",
         ]
     return filled(
         template("dynamics.h.in"),
@@ -42,8 +61,17 @@ def _header(project: Project) -> str:
         guard=f"{project.library.upper()}_H",
         constants=constants(project),
         joints=f"{project.name.upper()}_JOINTS",
+        exception=_exception(project),
         declarations="\n".join(declarations),
     )
+
+
+def _exception(project: Project) -> str:
+    """What the header says of a function that is no straight-line code."""
+    if project.feedforward is None:
+        return ""
+    name = project.feedforward.name
+    return f"\n *\n * The exception is {name}: it calls math.h (link with -lm), and its time depends on the state."
 
 
 def _sincos_header(project: Project) -> str:
@@ -64,7 +92,7 @@ def _state_source(project: Project, program: Program) -> str:
             comment(project.notice()),
             f'#include "{project.library}.h"',
             *_sincos_include(project, program),
-            _state_prototype(program),
+            state_prototype(program),
             "{",
             *(f"    (void){name};" for name in _unused(program)),
             *(f"    {line}" for line in sincos_calls(program, inputs, "eom_sincos_any")),
@@ -89,7 +117,7 @@ def _batch_source(project: Project, program: Program) -> str:
             "#include <stdint.h>",
             *_sincos_include(project, program),
             batch_source(program, "static void eom_batch"),
-            _batch_prototype(program),
+            batch_prototype(program),
             "{",
             f"    const double *const in[] = {{{', '.join(inputs)}}};",
             f"    static const size_t stride[] = {{{', '.join(sizes)}}};",
@@ -97,7 +125,7 @@ def _batch_source(project: Project, program: Program) -> str:
             "    eom_batch(count, in, stride, out);",
             "}",
             "#else",
-            _batch_prototype(program),
+            batch_prototype(program),
             "{",
             "    for (size_t i = 0; i < count; ++i)",
             f"        {program.name}({', '.join(one_state)});",
@@ -116,34 +144,34 @@ def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.c.in"),
         **checks_head(project, stored),
-        checks="\n".join(_check(program) for program in project.programs.values()),
+        checks="\n".join(_check(function) for function in project.functions.values()),
     )
 
 
-def _check(program: Program) -> str:
-    arrays = {**program.inputs, **program.outputs}
+def _check(function: Function) -> str:
+    arrays = {**function.inputs, **function.outputs}
     declared = [f"    static double {name}[COUNT][{size}];" for name, size in arrays.items()]
-    copied = [f"        memcpy({name}[i], stored_{name}[i % STATES], sizeof {name}[i]);" for name in program.inputs]
+    copied = [f"        memcpy({name}[i], stored_{name}[i % STATES], sizeof {name}[i]);" for name in function.inputs]
     rows, starts = (", ".join(f"{name}{index}" for name in arrays) for index in ("[i]", "[0]"))
     one, many = (
         [
-            f'    compare("{program.name}{suffix}", "{name}", {name}[0], stored_{name}[0], {size});'
-            for name, size in program.outputs.items()
+            f'    compare("{function.name}{suffix}", "{name}", {name}[0], stored_{name}[0], {size});'
+            for name, size in function.outputs.items()
         ]
         for suffix in ("", "_batch")
     )
     return "\n".join(
         [
-            f"static void check_{program.name}(void)",
+            f"static void check_{function.name}(void)",
             "{",
             *declared,
             "    for (size_t i = 0; i < COUNT; ++i) {",
             *copied,
-            f"        {program.name}({rows});",
+            f"        {function.name}({rows});",
             "    }",
             *one,
-            *(f"    clear({name}[0], sizeof {name} / sizeof(double));" for name in program.outputs),
-            f"    {program.name}_batch(COUNT, {starts});",
+            *(f"    clear({name}[0], sizeof {name} / sizeof(double));" for name in function.outputs),
+            f"    {function.name}_batch(COUNT, {starts});",
             *many,
             "}\n",
         ]
@@ -151,25 +179,14 @@ def _check(program: Program) -> str:
 
 
 def _cmake(project: Project) -> str:
-    sources = [f"{program.name}{kind}.c" for program in project.programs.values() for kind in ("", "_batch")]
+    sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
     return filled(
         template("c_CMakeLists.txt.in"),
         notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
         library=project.library,
         option=project.library.upper(),
         sources="\n".join(f"  {source}" for source in sources),
-    )
-
-
-def _state_prototype(program: Program) -> str:
-    inputs = [f"const double {name}[{size}]" for name, size in program.inputs.items()]
-    return prototype(program.name, [*inputs, *(f"double {name}[{size}]" for name, size in program.outputs.items())])
-
-
-def _batch_prototype(program: Program) -> str:
-    inputs = [f"const double *{name}" for name in program.inputs]
-    return prototype(
-        f"{program.name}_batch", ["size_t count", *inputs, *(f"double *{name}" for name in program.outputs)]
+        libraries="" if project.feedforward is None else _MATH.format(library=project.library),
     )
 
 

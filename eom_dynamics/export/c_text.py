@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..arrays import Array
 from ..codegen.program import Program
 from ..codegen.straight_line import angles
-from .project import SUMMARIES, Project, is_matrix, plain, table
+from .project import SUMMARIES, Function, Project, is_matrix, plain, table
 from .stored_values import TOLERANCE, StoredValues
 
 WIDTH = 120
@@ -30,16 +30,23 @@ def constants(project: Project) -> str:
     return "\n".join([head, "enum {", *lines, "};\n"])
 
 
-def function_comment(project: Project, function: str) -> list[str]:
-    """Summary and cost of a function, and a line for each argument."""
-    program = project.programs[function]
-    rows = [(name, "in", f"[{size}]", project.meaning(name)) for name, size in program.inputs.items()]
-    for name, size in program.outputs.items():
-        meaning = project.meaning(name) + (", row-major" if is_matrix(name) else "")
-        rows.append((name, "out", f"[{size}]", meaning))
-    pairs = len(angles(program))
-    cost = f"{program.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state"
-    return [f"{SUMMARIES[function]} {cost}.", "", *("  " + line for line in table(rows))]
+def function_comment(project: Project, name: str) -> list[str]:
+    """Summary and cost of a function, a line for each argument, and notes."""
+    function = project.functions[name]
+    rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
+    for key, size in function.outputs.items():
+        meaning = project.meaning(key) + (", row-major" if is_matrix(key) else "")
+        rows.append((key, "out", f"[{size}]", meaning))
+    lines = [" ".join([SUMMARIES[name], *_cost(function)]), "", *("  " + line for line in table(rows))]
+    notes = project.notes(name)
+    return [*lines, "", *(line for note in notes for line in wrapped(note, "").split("\n"))] if notes else lines
+
+
+def _cost(function: Function) -> list[str]:
+    if not isinstance(function, Program):
+        return []
+    pairs = len(angles(function))
+    return [f"{function.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state."]
 
 
 def wrapped(text: str, indent: str) -> str:
@@ -78,7 +85,7 @@ def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
         "states": str(stored.count),
         "tolerance": repr(TOLERANCE),
         "stored": stored_arrays(project, stored),
-        "calls": "\n".join(f"    check_{program.name}();" for program in project.programs.values()),
+        "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
 
 
@@ -89,7 +96,7 @@ def entries(program: Program, form: str) -> list[str]:
 
 def stored_arrays(project: Project, stored: StoredValues) -> str:
     """Inputs and expected outputs as constant arrays with one row for each state."""
-    inputs = dict.fromkeys(name for program in project.programs.values() for name in program.inputs)
+    inputs = dict.fromkeys(name for function in project.functions.values() for name in function.inputs)
     arrays: Mapping[str, Array] = {name: stored.inputs[name] for name in inputs} | dict(stored.outputs)
     return "\n".join(
         f"static const double stored_{name}[STATES][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
@@ -103,5 +110,25 @@ def _rows(values: Array) -> str:
 
 def prototype(name: str, parameters: Sequence[str], *, returns: str = "void") -> str:
     """Prototype of a function without semicolon, wrapped between parameters."""
-    tied = ", ".join(parameter.replace(" ", "\N{NO-BREAK SPACE}") for parameter in parameters)
-    return wrapped(f"{returns} {name}({tied})", "    ").replace("\N{NO-BREAK SPACE}", " ")
+    return call(f"{returns} {name}", parameters)
+
+
+def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
+    """Start of a line with arguments in parentheses, wrapped between them and indented."""
+    tied = ", ".join(argument.replace(" ", "\N{NO-BREAK SPACE}") for argument in arguments)
+    text = f"{' ' * indent}{start}({tied})"
+    return wrapped(text, " " * (indent + 4)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def state_prototype(function: Function) -> str:
+    """Prototype of a function in C for one state, without semicolon."""
+    inputs = [f"const double {name}[{size}]" for name, size in function.inputs.items()]
+    return prototype(function.name, [*inputs, *(f"double {name}[{size}]" for name, size in function.outputs.items())])
+
+
+def batch_prototype(function: Function) -> str:
+    """Prototype of a function in C for a batch, without semicolon."""
+    inputs = [f"const double *{name}" for name in function.inputs]
+    return prototype(
+        f"{function.name}_batch", ["size_t count", *inputs, *(f"double *{name}" for name in function.outputs)]
+    )

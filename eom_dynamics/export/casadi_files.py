@@ -12,7 +12,7 @@ from .stored_values import StoredValues
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
-    """Files of the functions by name, for ``casadi.Function.load``.
+    """Files of the programs by name, for ``casadi.Function.load``; the motor feedforward is none of them.
 
     Raises:
         KernelError: CasADi is not installed.

@@ -10,8 +10,10 @@ from __future__ import annotations
 from ..codegen.emit_c import filled
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import checks_head, comment, constants, function_comment, prototype, sincos_calls, sincos_names
-from .project import Project
+from .c_text import checks_head, comment, constants, function_comment, sincos_calls, sincos_names
+from .cuda_feedforward import feedforward_files
+from .cuda_text import entry, host_prototype, kernel_prototype
+from .project import Function, Project
 from .stored_values import StoredValues
 from .templates import template
 
@@ -26,14 +28,16 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     }
     for program in project.programs.values():
         texts[f"{program.name}.cu"] = _source(project, program)
+    if project.feedforward is not None:
+        texts |= feedforward_files(project, project.feedforward)
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
 def _header(project: Project) -> str:
     declarations = []
-    for function, program in project.programs.items():
-        declarations.append(comment(function_comment(project, function)))
-        declarations.append(_prototype(program) + ";\n")
+    for name, function in project.functions.items():
+        declarations.append(comment(function_comment(project, name)))
+        declarations.append(host_prototype(function) + ";\n")
     return filled(
         template("dynamics_cuda.h.in"),
         notice=comment(project.notice()),
@@ -44,23 +48,21 @@ def _header(project: Project) -> str:
 
 
 def _source(project: Project, program: Program) -> str:
-    inputs = [_entry(name, k) for name, size in program.inputs.items() for k in range(size)]
-    outputs = [_entry(name, k) for name, size in program.outputs.items() for k in range(size)]
+    inputs = [entry(name, k) for name, size in program.inputs.items() for k in range(size)]
+    outputs = [entry(name, k) for name, size in program.outputs.items() for k in range(size)]
     lines, results = straight_line(program, inputs, sincos_names(program), define="const double {name} = {value};")
     body = [
         *sincos_calls(program, inputs, "sincos"),
         *lines,
         *(f"{output} = {result};" for output, result in zip(outputs, results, strict=True)),
     ]
-    pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
-    pointers += [f"double *__restrict__ {name}" for name in program.outputs]
     return filled(
         template("dynamics.cu.in"),
         notice=comment(project.notice()),
         library=project.library,
-        kernel=prototype("__launch_bounds__(THREADS) kernel", ["size_t count", *pointers], returns="__global__ void"),
+        kernel=kernel_prototype(list(program.inputs), list(program.outputs)),
         body="\n".join(f"        {line}" for line in body),
-        function=_prototype(program),
+        function=host_prototype(program),
         arguments=", ".join(["count", *program.inputs, *program.outputs]),
     )
 
@@ -69,23 +71,23 @@ def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.cu.in"),
         **checks_head(project, stored),
-        checks="\n".join(_check(program) for program in project.programs.values()),
+        checks="\n".join(_check(function) for function in project.functions.values()),
     )
 
 
-def _check(program: Program) -> str:
-    arguments = [f"{name}.data" for name in (*program.inputs, *program.outputs)]
+def _check(function: Function) -> str:
+    arguments = [f"{name}.data" for name in (*function.inputs, *function.outputs)]
     return "\n".join(
         [
-            f"static void check_{program.name}()",
+            f"static void check_{function.name}()",
             "{",
-            *(f"    const Vector {name}(stored_{name}[0], {size});" for name, size in program.inputs.items()),
-            *(f"    const Vector {name}({size});" for name, size in program.outputs.items()),
-            f"    const auto run = [&] {{ require({program.name}_cuda(COUNT, {', '.join(arguments)}, 0)); }};",
-            f'    measure("{program.name}", run);',
+            *(f"    const Vector {name}(stored_{name}[0], {size});" for name, size in function.inputs.items()),
+            *(f"    const Vector {name}({size});" for name, size in function.outputs.items()),
+            f"    const auto run = [&] {{ require({function.name}_cuda(COUNT, {', '.join(arguments)}, 0)); }};",
+            f'    measure("{function.name}", run);',
             *(
-                f'    compare("{program.name}", "{name}", {name}, stored_{name}[0], {size});'
-                for name, size in program.outputs.items()
+                f'    compare("{function.name}", "{name}", {name}, stored_{name}[0], {size});'
+                for name, size in function.outputs.items()
             ),
             "}\n",
         ]
@@ -97,17 +99,5 @@ def _cmake(project: Project) -> str:
         template("cuda_CMakeLists.txt.in"),
         notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
         library=f"{project.library}_cuda",
-        sources="\n".join(f"  {program.name}.cu" for program in project.programs.values()),
+        sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
     )
-
-
-def _prototype(program: Program) -> str:
-    inputs = [f"const double *{name}" for name in program.inputs]
-    outputs = [f"double *{name}" for name in program.outputs]
-    return prototype(
-        f"{program.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"], returns="cudaError_t"
-    )
-
-
-def _entry(name: str, index: int) -> str:
-    return f"{name}[{index} * count + i]" if index else f"{name}[i]"

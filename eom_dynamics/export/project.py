@@ -6,30 +6,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from .. import __version__
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS
 from ..robot import Robot
-from ..states import EFFORT_NAMES, WRENCH_NAMES
 from ..units import unit
+from .motors import FEEDFORWARD, MotorFeedforward, motor_feedforward, require_feedforward
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 22.
 _LONGEST_NAME = 40
 
-# Description of vectors, and the order of their time derivative.
+# Description of vectors, their quantity, and the order of their time derivative.
 _VECTORS = {
-    "q": ("joint variables", 0),
-    "qd": ("joint velocities", 1),
-    "qdd": ("joint accelerations", 2),
-    "qddd": ("third time derivative of q", 3),
-    "qdddd": ("fourth time derivative of q", 4),
-    "W": ("tool wrench", 0),
-    "Wd": ("its time derivative", 1),
-    "Wdd": ("its second time derivative", 2),
-    "tau": ("joint efforts", 0),
-    "taud": ("their time derivative", 1),
-    "taudd": ("their second time derivative", 2),
+    "q": ("joint variables", "position", 0),
+    "qd": ("joint velocities", "position", 1),
+    "qdd": ("joint accelerations", "position", 2),
+    "qddd": ("third time derivative of q", "position", 3),
+    "qdddd": ("fourth time derivative of q", "position", 4),
+    "W": ("tool wrench", "wrench", 0),
+    "Wd": ("its time derivative", "wrench", 1),
+    "Wdd": ("its second time derivative", "wrench", 2),
+    "k": ("commanded stiffness", "stiffness", 0),
+    "kd": ("its time derivative", "stiffness", 1),
+    "kdd": ("its second time derivative", "stiffness", 2),
+    "deflection": ("present deflections of damped springs", "position", 0),
+    "tau": ("joint efforts", "effort", 0),
+    "taud": ("their time derivative", "effort", 1),
+    "taudd": ("their second time derivative", "effort", 2),
+    "motor_position": ("motor positions", "position", 0),
+    "motor_velocity": ("motor velocities", "position", 1),
+    "motor_acceleration": ("motor accelerations", "position", 2),
+    "motor_effort": ("motor efforts", "effort", 0),
 }
 
 SUMMARIES = {
@@ -37,6 +46,7 @@ SUMMARIES = {
     "effort": "Joint efforts.",
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
+    FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
 }
 """Description of each function."""
 
@@ -47,22 +57,35 @@ _MATRICES = {
     "dtau_dqdd": "partial derivatives of tau with respect to qdd, the mass matrix",
 }
 
+FUNCTIONS = (*PROGRAMS, FEEDFORWARD)
+"""Names of the functions that can be exported."""
+
+Function: TypeAlias = Program | MotorFeedforward
+"""A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
+
 
 @dataclass(frozen=True)
 class Project:
-    """A robot's programs under names for all languages.
+    """A robot's functions under names for all languages.
 
     Attributes:
         robot: the robot.
         name: the robot's name as an identifier.
         joints: names of the joints as unique identifiers in capitals.
-        programs: the programs by function; their names are ``{name}_{function}``.
+        programs: the straight-line programs by function; their names are ``{name}_{function}``.
+        feedforward: the motor feedforward, or None; it calls ``programs["inverse_dynamics"]``.
     """
 
     robot: Robot
     name: str
     joints: tuple[str, ...]
     programs: dict[str, Program]
+    feedforward: MotorFeedforward | None = None
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """Programs and motor feedforward by function."""
+        return {**self.programs, **({} if self.feedforward is None else {FEEDFORWARD: self.feedforward})}
 
     @property
     def library(self) -> str:
@@ -94,13 +117,37 @@ class Project:
         """Description of an input or output, with its unit."""
         if vector in _MATRICES:
             return f"{_MATRICES[vector]}, SI units"
-        text, order = _VECTORS[vector]
+        text, quantity, order = _VECTORS[vector]
         rate = "" if order == 0 else "/s" if order == 1 else f"/s^{order}"
-        if vector in WRENCH_NAMES:
+        if quantity == "wrench":
             return f"{text}, N m{rate} and N{rate}"
-        quantity = "effort" if vector in EFFORT_NAMES else "position"
-        units = dict.fromkeys(unit(quantity, joint.type) for joint in self.robot.independent_joints)
+        units = dict.fromkeys(_unit(quantity, joint.type) for joint in self.robot.independent_joints)
         return f"{text}, {' or '.join(name + rate for name in units)}"
+
+    def notes(self, function: str) -> list[str]:
+        """What a user of a function must know beside its arguments, in ASCII: a line for each fact."""
+        if function != FEEDFORWARD or self.feedforward is None:
+            return []
+        names, places = [plain(name) for name in self.robot.joint_names], self.feedforward.springs
+        notes = [f"Motors, in the order of motor vectors: {', '.join(map(plain, self.feedforward.motor_names))}."]
+        commanded = [
+            f"{names[place.joints[0]]} (nominally {float(place.spring.rest_stiffness):g})"
+            for place in places
+            if place.spring.is_variable
+        ]
+        if commanded:
+            notes.append(f"k, kd and kdd are read at {', '.join(commanded)}.")
+            notes.append("All results of the motors of a joint are NaN where its k is out of range.")
+        damped = [names[place.joints[0]] for place in places if place.spring.is_damped]
+        if damped:
+            notes.append(f"deflection is read at {', '.join(damped)}.")
+        return notes
+
+
+def _unit(quantity: str, joint_type: str) -> str:
+    if quantity == "stiffness":
+        return f"{unit('effort', joint_type)}/{unit('position', joint_type)}"
+    return unit(quantity, joint_type)
 
 
 def is_matrix(vector: str) -> bool:
@@ -109,18 +156,31 @@ def is_matrix(vector: str) -> bool:
 
 
 def project(robot: Robot, functions: Iterable[str]) -> Project:
-    """Programs of a robot for export.
+    """Functions of a robot for export.
 
     Args:
         robot: the robot.
-        functions: names from :data:`.programs.PROGRAMS`.
+        functions: names from :data:`FUNCTIONS`; that of the motor feedforward includes the inverse dynamics.
+
+    Raises:
+        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`.
     """
     name = identifier(robot.name, "robot")[:_LONGEST_NAME].rstrip("_")
+    wanted = list(functions)
+    straight = [function for function in wanted if function != FEEDFORWARD]
+    if FEEDFORWARD in wanted:
+        require_feedforward(robot)
+        straight = list(dict.fromkeys([*straight, "inverse_dynamics"]))
+    programs = {function: replace(PROGRAMS[function](robot), name=f"{name}_{function}") for function in straight}
+    feedforward = None
+    if FEEDFORWARD in wanted:
+        feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", programs["inverse_dynamics"])
     return Project(
         robot=robot,
         name=name,
         joints=_unique([identifier(joint, "joint").upper() for joint in robot.joint_names]),
-        programs={function: replace(PROGRAMS[function](robot), name=f"{name}_{function}") for function in functions},
+        programs=programs,
+        feedforward=feedforward,
     )
 
 

@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..codegen.emit_c import filled
-from .project import SUMMARIES, Project
+from ..codegen.program import Program
+from .project import SUMMARIES, Function, Project
 from .templates import template
+
+# What is different for the motor feedforward, by language.
+_FEEDFORWARD = {
+    "c": "`{name}` calls `math.h`: without CMake, link it with `-lm`.\n",
+    "casadi": "`{name}` is not available for CasADi.\n",
+}
 
 
 def readme(project: Project, languages: Sequence[str]) -> bytes:
     """README in Markdown for these languages."""
     functions = [
-        f"- `{program.name}`: {SUMMARIES[function]}\n"
-        f"  {', '.join(program.inputs)} → {', '.join(program.outputs)}; {program.costs()['total']} operations a state"
-        for function, program in project.programs.items()
+        f"- `{function.name}`: {SUMMARIES[name]}\n"
+        f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}; {_cost(function)}"
+        for name, function in project.functions.items()
     ]
     first = next(iter(project.programs.values()))
     parts = [
@@ -35,4 +42,12 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
                 outputs=", ".join(first.outputs),
             )
         )
+        if project.feedforward is not None and language in _FEEDFORWARD:
+            parts.append(_FEEDFORWARD[language].format(name=project.feedforward.name))
     return "\n".join(parts).encode()
+
+
+def _cost(function: Function) -> str:
+    if isinstance(function, Program):
+        return f"{function.costs()['total']} operations a state"
+    return "the inverse dynamics, and the springs and motors"

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stored values: states with results of the closed form, against which exported code is tested.
 
-The closed form is independent of the recursion from which the code was traced.
+The closed form is independent of the recursion from which the code was traced. Motor motion and efforts are those of
+:meth:`eom_dynamics.ElasticArm.feedforward`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..actuators.springs import AntagonisticPair, Spring, VariableSpring
 from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.straight_line import angles
+from ..elastic import ElasticArm
+from ..elastic.elastic_arm import STIFFNESS_NAMES
 from ..equations import equations_of_motion
-from ..exceptions import EomDynamicsError
+from ..exceptions import EomDynamicsError, KernelWarning
 from ..robot import Robot
 from ..states import STATE_NAMES, WRENCH_NAMES
+from .motors import DEFLECTION, MOTOR_NAMES, MotorFeedforward
 from .project import Project
 
 TOLERANCE = 1e-11
-"""Allowed error relative to 1 + the largest entry of an output in all states."""
+"""Allowed error relative to 1 + the largest entry of an output in a state."""
 
 _STATES = 10
 
@@ -38,7 +44,7 @@ class StoredValues:
     """States, and results of the closed form for them.
 
     Attributes:
-        inputs: by name (q … qdddd, W … Wdd) arrays (states, size).
+        inputs: by name (q … qdddd, W … Wdd; those of the motor feedforward if it is exported) arrays (states, size).
         outputs: by name arrays (states, size); matrices in row-major order.
     """
 
@@ -50,9 +56,9 @@ class StoredValues:
         """Number of states."""
         return len(self.inputs["q"])
 
-    def tolerance(self, output: str) -> float:
-        """Allowed error of an output."""
-        return TOLERANCE * (1.0 + float(np.abs(self.outputs[output]).max()))
+    def tolerance(self, output: str) -> Array:
+        """Allowed error of an output (states,)."""
+        return np.asarray(TOLERANCE * (1.0 + np.abs(self.outputs[output]).max(axis=1)))
 
 
 def stored_values(project: Project) -> StoredValues:
@@ -67,9 +73,11 @@ def stored_values(project: Project) -> StoredValues:
         results = [_CLOSED_FORMS[function](project.robot, *state) for state in zip(*inputs.values(), strict=True)]
         for name, values in zip(program.outputs, zip(*results, strict=True), strict=True):
             outputs[name] = np.array([np.ravel(value) for value in values])
-    stored = StoredValues(inputs, outputs)
-    _check(project, stored)
-    return stored
+    _check(project, StoredValues(inputs, outputs))
+    if project.feedforward is not None:
+        inputs |= _commands(project.feedforward, outputs["tau"])
+        outputs |= _motor_side(project.robot, inputs)
+    return StoredValues(inputs, outputs)
 
 
 def _states(project: Project) -> dict[str, Array]:
@@ -101,12 +109,53 @@ def _check(project: Project, stored: StoredValues) -> None:
         results = iter(python_function(program)(entries))
         for name, size in program.outputs.items():
             computed = np.transpose([np.broadcast_to(next(results), stored.count) for _ in range(size)])
-            error = float(np.abs(computed - stored.outputs[name]).max())
-            if not error <= stored.tolerance(name):
+            errors, allowed = np.abs(computed - stored.outputs[name]).max(axis=1), stored.tolerance(name)
+            if not np.all(errors <= allowed):
+                worst = np.argmax(errors / allowed)
                 raise ExportError(
-                    f"{program.name}: {name} differs from the closed form by {error:.2g}, "
-                    f"more than {stored.tolerance(name):.2g}; nothing was written"
+                    f"{program.name}: {name} differs from the closed form by {errors[worst]:.2g}, "
+                    f"more than {allowed[worst]:.2g}; nothing was written"
                 )
+
+
+def _commands(feedforward: MotorFeedforward, tau: Array) -> dict[str, Array]:
+    """Commanded stiffness within the range of each spring, and deflections, with few digits."""
+    random = np.random.default_rng(2022)
+    stiffness = {name: random.uniform(-1.0, 1.0, tau.shape) for name in STIFFNESS_NAMES}
+    for place in feedforward.springs:
+        if place.spring.is_variable:
+            (joint,) = place.joints
+            low, high = _stiffness_range(place.spring, tau[:, joint])
+            middle, half = 0.5 * (low + high), 0.5 * (high - low)
+            stiffness["k"][:, joint] = middle + 0.9 * half * stiffness["k"][:, joint]
+            for name in STIFFNESS_NAMES[1:]:
+                stiffness[name][:, joint] *= half
+    deflection = random.uniform(-0.1, 0.1, tau.shape)
+    inputs = {**stiffness, DEFLECTION: deflection}
+    return {name: np.round(values, 4) for name, values in inputs.items() if name in feedforward.inputs}
+
+
+def _stiffness_range(spring: Spring, tau: Array) -> tuple[Array, Array]:
+    """Stiffness that can be commanded under efforts, N m/rad or N/m; at most twice the least where it has no limit."""
+    if isinstance(spring, AntagonisticPair):
+        least = spring.least_stiffness(tau)
+        return least, 2 * least
+    assert isinstance(spring, VariableSpring)
+    return np.full_like(tau, spring.lower), np.full_like(tau, spring.upper)
+
+
+def _motor_side(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Motor motion and efforts by the library."""
+    motion = (inputs[name] for name in STATE_NAMES)
+    samples = len(inputs["q"])
+    wrench = [np.reshape(inputs[name], (samples, *robot.wrench_shape)) for name in WRENCH_NAMES]
+    stiffness = [inputs[name] for name in STIFFNESS_NAMES if name in inputs]
+    with warnings.catch_warnings():
+        # Without a compiler the library is slower, which does not matter here.
+        warnings.simplefilter("ignore", KernelWarning)
+        arm = ElasticArm(robot)
+    command = arm.feedforward(*motion, wrench=wrench, stiffness=stiffness, deflection=inputs.get(DEFLECTION))
+    return {name: getattr(command, name) for name in MOTOR_NAMES}
 
 
 def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:

@@ -53,6 +53,14 @@ def test_states() -> None:
     assert np.abs(first.inputs["q"][-1]).max() > 2**20
 
 
+def test_large_angles_do_not_widen_the_tolerance_of_other_states() -> None:
+    stored = stored_values(project(robot("planar_2r"), ["mass_matrix"]))
+    stored = replace(stored, outputs={"x": stored.inputs["q"]})
+    expected = 1e-11 * (1 + np.abs(stored.inputs["q"]).max(axis=1))
+    np.testing.assert_array_equal(stored.tolerance("x"), expected)
+    assert expected[-1] > 1e-5 > 1e-10 > expected[:-1].max()
+
+
 def test_program_that_differs_from_the_closed_form() -> None:
     exported = project(robot("planar_2r"), ["effort"])
     program = exported.programs["effort"]

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from chains import fixed_case
+from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import Robot, robot_from_parameters
+from eom_dynamics import Robot, load_robot, robot_from_parameters
+from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
+from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.export import LANGUAGES, Project, StoredValues, project, stored_values
 
@@ -23,15 +28,25 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
 
+SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
+"""Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
+
 
 def robot(name: str) -> Robot:
-    """A robot of :data:`FUNCTIONS`.
+    """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, or a packaged one.
 
     The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
     joint.
     """
     described = {"slider": _slider, "scissors": _scissors}
-    return robot_from_parameters(described[name]()) if name in described else fixed_case(name, 1).robot
+    if name.startswith("springs_"):
+        iiwa, springs, first = load_robot("iiwa"), list(EVERY_KIND.values()), 7 * int(name[-1])
+        return replace(with_springs(iiwa, *springs[first : first + 7], rotor_inertia=0.3), name=name)
+    if name == "shared":
+        return _shared()
+    if name in described:
+        return robot_from_parameters(described[name]())
+    return fixed_case(name, 1).robot if name in FUNCTIONS else load_robot(name)
 
 
 def export(
@@ -62,6 +77,16 @@ def replace_in(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
+
+
+def _shared() -> Robot:
+    """A damped spring, coupled ones, a pair with two motors between them, a differential, and losses."""
+    actuator = Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2), gear=Gear(0.8, 2.0))
+    springs = [EVERY_KIND[kind] for kind in ("rigid", "antagonistic_quadratic", "rigid", "damped", "linear", "cubic")]
+    iiwa = with_springs(load_robot("iiwa"), *springs, EVERY_KIND["dead_zone"], rotor_inertia=0.3, actuator=actuator)
+    stiffness = CoupledSpring(np.array([[2e3, 300.0], [300.0, 1.5e3]]))
+    differential = Transmission([[0.5, 0.4], [0.6, -0.5]])
+    return replace(iiwa, name="shared", coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
 
 
 BODY = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}

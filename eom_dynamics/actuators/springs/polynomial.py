@@ -23,6 +23,7 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
 
     Attributes:
         coefficients: (…, m), c1 to cm, N m/rad^k (N/m^k).
+        least_stiffness: (…), least stiffness of all deflections, N m/rad (N/m).
     """
 
     coefficients: Annotated[Array, Parameter("coefficients", row, scales=True)]
@@ -34,7 +35,7 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
             ParameterError: coefficients are not finite, or the spring is not monotone.
         """
         super().__post_init__()
-        self._least = np.apply_along_axis(_least_stiffness, -1, self.coefficients)
+        self.least_stiffness = np.apply_along_axis(_least_stiffness, -1, self.coefficients)
         powers = np.arange(1, self.coefficients.shape[-1] + 1)
         zero = np.zeros((*self.coefficients.shape[:-1], 1))
         self._effort = np.concatenate([zero, self.coefficients], axis=-1)
@@ -72,7 +73,7 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
     def inverse(self, tau: Array) -> Array:
         """By Halley's method, between 0 and tau over the least stiffness."""
         tau = np.asarray(tau, dtype=float)
-        end = tau / self._least
+        end = tau / self.least_stiffness
         bounds = np.minimum(0.0, end), np.maximum(0.0, end)
         return increasing_root(
             lambda x: polynomials_at(self._derivatives, x), tau, bounds, tau / self._stiffness[..., 0]

@@ -7,7 +7,9 @@ import argparse
 from pathlib import Path
 
 from ...codegen.programs import PROGRAMS
-from ...export import LANGUAGES, ExportError, Project, project, project_files
+from ...exceptions import EomDynamicsError, RobotDescriptionError
+from ...export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ExportError, Project, project, project_files
+from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
 from ..writing import check_folder, write_folder
@@ -31,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--functions",
         type=_functions,
-        default=list(PROGRAMS),
         metavar="NAME,…",
-        help=f"some of {','.join(PROGRAMS)}; default: all",
+        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has. {FEEDFORWARD}, motion and efforts of "
+        "the motors of elastic joints, is not available for CasADi and for the complete rotor model; inverse_dynamics, "
+        "which it calls, is written too",
     )
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
 
@@ -42,12 +45,14 @@ def run(options: argparse.Namespace) -> int:
     """Write the code and list it; returns the exit code, 1 if the code fails its own test.
 
     Raises:
-        EomDynamicsError: the robot cannot be used, the folder is not empty or cannot be written, or CasADi is requested
-            and missing.
+        EomDynamicsError: the robot cannot be used, the folder is not empty or cannot be written, CasADi is requested
+            and missing, or a requested function is not available for the robot or for a requested language.
         OSError: the folder cannot be read.
     """
     check_folder(options.output, force=options.force)
-    exported = project(load(options), options.functions)
+    if FEEDFORWARD in (options.functions or ()) and "casadi" in (options.language or ()):
+        raise EomDynamicsError(f"{FEEDFORWARD} is not available for CasADi; leave out one of them")
+    exported = _project(options, load(options))
     try:
         files, skipped = project_files(exported, options.language)
     except ExportError as error:
@@ -58,6 +63,19 @@ def run(options: argparse.Namespace) -> int:
         complain(options.program, f"no {language}: {reason}")
     print("\n".join([*_operations(exported), "", *_sizes(files, options.output)]))
     return 0
+
+
+def _project(options: argparse.Namespace, robot: Robot) -> Project:
+    """Requested functions of the robot, by default all that it has."""
+    if options.functions is not None:
+        return project(robot, options.functions)
+    if set(options.language or LANGUAGES) == {"casadi"}:
+        return project(robot, PROGRAMS)
+    try:
+        return project(robot, FUNCTIONS)
+    except RobotDescriptionError as error:
+        complain(options.program, f"no {FEEDFORWARD}: {error}")
+        return project(robot, PROGRAMS)
 
 
 def _operations(exported: Project) -> list[str]:
@@ -78,6 +96,6 @@ def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:
 def _functions(text: str) -> list[str]:
     names = list(dict.fromkeys(text.split(",")))
     for name in names:
-        if name not in PROGRAMS:
-            raise argparse.ArgumentTypeError(f"must be some of {','.join(PROGRAMS)}, has {name!r}")
+        if name not in FUNCTIONS:
+            raise argparse.ArgumentTypeError(f"must be some of {','.join(FUNCTIONS)}, has {name!r}")
     return names

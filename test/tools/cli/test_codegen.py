@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paths import CONFIG
 
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.exceptions import KernelError
@@ -35,6 +36,9 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
         assert {f"casadi/planar_2r_{function}.casadi", f"cuda/planar_2r_{function}.cu"} <= set(written)
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
         assert [int(x) for x in line.split()[1:]] == list(_traced(program).costs().values())
+    feedforward = {name for name in written if "feedforward" in name}
+    assert {name.partition("/")[0] for name in feedforward} == {"c", "matlab", "cuda"}
+    assert "`planar_2r_feedforward` is not available for CasADi" in written["README.md"].decode()
     for language in LANGUAGES:
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"{tmp_path / 'code' / language} ")]
         assert int(line.split()[1]) == sum(name.startswith(f"{language}/") for name in written)
@@ -56,6 +60,51 @@ def test_only_the_requested_languages_and_functions(tmp_path: Path) -> None:
     assert {name.partition("/")[0] for name in written} == {"README.md", "c"}
     assert "c/planar_2r_effort.c" in written and "c/planar_2r_inverse_dynamics.c" not in written
     assert b"inverse_dynamics" not in b"".join(written.values())
+
+
+def test_the_feedforward_comes_with_the_inverse_dynamics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CC", "/nonexistent")
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
+    command = ["codegen", "sea_planar_2r", "--language=c", "--functions=feedforward", "-o", str(tmp_path / "code")]
+    assert main(command) == 0
+    assert not capsys.readouterr().err  # that the library here is slow does not matter
+    prefix = "c/sea_planar_2r"
+    assert set(contents(tmp_path / "code")) == {
+        "README.md",
+        "c/CMakeLists.txt",
+        "c/test_sea_planar_2r_dynamics.c",
+        *(f"{prefix}_{name}" for name in ("dynamics.h", "dynamics_sincos.h", "dynamics_motors.h")),
+        *(f"{prefix}_{name}.c" for name in ("inverse_dynamics", "inverse_dynamics_batch")),
+        *(f"{prefix}_{name}.c" for name in ("feedforward", "feedforward_batch")),
+    }
+
+
+@pytest.mark.parametrize("requested", [False, True])
+def test_no_feedforward_in_the_complete_rotor_model(
+    requested: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (CONFIG / "sea_planar_2r.yaml").read_text()
+    file = tmp_path / "robot.yaml"
+    file.write_text(text.replace("inertia_reference:", "rotor_model: complete\n      inertia_reference:"))
+    command = ["codegen", str(file), "--language=c", "-o", str(tmp_path / "code")]
+    assert main(command + ["--functions=effort,feedforward"] * requested) == (2 if requested else 0)
+    error = capsys.readouterr().err
+    assert "rotor_model must be reduced" in error and error.count("\n") == 1
+    names = {path.name for path in tmp_path.glob("code/c/*")}
+    assert not any("feedforward" in name for name in names)
+    assert ("sea_planar_2r_effort.c" in names) != requested
+
+
+def test_a_requested_feedforward_for_casadi_is_one_line_and_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["codegen", "planar_2r", "-o", str(tmp_path), "--functions=feedforward", "--language=casadi"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "feedforward is not available for CasADi" in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
