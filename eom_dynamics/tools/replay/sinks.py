@@ -92,13 +92,15 @@ def provenance_of(output: Path, kind: Format) -> dict[str, Any] | None:
             require("parquet")
             import pyarrow.parquet as parquet
 
-            text = (parquet.read_schema(output).metadata or {})[PROVENANCE.encode()].decode()
+            # Of the file: the schema's metadata was written before the replay was done.
+            text = (parquet.read_metadata(output).metadata or {})[PROVENANCE.encode()].decode()
         else:
             with Bag(output) as bag:
                 text = bag.custom_data[PROVENANCE]
-        return dict(json.loads(text))
-    except (BagError, OSError, KeyError, ValueError):
+        found = json.loads(text)
+    except (BagError, OSError, KeyError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 class _BagSink:
