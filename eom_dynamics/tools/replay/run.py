@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..bags import Bag, BagError
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
+from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import Outcome, find_bags, replay_bags
 from .messages import output_topics
@@ -21,10 +22,10 @@ Progress = Callable[[float, int], None]
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden bag, or a folder of golden bags with the names of the outputs, and how to compare with them.
+    """A golden output, or a folder of those with the names of the outputs, and how to compare with them.
 
     Attributes:
-        path: of the bag or folder.
+        path: of the bag, the Parquet table, or the folder of them.
         tolerances: allowed differences.
         match: which messages belong together.
     """
@@ -165,7 +166,10 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
         except (BagError, OSError):
             continue
         try:
-            check_golden(golden, [topic.name for topic in output_topics(namespace)])
+            if job.format is Format.PARQUET:
+                check_golden_table(golden)
+            else:
+                check_golden(golden, [topic.name for topic in output_topics(namespace)])
         except BagError as error:
             refused[job] = str(error)
         else:
@@ -179,4 +183,5 @@ def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path])
     if golden is None or outcome.report is None:
         return Result(outcome)
     job = outcome.job
-    return Result(outcome, compare_bags(job.output, goldens[job], golden.tolerances, golden.match))
+    compare = compare_tables if job.format is Format.PARQUET else compare_bags
+    return Result(outcome, compare(job.output, goldens[job], golden.tolerances, golden.match))
