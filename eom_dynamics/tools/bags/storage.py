@@ -69,10 +69,12 @@ class StorageFile(Protocol):
     """A file of a bag.
 
     Attributes:
+        path: of the file.
         topics: by their number in the file.
         damage: what could not be read so far.
     """
 
+    path: Path
     topics: dict[int, StoredTopic]
     damage: Damage
 

@@ -38,6 +38,7 @@ def check_golden_table(golden: Path) -> None:
         _columns(golden, _open(golden).schema_arrow)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
     """Compare a table of commands, as a replay writes it, with a golden one.
 

@@ -22,6 +22,7 @@ from .record import Record, Stream
 from .units import Units
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
     """Make one HTML page of records, which shows one at a time.
 
