@@ -24,7 +24,7 @@ build:  ## set up .venv for every command (more: make build EXTRAS="casadi clust
 
 demo:  ## run the node on the paper's robot and write demo/
 	@$(SETUP)
-	@$(BIN)/eom_dynamics demo
+	@$(BIN)/eom_dynamics demo --force
 
 check: lint  ## lint, types, and the tests that start no ROS process: a minute
 	@$(PYTEST) -m "not ros and not soak and not fuzz" $(PYTEST_ARGS)

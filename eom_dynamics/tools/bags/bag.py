@@ -65,7 +65,7 @@ class Bag:
     Attributes:
         path: of the bag.
         topics: in the bag.
-        custom_data: of its metadata.yaml.
+        custom_data: of its metadata.yaml, or of its only file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -86,6 +86,8 @@ class Bag:
                 self._open(file)
             if not self._files:
                 raise BagError(self._damage[-1] if self._damage else f"{path}: not a bag: no .db3 or .mcap file in it")
+            if self._files[0].path == path:
+                self.custom_data = self._files[0].custom_data
             self.topics = sorted({Topic(*topic[:3]) for file in self._files for topic in file.topics.values()})
             if not self.topics and self.damage:
                 raise BagError(self.damage[-1])

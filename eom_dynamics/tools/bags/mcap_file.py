@@ -17,14 +17,15 @@ from pathlib import Path
 
 import zstandard
 from mcap.data_stream import ReadDataStream
-from mcap.exceptions import EndOfFile, McapError
+from mcap.exceptions import EndOfFile, McapError, RecordLengthLimitExceeded
 from mcap.opcode import Opcode
 from mcap.reader import SeekingReader
-from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Schema
+from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Metadata, Schema
 from mcap.stream_reader import StreamReader
 
 from .compression import Allowance, unpack_chunk
 from .errors import BagError
+from .mcap_writer import CUSTOM_DATA
 from .storage import Block, Damage, StoredTopic
 
 _RECORD = struct.Struct("<BQ")
@@ -51,6 +52,7 @@ class McapFile:
     Attributes:
         topics: by their number in the file, that of the channel.
         damage: what could not be read so far.
+        custom_data: that of metadata.yaml, if the file has it, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,6 +64,7 @@ class McapFile:
         self.path = path
         self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
         self.topics: dict[int, StoredTopic] = {}
+        self.custom_data: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
         self._size = path.stat().st_size
         self._file = path.open("rb")
@@ -98,8 +101,20 @@ class McapFile:
             return []
         for record in (*summary.schemas.values(), *summary.channels.values()):
             self._describe(record)
+        for index in summary.metadata_indexes:
+            if index.name == CUSTOM_DATA:
+                self._read_custom_data(index.offset)
         chunks = {chunk.chunk_start_offset: chunk for chunk in summary.chunk_indexes}
         return [chunks[place] for place in sorted(chunks)]
+
+    def _read_custom_data(self, place: int) -> None:
+        try:
+            self._file.seek(place)
+            record = next(self._records(skip_magic=True), None)
+        except (*_DAMAGED, OSError) as error:
+            self._report(f"the metadata at byte {place}", error)
+        else:
+            self.custom_data = dict(record.metadata) if isinstance(record, Metadata) else {}
 
     def _indexed(self, wanted: frozenset[int]) -> Iterator[Messages]:
         allowance, end = Allowance(self._size), 0
@@ -180,6 +195,6 @@ class McapFile:
             )
 
     def _report(self, what: str, error: Exception) -> None:
-        ends = isinstance(error, (struct.error, EndOfFile))
+        ends = isinstance(error, (struct.error, EndOfFile, RecordLengthLimitExceeded))
         reason = "it is cut off" if ends else " ".join(str(error).split()) or type(error).__name__
         self.damage.add(f"{self.path}: {what} cannot be read: {reason}")

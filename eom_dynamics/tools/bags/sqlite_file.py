@@ -38,6 +38,7 @@ class SqliteFile:
     Attributes:
         topics: by their number in the file.
         damage: what could not be read so far.
+        custom_data: empty; that of metadata.yaml is not in the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,6 +52,7 @@ class SqliteFile:
             f"try: mkdir recovered; sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
             "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
         )
+        self.custom_data: dict[str, str] = {}
         self.path, self.damage = path, Damage(remedy)
         self._size = max(1, path.stat().st_size)
         self._left = _MOST_STEPS

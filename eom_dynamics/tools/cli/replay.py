@@ -28,12 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", type=path, required=True, help="bag or table to write, or folder of them"
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=path,
+        required=True,
+        help="folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags",
     )
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
     parser.add_argument("--topic", metavar="NAME", help="topic of the motion, if a bag has several candidates")
     parser.add_argument(
-        "--format", choices=("mcap", "sqlite3", "parquet"), default="mcap", help="of the output; default: %(default)s"
+        "--format",
+        choices=("mcap", "sqlite3", "parquet"),
+        help="of the output; default: by the ending of OUT, else mcap",
     )
     add_motion_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
@@ -127,6 +134,7 @@ def run(options: argparse.Namespace) -> int:
     for name, _ in (*options.atol, *options.rtol):
         if name and name not in FIELDS:
             raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
+    kind = _format(options.output, options.format)
     tolerances = dict(options.tolerance)
     if options.robot is not None:
         known = load(options).joint_names  # fail once, not for each bag
@@ -139,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
         output=Path(),
         robot=options.robot,
         topic=options.topic,
-        format=Format(options.format),
+        format=Format(kind),
         options=Options(options.effort_command, options.clip_to_limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
@@ -181,6 +189,16 @@ def run(options: argparse.Namespace) -> int:
     for failure in failures:
         complain(options.program, f"failed: {failure}")
     return 1 if failed or differing or failures else 0
+
+
+def _format(output: Path, given: str | None) -> str:
+    """Return the format of an output, which its name must not contradict."""
+    named = {".mcap": "mcap", ".parquet": "parquet", ".db3": "sqlite3"}.get(output.suffix)
+    if named == "sqlite3":
+        raise EomDynamicsError(f"{output}: an sqlite3 bag is a folder; leave out .db3, and choose --format sqlite3")
+    if named and given and named != given:
+        raise EomDynamicsError(f"{output}: contradicts --format {given}; name another output, or leave out --format")
+    return given or named or "mcap"
 
 
 def _tolerance(what: str) -> Callable[[str], tuple[str, float]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
-from ..writing import whole_file
+from ..writing import check_file, whole_file
 from .arguments import path
 from .console import complain, progress_bars
 from .motion_arguments import add_motion_arguments
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=_page, required=True, help="page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
     add_motion_arguments(parser)
+    parser.add_argument("--force", action="store_true", help="overwrite a page that exists")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         OSError: the page cannot be written.
     """
     require("report")
+    check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
     # After the check for the libraries that these import.
@@ -91,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         complain(options.program, complaint)
     if not records:
         return 2
-    with whole_file(options.output, force=True) as aside:
+    with whole_file(options.output, force=options.force) as aside:
         aside.write_text(page, encoding="utf-8")
     for record in records:
         for note in filter(None, (record.about, *record.notes)):

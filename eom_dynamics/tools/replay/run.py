@@ -17,6 +17,8 @@ from .messages import output_topics
 from .one import replay_bag
 from .sources import choose_topic
 
+_FILES = (".mcap", ".db3", ".parquet")
+
 Progress = Callable[[float, int], None]
 
 
@@ -88,6 +90,8 @@ def replay(
         OSError: a file cannot be read.
     """
     single = len(bags) == 1 and find_bags(bags[0]) == list(bags)
+    if not single and output.suffix in _FILES:
+        raise BagError(f"{output}: is the name of a file; several bags are replayed into a folder, name one")
     jobs = [replace(settings, bag=bags[0], output=output)] if single else _jobs(bags, output, settings)
     goldens = {} if golden is None else {job: _golden_bag(golden, job, output, single) for job in jobs}
     refused = _refused(goldens)

@@ -144,7 +144,7 @@ def mutate_bags(bags: dict[str, list[Path]], storage: str, count: int, tmp_path:
         slowest = max(
             slowest,
             check(capsys, "replay", bag, "-o", tmp_path / "out", "--force", *options),
-            check(capsys, "report", bag, "-o", tmp_path / "page.html", *robot),
+            check(capsys, "report", bag, "-o", tmp_path / "page.html", "--force", *robot),
         )
         shutil.rmtree(bag)
         shutil.rmtree(tmp_path / "out", ignore_errors=True)

@@ -67,6 +67,26 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
 
 
+@pytest.mark.parametrize("name", ["out.mcap", "out.parquet"])
+def test_a_file_is_written_under_the_name_of_a_file(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    source, output = bag(tmp_path / "in"), tmp_path / "new" / name
+    assert replay(source, "-o", output) == 0
+    assert output.is_file() and [path.name for path in output.parent.iterdir()] == [name]
+    assert replay(source, "-o", output) == 2 and "--force" in capsys.readouterr().err
+    before = output.read_bytes()
+    assert replay(source, "-o", output, "--force", "--cutoff", 4) == 0 and output.read_bytes() != before
+    capsys.readouterr()
+    assert replay(source, "-o", output, "--resume", "--cutoff", 4) == 0 and "done before" in capsys.readouterr().out
+    assert replay(source, "-o", tmp_path / "folder") == 0
+    if name == "out.mcap":
+        same = ["--compare", output, "--atol", 0, "--rtol", 0]
+        assert replay(source, "-o", tmp_path / "again", *same) == 0
+
+
 def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = bag(tmp_path / "in")
     assert replay(source, "-o", tmp_path / "golden") == 0
@@ -167,6 +187,12 @@ def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys
 def _two_topics(path: Path) -> Path:
     messages = setpoints(NAMES, STATES[:, :3])
     return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
+
+
+def _two_bags(path: Path) -> Path:
+    bag(path / "a")
+    bag(path / "b")
+    return path
 
 
 def _unknown_joints(path: Path) -> Path:
@@ -319,6 +345,9 @@ def _truncated(storage: str, size: int):
         (bag, ["--compare", "in", "--format", "parquet"], "in: is not a Parquet file; compare tables with tables"),
         (bag, ["--compare", "x", "--format", "parquet"], "x: there is no such table"),
         (bag, ["--compare", "file", "--format", "parquet"], "file: cannot be read as a Parquet table"),
+        (bag, ["-o", "out.db3"], "out.db3: an sqlite3 bag is a folder; leave out .db3"),
+        (bag, ["-o", "out.mcap", "--format", "parquet"], "out.mcap: contradicts --format parquet"),
+        (_two_bags, ["-o", "out.mcap"], "out.mcap: is the name of a file; several bags"),
         (bag, ["--tolerance", "1"], "--tolerance needs --against"),
         (bag, ["--against", "effort", "--tolerance", "elbow=1"], "has no joint 'elbow'; it has joint_1, joint_2"),
         (bag, ["--atol", "1"], "--atol, --rtol and --match need --compare"),

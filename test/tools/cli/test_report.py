@@ -57,11 +57,15 @@ def test_a_robot_without_the_recorded_joints_fails(tmp_path: Path, capsys: pytes
     assert "joint_1, joint_2; name another, --robot ROBOT" in error
 
 
-def test_a_page_is_written_over(tmp_path: Path) -> None:
+def test_a_page_is_overwritten_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
-    (tmp_path / "page.html").write_text("old", encoding="utf-8")
-    assert main(["report", str(bag), "-o", str(tmp_path / "page.html")]) == 0
-    assert len((tmp_path / "page.html").read_text(encoding="utf-8")) > 1e6
+    page = tmp_path / "page.html"
+    page.write_text("old", encoding="utf-8")
+    assert main(["report", str(bag), "-o", str(page)]) == 2
+    assert f"{page}: exists already; name another file, or use --force" in capsys.readouterr().err
+    assert page.read_text(encoding="utf-8") == "old"
+    assert main(["report", str(bag), "-o", str(page), "--force"]) == 0
+    assert page.stat().st_size > 1e6
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
