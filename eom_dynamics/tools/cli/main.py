@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line on
@@ -11,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from ... import __version__
@@ -46,7 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program = "eom_dynamics"
     try:
         try:
-            options = _parser().parse_args(arguments)
+            parser = _parser()
+            if "_ARGCOMPLETE" in os.environ:
+                _complete(parser)
+            options = parser.parse_args(arguments)
             program = options.program
             with warnings_as_lines(program):
                 return int(options.run(options))
@@ -90,6 +95,14 @@ def _parser() -> argparse.ArgumentParser:
         module.add_arguments(command)
         command.set_defaults(run=module.run, program=f"eom_dynamics {name}")
     return parser
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that asks for completions, and exit; without argcomplete there are none."""
+    with suppress(ImportError):
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
 
 
 class _Parser(argparse.ArgumentParser):

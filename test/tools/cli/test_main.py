@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
@@ -131,6 +132,34 @@ def test_output_that_cannot_be_written_is_one_line_and_2(
     error = capsys.readouterr().err
     assert error.startswith("eom_dynamics inspect: ") and "No space left on device" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "completions"),
+    [
+        ("eom_dynamics si", {"simulate "}),
+        ("eom_dynamics report --fo", {"--force "}),
+        ("eom_dynamics replay --format s", {"sqlite3 "}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(tmp_path: Path, line: str, completions: set[str]) -> None:
+    pytest.importorskip("argcomplete")
+    shell = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SHELL": "bash", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line}
+    answer = {"COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "answer")}
+    done = subprocess.run(
+        [sys.executable, "-m", "eom_dynamics.tools.cli.main"],
+        env={**os.environ, **shell, **answer},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout + done.stderr == ""
+    assert set((tmp_path / "answer").read_text().split("\n")) == completions
+
+
+def test_completion_is_found_in_the_first_lines_of_the_command() -> None:
+    for file in ("scripts/entry_point.in", "eom_dynamics/tools/cli/main.py"):
+        assert "# PYTHON_ARGCOMPLETE_OK" in (ROOT / file).read_text(encoding="utf-8")[:1024]
 
 
 def test_closed_streams() -> None:
