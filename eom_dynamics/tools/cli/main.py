@@ -13,13 +13,16 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
 from . import bench, codegen, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _COMMANDS = {
     "bench": bench,
@@ -110,6 +113,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print help; unlike argparse, fail where it cannot be written."""
+        if message and file is not None:  # None: a closed stream
+            file.write(message)
 
 
 if __name__ == "__main__":

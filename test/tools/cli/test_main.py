@@ -123,15 +123,21 @@ def test_a_broken_pipe_is_141(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_one_line_and_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Path("/dev/full").open("w") as output:
-        monkeypatch.setattr(sys, "stdout", output)
-        assert main(["inspect", "pendulum"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("eom_dynamics inspect: ") and "No space left on device" in error
-    assert error.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["inspect", "pendulum"], "eom_dynamics inspect"),
+        (["--help"], "eom_dynamics"),
+        (["replay", "--help"], "eom_dynamics"),
+        (["--version"], "eom_dynamics"),
+    ],
+    ids=str,
+)
+def test_output_that_cannot_be_written_is_one_line_and_2(arguments: list[str], command: str) -> None:
+    done = command_line(*arguments, shell='exec "$@" >/dev/full')
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{command}: ") and "No space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
