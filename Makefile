@@ -13,7 +13,7 @@ PYTEST := $(BIN)/pytest -n auto --dist loadfile
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH
 unexport RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-.PHONY: help build demo check test lint soak bench setup-tests clean
+.PHONY: help build demo check test lint soak fuzz bench setup-tests clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -24,10 +24,10 @@ build:  ## set up .venv for every command (more: make build EXTRAS="casadi clust
 
 demo:  ## run the node on the paper's robot and write demo/
 	@$(SETUP)
-	@$(BIN)/eom_dynamics demo
+	@$(BIN)/eom_dynamics demo --force
 
 check: lint  ## lint, types, and the tests that start no ROS process: a minute
-	@$(PYTEST) -m "not ros and not soak" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not ros and not soak and not fuzz" $(PYTEST_ARGS)
 
 test: lint  ## lint, types, and all tests (some of them: make test PYTEST_ARGS="-k robot")
 	@$(PYTEST) $(PYTEST_ARGS)
@@ -39,6 +39,9 @@ lint: setup-tests  ## style and types
 
 soak: setup-tests  ## stream to the node at 1 kHz for 30 s: no loss, no growth
 	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
+
+fuzz: setup-tests  ## replay and report hundreds of damaged bags and tables: no traceback, nothing endless
+	@$(BIN)/pytest -m fuzz $(PYTEST_ARGS)
 
 # A single linear algebra thread: more would compete with what is timed.
 bench:  ## compare run times with those of other libraries and write them to docs/ (quickly: BENCH_ARGS=--quick)

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "casadi": ("casadi",),
         "cluster": ("distributed",),
+        "completion": ("argcomplete",),
         "demo": ("matplotlib", "plotly", "rich"),
         "parquet": ("pyarrow",),
         "replay": ("mcap", "rich", "rosbags"),

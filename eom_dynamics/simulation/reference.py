@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, is_zipfile
@@ -17,6 +19,13 @@ from ..states import STATE_NAMES, joint_states
 
 # Largest error of a Taylor step from sample to sample, relative to the largest change within a step.
 _LARGEST_MISS = 0.05
+
+
+# Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.
+_UNREADABLE = (
+    *(ValueError, KeyError, EOFError, BadZipFile, TypeError, OverflowError, RuntimeError, MemoryError),
+    *(NotImplementedError, zlib.error, struct.error),
+)
 
 
 class SampledMotion:
@@ -83,20 +92,26 @@ def _taylor(states: Array, order: int, step: Array) -> Array:
     return value
 
 
-def read_motion(path: Path, robot: Robot) -> SampledMotion:
+def read_motion(path: Path, robot: Robot, rate: float | None = None) -> SampledMotion:
     """Read a motion from a .npz file with arrays t (T,) and q, qd, qdd, qddd, qdddd (T, n), or from a .csv file.
 
     Joints in a .npz file are in the order of its array joint_names (n,) if it has one, else in the robot's order. The
     first line of a .csv file names its columns: t and q.NAME … qdddd.NAME for each joint's name, in any order.
+
+    Args:
+        path: of the file.
+        robot: whose joints move.
+        rate: Hz, of the samples of a .npz file without t, such as setpoints for the player.
 
     Raises:
         StateError: an entry is missing, joints are those of another robot, or the numbers are not a motion.
         OSError: the file cannot be read.
     """
     try:
-        t, states = _from_npz(path, robot) if path.suffix == ".npz" else _from_csv(path, robot)
-    except (ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise StateError(f"{path}: {str(error.args[0]).splitlines()[0]}") from None
+        t, states = _from_npz(path, robot, rate) if path.suffix == ".npz" else _from_csv(path, robot)
+    except _UNREADABLE as error:
+        lines = str(error.args[0] if error.args else error).splitlines()
+        raise StateError(f"{path}: {lines[0] if lines else type(error).__name__}") from None
     if states.ndim != 3 or states.shape[2] != robot.n:
         raise StateError(f"{path}: q must have shape (T, {robot.n}), has {states.shape[1:]}")
     try:
@@ -105,24 +120,39 @@ def read_motion(path: Path, robot: Robot) -> SampledMotion:
         raise StateError(f"{path}: {error}") from None
 
 
-def _from_npz(path: Path, robot: Robot) -> tuple[Array, Array]:
+def _from_npz(path: Path, robot: Robot, rate: float | None) -> tuple[Array, Array]:
     with path.open("rb") as file:
         if not is_zipfile(file):
             raise ValueError("is not a .npz archive")
     with np.load(path, allow_pickle=False) as data:
-        wanted = ("t", *STATE_NAMES)
+        wanted = (*(("t",) if rate is None else ()), *STATE_NAMES)
         missing = [name for name in wanted if name not in data.files]
+        if missing == ["t"]:
+            raise ValueError(f"has no t; it has {', '.join(data.files)}; name the rate of its samples, --rate HZ")
         if missing:
             raise ValueError(
                 f"has no {', '.join(missing)}; it has {', '.join(data.files) or 'nothing'}, and must have the arrays "
                 f"{', '.join(wanted)}, see docs/elastic_joints.md"
             )
-        states = np.stack([data[name] for name in STATE_NAMES])
+        states = np.stack([_numbers(data, name, 2) for name in STATE_NAMES])
         if "joint_names" in data.files:
             order = _order(data["joint_names"], robot)
             # The caller refuses other shapes.
             states = states[:, :, order] if states.shape[2:] == (robot.n,) else states
-        return data["t"], states
+        if "t" not in data.files:
+            assert rate is not None
+            return np.arange(states.shape[1]) / rate, states
+        return _numbers(data, "t", 1), states
+
+
+def _numbers(data: Any, name: str, dimensions: int) -> Array:
+    """An array of a file; ValueError unless it holds real numbers in so many dimensions."""
+    values = data[name]
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.ndim != dimensions:
+        shape = "(T,)" if dimensions == 1 else "(T, n)"
+        given = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else "none"
+        raise ValueError(f"{name} must be an array {shape} of real numbers, is {given}")
+    return np.asarray(values, dtype=float)
 
 
 def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:

@@ -64,6 +64,13 @@ def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
             os.replace(path, target)
 
 
+def check_file(path: Path, *, force: bool) -> None:
+    """Raise FolderError if something is at ``path``, unless it is a file and ``force`` allows to overwrite it."""
+    if os.path.lexists(path) and not (force and path.is_file()):
+        remedy = "name another file, or use --force to overwrite it" if path.is_file() else "it is not a file"
+        raise FolderError(f"{path}: exists already; {remedy}")
+
+
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path, whose file moves to ``path`` when the context ends without an error.
@@ -75,9 +82,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     Raises:
         FolderError: something exists at ``path``, or it cannot be written.
     """
-    if os.path.lexists(path) and not (force and path.is_file()):
-        remedy = "name another file, or use --force to overwrite it" if path.is_file() else "it is not a file"
-        raise FolderError(f"{path}: exists already; {remedy}")
+    check_file(path, force=force)
     with _temporary(path, path.parent) as temporary:
         yield temporary / path.name
         os.replace(temporary / path.name, path)

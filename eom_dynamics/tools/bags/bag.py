@@ -15,6 +15,7 @@ import yaml
 import zstandard
 from rosbags.typesys.store import Typestore
 
+from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .errors import BagError
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
@@ -29,8 +30,12 @@ _COMPRESSED = ".zstd"
 # metadata.yaml takes some hundred bytes for each topic.
 _LARGEST_METADATA = 64 * 2**20
 
-# Messages in a block.
+# Messages in a block, and bytes, beyond which a block ends.
 _BLOCK = 2048
+_BLOCK_BYTES = 2**26
+
+# Times of recording are from 1970 on, ns; the sum of two of them fits 64 bits.
+_TIMES = range(2**62)
 
 
 class Topic(NamedTuple):
@@ -60,7 +65,7 @@ class Bag:
     Attributes:
         path: of the bag.
         topics: in the bag.
-        custom_data: of its metadata.yaml.
+        custom_data: of its metadata.yaml, or of its only file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,6 +86,8 @@ class Bag:
                 self._open(file)
             if not self._files:
                 raise BagError(self._damage[-1] if self._damage else f"{path}: not a bag: no .db3 or .mcap file in it")
+            if self._files[0].path == path:
+                self.custom_data = self._files[0].custom_data
             self.topics = sorted({Topic(*topic[:3]) for file in self._files for topic in file.topics.values()})
             if not self.topics and self.damage:
                 raise BagError(self.damage[-1])
@@ -111,7 +118,6 @@ class Bag:
         Raises:
             BagError: the messages are not serialised as CDR.
         """
-        decompressor = zstandard.ZstdDecompressor() if self._compressed_messages else None
         for place, file in enumerate(self._files):
             numbers = [number for number, stored in file.topics.items() if Topic(*stored[:3]) == topic]
             for number in numbers:
@@ -119,12 +125,51 @@ class Bag:
                     raise BagError(f"topic {topic.name}: messages are serialised as {encoding!r:.40}, not cdr")
             if not numbers:
                 continue
-            for times, messages, fraction in _of_one_size(file.blocks(numbers)):
-                if decompressor:
-                    messages = [_decompressed(decompressor, message) for message in messages]
+            blocks = file.blocks(numbers)
+            if self._compressed_messages:
+                blocks = self._decompressed(blocks, topic, file)
+            misdated = 0
+            for times, messages, fraction in _of_one_size(blocks):
                 if progress:
                     progress((place + fraction) / len(self._files))
-                yield times, messages
+                if min(times) not in _TIMES or max(times) not in _TIMES:
+                    kept = [k for k, time in enumerate(times) if time in _TIMES]
+                    misdated += len(times) - len(kept)
+                    times, messages = [times[k] for k in kept], [messages[k] for k in kept]
+                if times:
+                    yield times, messages
+            if misdated:
+                self._report(
+                    f"{file.path}: {misdated:,} messages of topic {topic.name} are left out: they were recorded before "
+                    "1970 or after 2116"
+                )
+
+    def _decompressed(self, blocks: Iterator[Block], topic: Topic, file: StorageFile) -> Iterator[Block]:
+        """Decompress messages; one that cannot be decompressed becomes empty, which is not a message."""
+        allowance = Allowance(file.path.stat().st_size)
+        for block in blocks:
+            times: list[int] = []
+            messages: list[bytes] = []
+            size = 0
+            for time, message in zip(block.times, block.messages, strict=True):
+                try:
+                    plain = unpack_message(message, allowance)
+                except (TooLargeError, zstandard.ZstdError) as error:
+                    self._report(f"{file.path}: topic {topic.name}: messages that cannot be decompressed: {error}")
+                    plain = b""
+                times.append(time)
+                messages.append(plain)
+                size += len(plain)
+                if size > _BLOCK_BYTES:
+                    yield Block(times, messages, block.fraction)
+                    times, messages, size = [], [], 0
+            if times:
+                yield Block(times, messages, block.fraction)
+
+    def _report(self, line: str) -> None:
+        """Take down damage, once: a topic may be read several times."""
+        if line not in self._damage:
+            self._damage.append(line)
 
     def _paths(self) -> list[Path]:
         if not self.path.is_dir():
@@ -181,11 +226,10 @@ class Bag:
         """Decompress a file, as far as it goes, for as long as the bag is open."""
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
         file = Path(folder) / path.stem
-        with path.open("rb") as compressed, file.open("wb") as plain:
-            try:
-                zstandard.ZstdDecompressor().copy_stream(compressed, plain)
-            except zstandard.ZstdError as error:
-                self._damage.append(f"{path}: cannot be decompressed any further: {error}")
+        try:
+            unpack_file(path, file)
+        except (TooLargeError, zstandard.ZstdError) as error:
+            self._damage.append(f"{path}: cannot be decompressed any further: {error}")
         return file
 
 
@@ -194,25 +238,21 @@ def _is_storage(path: Path) -> bool:
 
 
 def _of_one_size(parts: Iterator[Block]) -> Iterator[tuple[list[int], list[bytes], float]]:
-    """Regroup messages into blocks of one size, the last of which may be smaller."""
+    """Regroup messages into blocks of one size; the last one, and those of large messages, may be smaller."""
     times: list[int] = []
     messages: list[bytes] = []
     fraction = 0.0
+    size = 0
     for part in parts:
         times += part.times
         messages += part.messages
         fraction = part.fraction
-        whole = len(times) // _BLOCK * _BLOCK
+        size += sum(map(len, part.messages))
+        whole = len(times) // _BLOCK * _BLOCK if size < _BLOCK_BYTES else len(times)
         for start in range(0, whole, _BLOCK):
-            yield times[start : start + _BLOCK], messages[start : start + _BLOCK], fraction
+            yield times[start : min(whole, start + _BLOCK)], messages[start : min(whole, start + _BLOCK)], fraction
         del times[:whole], messages[:whole]
+        if whole:
+            size = sum(map(len, messages))
     if times:
         yield times, messages, fraction
-
-
-def _decompressed(decompressor: zstandard.ZstdDecompressor, message: bytes) -> bytes:
-    """Decompress a message; one that cannot be decompressed becomes empty, which is not a message."""
-    try:
-        return bytes(decompressor.decompressobj().decompress(message))
-    except zstandard.ZstdError:
-        return b""

@@ -211,6 +211,8 @@ class Layouts:
 
     def rows(self, block: Sequence[bytes]) -> Iterator[Rows | tuple[int, LayoutError]]:
         """Yield the messages of a block in order, as rows; for one that cannot be read, its index and the error."""
+        if not block:
+            return
         sizes = np.fromiter(map(len, block), np.intp, len(block))
         changes = np.flatnonzero(np.diff(sizes)) + 1
         for start, end in zip([0, *changes.tolist()], [*changes.tolist(), len(block)], strict=True):

@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import shlex
 import struct
+import zlib
 from collections.abc import Collection, Iterator
 from io import BytesIO
 from pathlib import Path
 
 import zstandard
 from mcap.data_stream import ReadDataStream
-from mcap.exceptions import EndOfFile, McapError
+from mcap.exceptions import EndOfFile, McapError, RecordLengthLimitExceeded
 from mcap.opcode import Opcode
 from mcap.reader import SeekingReader
-from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Schema
-from mcap.stream_reader import StreamReader, get_chunk_data_stream
+from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Metadata, Schema
+from mcap.stream_reader import StreamReader
 
+from .compression import Allowance, unpack_chunk
 from .errors import BagError
+from .mcap_writer import CUSTOM_DATA
 from .storage import Block, Damage, StoredTopic
 
 _RECORD = struct.Struct("<BQ")
-_MESSAGE = struct.Struct("<HIqQ")  # times of recording signed, as everywhere else
-
-# No chunk or message is larger, unless its length is damaged.
-_LARGEST_RECORD = 2**31
+_MESSAGE = struct.Struct("<HIQQ")
 
 # Exceptions of the library, struct, zstandard and lz4 for records that are cut off or not what they claim to be.
 _DAMAGED = (
@@ -52,6 +52,7 @@ class McapFile:
     Attributes:
         topics: by their number in the file, that of the channel.
         damage: what could not be read so far.
+        custom_data: that of metadata.yaml, if the file has it, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,6 +64,7 @@ class McapFile:
         self.path = path
         self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
         self.topics: dict[int, StoredTopic] = {}
+        self.custom_data: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
         self._size = path.stat().st_size
         self._file = path.open("rb")
@@ -88,7 +90,7 @@ class McapFile:
     def _index(self) -> list[ChunkIndex]:
         """Read topics and chunks from the summary at the end of the file; empty if there is none."""
         try:
-            reader = SeekingReader(self._file, record_size_limit=_LARGEST_RECORD)
+            reader = SeekingReader(self._file, record_size_limit=self._size)
         except (McapError, struct.error):
             raise BagError(f"{self.path}: cannot be read as an MCAP bag: it does not begin like one") from None
         try:
@@ -99,32 +101,49 @@ class McapFile:
             return []
         for record in (*summary.schemas.values(), *summary.channels.values()):
             self._describe(record)
+        for index in summary.metadata_indexes:
+            if index.name == CUSTOM_DATA:
+                self._read_custom_data(index.offset)
         chunks = {chunk.chunk_start_offset: chunk for chunk in summary.chunk_indexes}
         return [chunks[place] for place in sorted(chunks)]
 
+    def _read_custom_data(self, place: int) -> None:
+        try:
+            self._file.seek(place)
+            record = next(self._records(skip_magic=True), None)
+        except (*_DAMAGED, OSError) as error:
+            self._report(f"the metadata at byte {place}", error)
+        else:
+            self.custom_data = dict(record.metadata) if isinstance(record, Metadata) else {}
+
     def _indexed(self, wanted: frozenset[int]) -> Iterator[Messages]:
+        allowance, end = Allowance(self._size), 0
         for index in self._chunks:
             if index.message_index_offsets and not wanted & index.message_index_offsets.keys():
                 continue
             place = index.chunk_start_offset
             try:
+                if place < end:
+                    raise ValueError("it is within another one")
                 self._file.seek(place)
-                yield self._messages(next(self._records(skip_magic=True), None), wanted)
+                chunk = next(self._records(skip_magic=True), None)
+                end = self._file.tell()
+                yield self._messages(chunk, wanted, allowance)
             except (*_DAMAGED, OSError) as error:
                 self._report(f"the chunk at byte {place}", error)
 
     def _sequential(self, wanted: frozenset[int]) -> Iterator[Messages]:
         self._file.seek(0)
-        place = 0
+        place, allowance = 0, Allowance(self._size)
         try:
             for record in self._records():
                 if isinstance(record, Chunk):
                     try:
-                        yield self._messages(record, wanted)
+                        yield self._messages(record, wanted, allowance)
                     except _DAMAGED as error:
                         self._report(f"the chunk before byte {self._file.tell()}", error)
                 elif isinstance(record, Message):
-                    if record.channel_id in wanted and record.log_time < 2**63:
+                    if record.channel_id in wanted:
                         yield [record.log_time], [record.data]
                 else:
                     self._describe(record)
@@ -133,20 +152,17 @@ class McapFile:
             self._report(f"what follows byte {place} of {self._size}", error)
 
     def _records(self, *, skip_magic: bool = False) -> Iterator[McapRecord]:
-        reader = StreamReader(self._file, skip_magic=skip_magic, emit_chunks=True, record_size_limit=_LARGEST_RECORD)
+        reader = StreamReader(self._file, skip_magic=skip_magic, emit_chunks=True, record_size_limit=self._size)
         return reader.records
 
-    def _messages(self, chunk: McapRecord | None, wanted: frozenset[int]) -> Messages:
+    def _messages(self, chunk: McapRecord | None, wanted: frozenset[int], allowance: Allowance) -> Messages:
         """Take the wanted messages from a chunk; raises one of ``_DAMAGED`` if it cannot be read."""
         if not isinstance(chunk, Chunk):
             raise ValueError("it is not a chunk")
-        size = chunk.uncompressed_size
-        if chunk.compression == "zstd":
-            size = max(size, zstandard.frame_content_size(chunk.data))
-        if size > _LARGEST_RECORD:
-            raise ValueError(f"its length is said to be {size} bytes")
-        stream, size = get_chunk_data_stream(chunk, validate_crc=True)
-        data = stream.read(size)
+        data = unpack_chunk(chunk.data, chunk.compression, chunk.uncompressed_size, allowance)
+        if chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc:
+            raise ValueError("its checksum is another one")
+        size = len(data)
         times, messages = [], []
         at, head, body = 0, _RECORD.size, _RECORD.size + _MESSAGE.size
         while at < size:
@@ -179,6 +195,6 @@ class McapFile:
             )
 
     def _report(self, what: str, error: Exception) -> None:
-        ends = isinstance(error, (struct.error, EndOfFile))
+        ends = isinstance(error, (struct.error, EndOfFile, RecordLengthLimitExceeded))
         reason = "it is cut off" if ends else " ".join(str(error).split()) or type(error).__name__
         self.damage.add(f"{self.path}: {what} cannot be read: {reason}")

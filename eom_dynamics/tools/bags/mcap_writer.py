@@ -16,7 +16,19 @@ import numpy as np
 import yaml
 from mcap.data_stream import RecordBuilder
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Header, McapRecord, Schema, Statistics
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+)
 from mcap.writer import MCAP0_MAGIC
 from numpy.typing import NDArray
 
@@ -29,6 +41,9 @@ _CHUNK_SIZE = 2**20
 _MESSAGE = np.dtype(
     [("code", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"), ("log", "<u8"), ("publish", "<u8")]
 )
+
+CUSTOM_DATA = "custom_data"
+"""Name of the metadata record with what metadata.yaml has under this name."""
 
 _INDEX = np.dtype([("time", "<u8"), ("offset", "<u8")])
 
@@ -55,9 +70,13 @@ class McapWriter:
         """Write index and metadata.yaml."""
         start = min((chunk.message_start_time for chunk in self._chunks), default=0)
         end = max((chunk.message_end_time for chunk in self._chunks), default=0)
+        # As in metadata.yaml, for a file that leaves its folder.
+        at = self._file.tell()
+        self._put(Metadata(metadata=dict(custom_data), name=CUSTOM_DATA))
+        index = MetadataIndex(offset=at, length=self._file.tell() - at, name=CUSTOM_DATA)
         self._put(DataEnd(0))
         summary = self._file.tell()
-        self._put(*self._descriptions(), self._statistics(start, end), *self._chunks, Footer(summary, 0, 0))
+        self._put(*self._descriptions(), self._statistics(start, end), *self._chunks, index, Footer(summary, 0, 0))
         self._file.write(MCAP0_MAGIC)
         self._file.close()
         metadata = {"rosbag2_bagfile_information": self._metadata(start, end, custom_data)}
@@ -131,7 +150,7 @@ class McapWriter:
             message_count=topics * self._count,
             message_end_time=end,
             message_start_time=start,
-            metadata_count=0,
+            metadata_count=1,
             schema_count=topics,
         )
 

@@ -23,6 +23,11 @@ _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # Attempts to read on behind damage.
 _MOST_FAILURES = 5000
 
+# Steps of SQLite's virtual machine in one query: a topic or some messages take a few each, a damaged or hostile
+# database without end.
+_STEPS = 10_000
+_MOST_STEPS = 10_000_000
+
 # No bag has as many messages.
 _LARGEST_ID = 2**60
 
@@ -33,6 +38,7 @@ class SqliteFile:
     Attributes:
         topics: by their number in the file.
         damage: what could not be read so far.
+        custom_data: empty; that of metadata.yaml is not in the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,14 +52,19 @@ class SqliteFile:
             f"try: mkdir recovered; sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
             "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
         )
+        self.custom_data: dict[str, str] = {}
         self.path, self.damage = path, Damage(remedy)
         self._size = max(1, path.stat().st_size)
+        self._left = _MOST_STEPS
         # A recorder that was killed leaves its last messages in a write-ahead log, which SQLite ignores if immutable.
         log = path.with_name(f"{path.name}-wal")
         immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
         try:
             self._connection = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro{immutable}", uri=True)
+            self._connection.set_progress_handler(self._count, _STEPS)
             try:
+                for table in ("topics", "messages", "message_definitions"):
+                    self._check_table(table)
                 self.topics = self._topics()
             except _DAMAGED:
                 self._connection.close()
@@ -76,6 +87,8 @@ class SqliteFile:
             except _DAMAGED as error:
                 lost = start if lost is None else lost
                 start, failures, reason = start + _STEP, failures + 1, " ".join(str(error).split())
+                if self._left < 0:  # the next query would take as long
+                    break
                 continue
             if lost is not None:
                 self.damage.add(f"{self.path}: messages {lost} to {start - 1} of all topics cannot be read: {reason}")
@@ -96,7 +109,7 @@ class SqliteFile:
             "SELECT timestamp, data FROM messages WHERE id >= ? AND id < ? "
             f"AND topic_id IN ({','.join('?' * len(topics))}) ORDER BY id"
         )
-        rows = self._connection.execute(query, (start, start + _STEP, *topics)).fetchmany(_STEP + 1)
+        rows = self._query(query, start, start + _STEP, *topics).fetchmany(_STEP + 1)
         # A damaged page can lead back to an earlier one, without end.
         if len(rows) > _STEP or not all(type(time) is int and type(data) is bytes for time, data in rows):
             raise sqlite3.DatabaseError("rows are not messages")
@@ -105,20 +118,38 @@ class SqliteFile:
     def _first(self, start: int) -> int | None:
         """Find the first id from a number on."""
         query = "SELECT id FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
-        for (found,) in self._connection.execute(query, (start,)):
+        for (found,) in self._query(query, start):
             if not start <= found < _LARGEST_ID:
                 raise sqlite3.DatabaseError("messages are not in order")
             return int(found)
         return None
 
+    def _query(self, query: str, *values: int | str) -> sqlite3.Cursor:
+        self._left = _MOST_STEPS
+        return self._connection.execute(query, values)
+
+    def _count(self) -> bool:
+        """Whether SQLite should give up the query."""
+        self._left -= _STEPS
+        return self._left < 0
+
+    def _check_table(self, name: str) -> None:
+        """Refuse what computes its rows instead of storing them, and may never end: views, generated columns."""
+        found = self._query("SELECT type, rootpage FROM sqlite_master WHERE lower(name) = ?", name).fetchmany(2)
+        if any(kind != "table" or not page for kind, page in found):
+            raise sqlite3.DatabaseError(f"{name} is not a table of stored rows")
+        columns = self._query(f"PRAGMA table_xinfo({name})").fetchmany(100)
+        if any(column[6] for column in columns):
+            raise sqlite3.DatabaseError(f"table {name} has generated columns")
+        if name == "messages" and not any(c[1] == "id" and c[2].upper() == "INTEGER" and c[5] for c in columns):
+            raise sqlite3.DatabaseError(f"table {name} has no primary key id")
+
     def _topics(self) -> dict[int, StoredTopic]:
         definitions: dict[str, str] = {}
         with suppress(sqlite3.OperationalError):  # files of ROS 2 before Iron have no such table
             query = "SELECT topic_type, encoded_message_definition FROM message_definitions"
-            definitions = dict(self._connection.execute(query))
+            definitions = dict(self._query(query))
         return {
             number: StoredTopic(str(name), str(kind), str(definitions.get(kind, "")), str(encoding))
-            for number, name, kind, encoding in self._connection.execute(
-                "SELECT id, name, type, serialization_format FROM topics"
-            )
+            for number, name, kind, encoding in self._query("SELECT id, name, type, serialization_format FROM topics")
         }

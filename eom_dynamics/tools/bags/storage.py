@@ -69,12 +69,16 @@ class StorageFile(Protocol):
     """A file of a bag.
 
     Attributes:
+        path: of the file.
         topics: by their number in the file.
         damage: what could not be read so far.
+        custom_data: that of metadata.yaml, if the file has it, too.
     """
 
+    path: Path
     topics: dict[int, StoredTopic]
     damage: Damage
+    custom_data: dict[str, str]
 
     def __init__(self, path: Path) -> None: ...
 

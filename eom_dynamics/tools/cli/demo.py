@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=path, default=Path("demo"), help="folder; default: %(default)s"
     )
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
 
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     robot = load(options)
     require("demo")
     require_ros()
-    check_folder(options.output, force=True)
+    check_folder(options.output, force=options.force)
 
     # After the check for the libraries that these import.
     from ..demo.evaluate import evaluate
@@ -81,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
     with progress_bars("") as bars:
         bars.add_task("checking, simulating and drawing", total=None)
         evaluation = evaluate(plan, recording)
-        page = write_results(options.output, plan, recording, evaluation, compare(robot, plan.duration))
+        tracking = compare(robot, plan.duration)
+        page = write_results(options.output, plan, recording, evaluation, tracking, force=options.force)
     if options.json:
         print(json.dumps({**as_json(recording, evaluation), "page": str(page)}, indent=2))
     else:

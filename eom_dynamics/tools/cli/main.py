@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line on
@@ -11,13 +12,17 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
 from . import bench, codegen, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _COMMANDS = {
     "bench": bench,
@@ -46,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program = "eom_dynamics"
     try:
         try:
-            options = _parser().parse_args(arguments)
+            parser = _parser()
+            if "_ARGCOMPLETE" in os.environ:
+                _complete(parser)
+            options = parser.parse_args(arguments)
             program = options.program
             with warnings_as_lines(program):
                 return int(options.run(options))
@@ -92,11 +100,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that asks for completions, and exit; without argcomplete there are none."""
+    with suppress(ImportError):
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print help; unlike argparse, fail where it cannot be written."""
+        if message and file is not None:  # None: a closed stream
+            file.write(message)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from ...exceptions import EomDynamicsError
@@ -28,12 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", type=path, required=True, help="bag or table to write, or folder of them"
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=path,
+        required=True,
+        help="folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags",
     )
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
     parser.add_argument("--topic", metavar="NAME", help="topic of the motion, if a bag has several candidates")
     parser.add_argument(
-        "--format", choices=("mcap", "sqlite3", "parquet"), default="mcap", help="of the output; default: %(default)s"
+        "--format",
+        choices=("mcap", "sqlite3", "parquet"),
+        help="of the output; default: by the ending of OUT, else mcap",
     )
     add_motion_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
@@ -66,13 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare",
         metavar="GOLDEN",
         type=path,
-        help="compare with this bag; for several, with the bags in this folder that have the names of the outputs",
+        help="compare with this bag, or table for --format parquet; for several, with those in this folder that have "
+        "the names of the outputs",
     )
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
         check.add_argument(
             f"--{name}",
             metavar="[FIELD=]X",
-            type=_tolerance,
+            type=_tolerance("FIELD"),
             action="append",
             default=[],
             help=f"allowed {kind} difference of all fields or of one, such as effort; may be repeated; default: 1e-9",
@@ -88,6 +97,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("effort", "motor_effort"),
         help="compare this field of the commands with the recorded effort: RMS difference of each joint",
     )
+    check.add_argument(
+        "--tolerance",
+        metavar="[JOINT=]X",
+        type=_tolerance("JOINT"),
+        action="append",
+        default=[],
+        help="with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated",
+    )
+    check.add_argument("--strict", action="store_true", help="fail on damaged bags and on messages that are refused")
     many = parser.add_argument_group("several bags")
     many.add_argument("--resume", action="store_true", help="keep outputs that exist, and write the missing ones")
     many.add_argument("--jobs", metavar="N", type=whole_number, help="parallel processes; default: one per core")
@@ -104,24 +122,41 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
 
     # After the check for the libraries that these import.
-    from ..replay import FIELDS, Format, Golden, Job, Match, Options, Tolerances, replay
+    from ..replay import (
+        FIELDS,
+        EffortTolerances,
+        Format,
+        Golden,
+        Job,
+        Match,
+        Options,
+        Tolerances,
+        incomplete,
+        replay,
+    )
     from ..replay.text import as_json, as_text
 
-    if options.compare and options.format == "parquet":
-        raise EomDynamicsError("--compare needs bags: choose --format mcap or sqlite3")
     if (options.atol or options.rtol or options.match) and not options.compare:
         raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
+    if options.tolerance and not options.against:
+        raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
     for name, _ in (*options.atol, *options.rtol):
         if name and name not in FIELDS:
             raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
+    kind = _format(options.output, options.format)
+    tolerances = dict(options.tolerance)
     if options.robot is not None:
-        load(options)  # fail once, not for each bag
+        known = load(options).joint_names  # fail once, not for each bag
+        if unknown := [name for name in tolerances if name and name not in known]:
+            raise EomDynamicsError(
+                f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
+            )
     settings = Job(
         bag=Path(),
         output=Path(),
         robot=options.robot,
         topic=options.topic,
-        format=Format(options.format),
+        format=Format(kind),
         options=Options(options.effort_command, options.limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
@@ -131,8 +166,8 @@ def run(options: argparse.Namespace) -> int:
     )
     golden = None
     if options.compare:
-        tolerances = Tolerances(dict(options.atol), dict(options.rtol))
-        golden = Golden(options.compare, tolerances, Match(options.match or Match.RECORDED))
+        allowed = Tolerances(dict(options.atol), dict(options.rtol))
+        golden = Golden(options.compare, allowed, Match(options.match or Match.RECORDED))
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
         results = replay(
@@ -153,12 +188,35 @@ def run(options: argparse.Namespace) -> int:
     if differing:
         compared = sum(result.differences is not None for result in results)
         complain(options.program, f"{differing} of {compared} bags differ from {options.compare}")
-    return 1 if failed or differing else 0
+    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
+    failures = [
+        f"{result.outcome.job.bag}: {line}"
+        for result in results
+        if (report := result.outcome.report) is not None
+        for line in (*efforts.failures(report), *(incomplete(report) if options.strict else ()))
+    ]
+    for failure in failures:
+        complain(options.program, f"failed: {failure}")
+    return 1 if failed or differing or failures else 0
 
 
-def _tolerance(text: str) -> tuple[str, float]:
-    """Return a field, empty for all, and its tolerance."""
-    name, assigned, value = text.rpartition("=")
-    if assigned and not name:
-        raise argparse.ArgumentTypeError(f"must be X or FIELD=X, is {text!r}")
-    return name, not_negative(value)
+def _format(output: Path, given: str | None) -> str:
+    """Return the format of an output, which its name must not contradict."""
+    named = {".mcap": "mcap", ".parquet": "parquet", ".db3": "sqlite3"}.get(output.suffix)
+    if named == "sqlite3":
+        raise EomDynamicsError(f"{output}: an sqlite3 bag is a folder; leave out .db3, and choose --format sqlite3")
+    if named and given and named != given:
+        raise EomDynamicsError(f"{output}: contradicts --format {given}; name another output, or leave out --format")
+    return given or named or "mcap"
+
+
+def _tolerance(what: str) -> Callable[[str], tuple[str, float]]:
+    """Return a type for tolerances: a name, empty for all, and a number from 0 on."""
+
+    def read(text: str) -> tuple[str, float]:
+        name, assigned, value = text.rpartition("=")
+        if assigned and not name:
+            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
+        return name, not_negative(value)
+
+    return read

@@ -8,15 +8,25 @@ robot is known.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
-from ..writing import whole_file
+from ..writing import check_file, whole_file
 from .arguments import path
-from .console import progress_bars
+from .console import complain, progress_bars
 from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ..report.record import Record
 
 SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
 
@@ -27,16 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=_page, required=True, help="page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
     add_motion_arguments(parser)
+    parser.add_argument("--force", action="store_true", help="overwrite a page that exists")
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, compute missing commands, and write the page; returns the exit code.
 
+    It is 1 if a bag of several cannot be shown, or if a named robot has none of the joints of a bag; 2 without a page.
+
     Raises:
-        EomDynamicsError: a bag cannot be read or shown, the robot cannot be used, or a library is missing.
-        OSError: a file cannot be read.
+        EomDynamicsError: the robot cannot be used, or a library is missing.
+        OSError: the page cannot be written.
     """
     require("report")
+    check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
     # After the check for the libraries that these import.
@@ -47,34 +61,67 @@ def run(options: argparse.Namespace) -> int:
     from ..report.report_page import report_page
 
     settings = Settings(options.cutoff, options.rate, robot_options(options))
-    bags = [bag for given in options.bags for bag in find_bags(given)]
-    about = {
-        "date": provenance.date(),
-        "software": provenance.software(),
-        "recordings": ", ".join(map(str, bags)),
-        "robot": "from robot_description in each bag" if robot is None else f"{options.robot:.200}",
-    }
-    records = []
+    records: list[Record] = []
+    shown: list[Path] = []
+    complaints: list[str] = []
     with progress_bars() as bars:
+        bags = list(_each(options.bags, find_bags, complaints))
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
-            records += read_records(
-                bag,
-                robot,
-                settings,
-                lambda share, task=task: bars.update(task, completed=share),  # type: ignore[misc]
-            )
+            with _noted(bag, complaints):
+                found = read_records(bag, robot, settings, partial(_advance, bars, task))
+                records += found
+                shown.append(bag)
+                if robot is not None and all(record.robot is None for record in found):
+                    joints = ", ".join(found[0].joints) or "no joints"
+                    complaints.append(
+                        f"{bag}: robot {robot.name} has none of the joints of this recording, which has {joints}; name "
+                        "another, --robot ROBOT"
+                    )
             bars.update(task, completed=1.0)
-        task = bars.add_task("drawing", total=1.0)
-        page = report_page(records, about)
-        bars.update(task, completed=1.0)
-    with whole_file(options.output, force=True) as aside:
+        if records:
+            task = bars.add_task("drawing", total=1.0)
+            about = {
+                "date": provenance.date(),
+                "software": provenance.software(),
+                "recordings": ", ".join(map(str, shown)),
+                "robot": "from robot_description in each bag" if robot is None else f"{options.robot:.200}",
+            }
+            page = report_page(records, about)
+            bars.update(task, completed=1.0)
+    for complaint in complaints:
+        complain(options.program, complaint)
+    if not records:
+        return 2
+    with whole_file(options.output, force=options.force) as aside:
         aside.write_text(page, encoding="utf-8")
     for record in records:
         for note in filter(None, (record.about, *record.notes)):
             print(f"{printable(record.name)}: {printable(note)}")
     print(f"page: {printable(str(options.output))}")
-    return 0
+    return 1 if complaints else 0
+
+
+def _each(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:
+    """Find the bags at each path; a path without any is a complaint."""
+    for each in given:
+        with _noted(each, complaints):
+            yield from find(each)
+
+
+@contextmanager
+def _noted(bag: Path, complaints: list[str]) -> Iterator[None]:
+    """Take down why a bag cannot be shown, and go on with the next one."""
+    try:
+        yield
+    except EomDynamicsError as error:
+        complaints.append(str(error))
+    except OSError as error:
+        complaints.append(f"{error.filename or bag}: {error.strerror or error}")
+
+
+def _advance(bars: Progress, task: TaskID, share: float) -> None:
+    bars.update(task, completed=share)
 
 
 def _page(text: str) -> Path:

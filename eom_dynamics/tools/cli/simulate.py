@@ -10,11 +10,16 @@ from __future__ import annotations
 import argparse
 import json
 
+from ...exceptions import EomDynamicsError
 from ...extras import require
+from ..simulate.bounds import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
-from .arguments import not_negative, number, path, positive
+from .arguments import number, path, positive
 from .console import complain, progress_bars
 from .robot_arguments import add_robot_arguments, load
+
+# No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
+_MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
 
 SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and show its link errors"
 
@@ -26,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trajectory",
         metavar="TRAJECTORY",
         help="cosine, the example motion of the paper; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd and "
-        "optionally joint_names; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
+        "optionally joint_names, such as the demo's data.npz; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
     )
     parser.add_argument("-o", "--output", metavar="DIR", type=path, required=True, help="folder for page and data")
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
     parser.add_argument(
         "--gains",
         metavar="W,…",
@@ -36,16 +42,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[10.0, 20.0, 32.0, 50.0, 70.0, 100.0],
         help="natural frequencies of the motor PD, rad/s; 0: no feedback; default: 10,20,32,50,70,100",
     )
-    for name, what, example in (("stiffness", "springs", "0.1: 10%% stiffer"), ("mass", "bodies", "0.05: 5%% heavier")):
+    for name, what in (("stiffness", "springs"), ("mass", "bodies")):
         parser.add_argument(
             f"--{name}-error",
             metavar="X",
-            type=number(lambda x: x > -1, "a number above -1"),
-            default=0.0,
-            help=f"relative error of the simulated {what} against the model, {example}; default: 0",
+            type=number(lambda x: -0.9 <= x <= 9, "a number from -0.9 to 9"),
+            help=f"relative error of the simulated {what} against the model, 0.1: 10%% more; default: "
+            f"{_MODEL_ERRORS[name]:g}",
         )
+    parser.add_argument("--exact", action="store_true", help="simulate the model itself, without these errors")
     parser.add_argument(
-        "--duration", metavar="S", type=positive, help="s; default: all of a file, 5 s of the example motion"
+        "--duration",
+        metavar="S",
+        type=number(lambda x: 0 < x <= LONGEST, f"a number above 0, up to {LONGEST:g}"),
+        help="s; default: all of a file, 5 s of the example motion",
+    )
+    parser.add_argument(
+        "--rate", metavar="HZ", type=positive, help="samples per second of a .npz file without t, as for the player"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
 
@@ -59,18 +72,30 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot or the trajectory cannot be loaded or simulated, or a library is missing.
         OSError: a file cannot be read, or the folder cannot be written.
     """
+    errors = {name: getattr(options, f"{name}_error") for name in _MODEL_ERRORS}
+    if options.exact and any(error is not None for error in errors.values()):
+        raise EomDynamicsError("--exact contradicts --stiffness-error and --mass-error; leave one out")
+    for name, default in _MODEL_ERRORS.items():
+        if errors[name] is None:
+            errors[name] = 0.0 if options.exact else default
     require("simulate")
     robot = load(options)
+    check_folder(options.output, force=options.force)
 
     # After the check for the libraries that these import.
+    from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
     from .. import provenance
     from ..simulate.results import write_results
-    from ..simulate.summary import as_json, as_text, endings, failures
+    from ..simulate.summary import as_json, as_text, endings, failures, model_error
     from ..simulate.trajectory import read_trajectory
 
-    motion, times = read_trajectory(options.trajectory, robot, options.duration)
-    check_folder(options.output, force=True)
+    if ElasticArm(robot).rigid.all() and robot.coupled_stiffness is None:
+        raise EomDynamicsError(
+            f"{robot.name}: all joints are rigid, so that there is nothing to compare; give a joint a stiffness, see "
+            "docs/robots.md"
+        )
+    motion, times = read_trajectory(options.trajectory, robot, options.duration, options.rate)
     with progress_bars("{task.completed:.2f} of {task.total:.2f} s") as bars:
         bar = bars.add_task(robot.name, total=times[-1] - times[0])
         try:
@@ -79,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
                 motion,
                 times,
                 options.gains,
-                stiffness_error=options.stiffness_error,
-                mass_error=options.mass_error,
+                stiffness_error=errors["stiffness"],
+                mass_error=errors["mass"],
                 progress=lambda t: bars.update(bar, completed=t - times[0]),
             )
         except SimulationError as error:
@@ -93,11 +118,11 @@ def run(options: argparse.Namespace) -> int:
         "trajectory": options.trajectory,
         "springs and rotors": "example values in the packaged robots: their sources give none",
     }
-    page = write_results(options.output, comparison, about)
+    page = write_results(options.output, comparison, about, force=options.force)
     if options.json:
         print(json.dumps({**as_json(comparison), "page": str(page)}, indent=2))
     else:
-        print(f"{as_text(comparison)}\n\npage: {page}")
+        print(f"{as_text(comparison)}\n\nsimulated arm: {model_error(comparison)}\npage: {page}")
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     failed = failures(comparison)
@@ -106,5 +131,11 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+_gain = number(lambda x: 0 <= x <= FASTEST, f"numbers from 0 to {FASTEST:g}")
+
+
 def _gains(text: str) -> list[float]:
-    return sorted(map(not_negative, text.split(",")))
+    gains = sorted({_gain(each) for each in text.split(",")})
+    if len(gains) > MOST_GAINS:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_GAINS} numbers, are {len(gains)}")
+    return gains

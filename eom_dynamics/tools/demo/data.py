@@ -15,8 +15,9 @@ from .plan import Plan
 
 
 def setpoints(plan: Plan) -> dict[str, Any]:
-    """Return the setpoints of a plan as arrays, with the names that the player reads."""
+    """Return times and setpoints of a plan as arrays, with the names that the player and ``simulate`` read."""
     return {
+        "t": plan.t,
         "joint_names": np.array(plan.robot.joint_names),
         **dict(zip(STATE_NAMES, plan.motion.derivatives(plan.t), strict=True)),
         **dict(zip(WRENCH_FIELDS, plan.wrench.derivatives(plan.t, order=2), strict=True)),
@@ -25,7 +26,7 @@ def setpoints(plan: Plan) -> dict[str, Any]:
 
 def write_npz(path: Path, plan: Plan, recording: Recording) -> None:
     """Write times, setpoints and answers as arrays, with the player's names; NaN for missing answers."""
-    times: dict[str, Any] = {"t": plan.t, "sent": recording.sent, "received": recording.received}
+    times: dict[str, Any] = {"sent": recording.sent, "received": recording.received}
     times["motor_names"] = np.array(plan.arm.motor_names)
     np.savez_compressed(path, **{**times, **setpoints(plan), **recording.answers})
 

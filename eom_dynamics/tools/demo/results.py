@@ -15,7 +15,13 @@ from .plan import Plan
 
 
 def write_results(
-    folder: Path, plan: Plan, recording: Recording, evaluation: Evaluation, tracking: Comparison | str
+    folder: Path,
+    plan: Plan,
+    recording: Recording,
+    evaluation: Evaluation,
+    tracking: Comparison | str,
+    *,
+    force: bool = False,
 ) -> Path:
     """Write index.html, demo.png, data.npz and data.csv.
 
@@ -25,6 +31,7 @@ def write_results(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
+        force: write into a folder that is not empty.
 
     Returns:
         The path of the page.
@@ -32,7 +39,7 @@ def write_results(
     Raises:
         FolderError: the folder cannot be written; what was in it stays.
     """
-    with whole_folder(folder, force=True) as aside:
+    with whole_folder(folder, force=force) as aside:
         write_npz(aside / "data.npz", plan, recording)
         write_csv(aside / "data.csv", plan, recording)
         write_picture(aside / "demo.png", plan, recording, evaluation)

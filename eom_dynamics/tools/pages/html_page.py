@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from importlib import resources
 from string import Template
@@ -28,7 +31,7 @@ def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool 
         style=_asset("page.css"),
         kind="wide" if wide else "",
         body=body,
-        plotly=get_plotlyjs(),
+        plotly=_plotly(),
         figures=as_json(figures),
         script=_asset("page.js"),
     )
@@ -39,8 +42,19 @@ def definitions(facts: Mapping[str, str]) -> str:
     return f"<dl>{''.join(f'<dt>{escape(k)}</dt><dd>{escape(v)}</dd>' for k, v in facts.items())}</dl>"
 
 
+def choice(name: str, groups: Sequence[str]) -> str:
+    """Make a menu that shows only rows of one group in the table of its section; at first all rows are shown."""
+    options = "".join(f'<option value="{escape(group)}">{escape(group)}</option>' for group in groups)
+    return f'<label class="pick rows">{escape(name)} <select><option value="">all</option>{options}</select></label>'
+
+
 def table(
-    rows: Sequence[Sequence[str]], *, text_columns: int = 1, off: Collection[tuple[int, int]] = frozenset()
+    rows: Sequence[Sequence[str]],
+    *,
+    text_columns: int = 1,
+    off: Collection[tuple[int, int]] = frozenset(),
+    groups: Sequence[str] = (),
+    strong: Collection[int] = frozenset(),
 ) -> str:
     """Make a table.
 
@@ -48,6 +62,8 @@ def table(
         rows: a header, then cells as text.
         text_columns: number of first columns that are text; the others are numbers.
         off: cells to highlight as failed, by row below the header and column.
+        groups: of the rows below the header, for :func:`choice`.
+        strong: rows below the header to emphasize.
     """
 
     def cell(text: str, tag: str, row: int, column: int) -> str:
@@ -61,7 +77,13 @@ def table(
         "".join(cell(text, "td" if row else "th", row - 1, column) for column, text in enumerate(cells))
         for row, cells in enumerate(rows)
     )
-    body = "".join(f"<tr>{cells}</tr>" for cells in others)
+
+    def row(index: int, cells: str) -> str:
+        group = f' data-group="{escape(groups[index])}"' if groups else ""
+        emphasis = ' class="strong"' if index in strong else ""
+        return f"<tr{group}{emphasis}>{cells}</tr>"
+
+    body = "".join(row(index, cells) for index, cells in enumerate(others))
     return f'<div class="table"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -69,6 +91,12 @@ def tiles(values: Sequence[tuple[str, str]]) -> str:
     """Make tiles of key figures, each a value and its name."""
     shown = (f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in values)
     return f'<div class="tiles">{"".join(shown)}</div>'
+
+
+@lru_cache(maxsize=1)
+def _plotly() -> str:
+    """Plotly's script, compressed to less than half, since it is the largest part of a page."""
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
 
 
 def _asset(name: str) -> str:

@@ -55,8 +55,23 @@ const near = new IntersectionObserver(
   (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => draw(entry.target.dataset.chart)),
   { rootMargin: "600px" },
 );
-for (const plot of plots.values()) near.observe(plot);
-window.addEventListener("beforeprint", () => [...plots].filter(([, plot]) => plot.checkVisibility()).forEach(([name]) => draw(name)));
+
+// Plotly is part of the page, as base64 of gzip. A script element runs it, which the page's policy allows.
+async function load() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(unpacked).text();
+  document.head.append(script);
+  for (const plot of plots.values()) near.observe(plot);
+}
+load().catch((error) => {
+  const note = document.createElement("p");
+  note.className = "warning";
+  note.textContent = `The charts cannot be drawn: ${error.message}. Open the page in a browser of 2023 or later.`;
+  document.querySelector("main").prepend(note);
+});
+window.addEventListener("beforeprint", () => window.Plotly && [...plots].filter(([, plot]) => plot.checkVisibility()).forEach(([name]) => draw(name)));
 dark.addEventListener("change", () => drawn.forEach((name) => Plotly.relayout(plots.get(name), { template: template() })));
 
 // --- Zoom: charts of one group show the same range of x ---------------------------------------
@@ -96,10 +111,20 @@ function toggled(name) {
 
 // --- One of several recordings ----------------------------------------------------------------
 
-const pick = document.querySelector(".pick select");
+const pick = document.querySelector(".pick:not(.rows) select");
 pick?.addEventListener("change", () => {
   for (const part of document.querySelectorAll("[data-part]")) part.hidden = part.dataset.part !== pick.value;
 });
+
+// --- Rows of one group in a table -------------------------------------------------------------
+
+for (const menu of document.querySelectorAll(".pick.rows select")) {
+  menu.addEventListener("change", () => {
+    for (const row of menu.closest("section").querySelectorAll("[data-group]")) {
+      row.hidden = menu.value !== "" && row.dataset.group !== menu.value;
+    }
+  });
+}
 
 // --- CSV: a row for each point that is shown --------------------------------------------------
 
@@ -108,16 +133,18 @@ const ARRAYS = { f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Arr
 const numbers = (values) => (values.bdata === undefined
   ? values : new ARRAYS[values.dtype](Uint8Array.from(atob(values.bdata), (c) => c.charCodeAt(0)).buffer));
 const plain = (html) => new DOMParser().parseFromString(html, "text/html").documentElement.textContent;
+// A spreadsheet takes texts that begin like these for formulas, and runs them.
+const inert = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
 const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 function csv(name) {
   const { data, layout: { xaxis, yaxis, title } } = plots.get(name);
   const [low, high] = xaxis.range.map((value) => (xaxis.type === "log" ? 10 ** value : value)).sort((a, b) => a - b);
-  const rows = [["curve", xaxis.title.text, `${plain(title.text)} [${yaxis.title.text}]`]];
+  const rows = [["curve", xaxis.title.text, `${plain(title.text)} [${yaxis.title.text}]`].map(inert)];
   for (const trace of data.filter(({ visible }) => visible === true)) {
     const [x, y] = [numbers(trace.x), numbers(trace.y)];
     for (let i = 0; i < x.length; i += 1) {
-      if (x[i] >= low && x[i] <= high) rows.push([plain(trace.name ?? ""), x[i], Number.isFinite(y[i]) ? y[i] : ""]);
+      if (x[i] >= low && x[i] <= high) rows.push([inert(plain(trace.name ?? "")), x[i], Number.isFinite(y[i]) ? y[i] : ""]);
     }
   }
   const text = rows.map((row) => row.map((cell) => quoted(String(cell))).join(",")).join("\r\n");

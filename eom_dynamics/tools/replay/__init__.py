@@ -5,7 +5,9 @@
 :func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
 
+from .checks import EffortTolerances, incomplete
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
+from .compare_tables import compare_tables
 from .evaluation import Options
 from .job import Format, Job, Report
 from .many import Outcome, find_bags, replay_bags
@@ -15,6 +17,7 @@ from .run import Golden, Result, replay
 __all__ = [
     "FIELDS",
     "Difference",
+    "EffortTolerances",
     "Format",
     "Golden",
     "Job",
@@ -26,7 +29,9 @@ __all__ = [
     "Tolerances",
     "check_golden",
     "compare_bags",
+    "compare_tables",
     "find_bags",
+    "incomplete",
     "replay",
     "replay_bag",
     "replay_bags",

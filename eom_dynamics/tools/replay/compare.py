@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the topics of two bags, number by number, within tolerances."""
+"""Comparison of the topics of two bags, number by number, within tolerances; parts of it serve tables, too."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS
-from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
-from ..bags.layout import Bytes
+from ..bags import Bag, BagError, Layouts, Rows, Topic
 from .batch import Stamps
 from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
 
@@ -88,18 +87,35 @@ class Difference:
                 self.first = int(times[np.argmax(beyond)])
 
 
-class _Part(NamedTuple):
-    """Messages in a row with one layout, and the times (N,) by which they are matched."""
+class Numbers(Protocol):
+    """Where the numbers of rows are: a :class:`Layout` of messages, or the columns of a table."""
+
+    def fields(self) -> dict[str, int]:
+        """Return the length of each field of numbers by path."""
+        ...
+
+    def texts(self) -> bytes:
+        """Return what must be equal besides numbers."""
+        ...
+
+    def numbers(self, rows: Any, field: str) -> NDArray[Any]:
+        """Read a field of N rows, (N, length of the field)."""
+        ...
+
+
+class Part(NamedTuple):
+    """Rows of one layout that follow each other, and the times (N,) by which they are matched."""
 
     times: NDArray[np.int64]
-    layout: Layout
-    rows: Bytes
+    layout: Numbers
+    rows: NDArray[Any]
 
-    def split(self, count: int) -> tuple[_Part, _Part]:
+    def split(self, count: int) -> tuple[Part, Part]:
+        """Split after so many rows."""
         first, rest = slice(count), slice(count, None)
         return (
-            _Part(self.times[first], self.layout, self.rows[first]),
-            _Part(self.times[rest], self.layout, self.rows[rest]),
+            Part(self.times[first], self.layout, self.rows[first]),
+            Part(self.times[rest], self.layout, self.rows[rest]),
         )
 
 
@@ -119,6 +135,7 @@ def check_golden(golden: Path, topics: Collection[str]) -> None:
         _refuse_other_topics(bag, topics)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
     """Compare the topics of a bag with those of the same names in a golden one.
 
@@ -143,8 +160,8 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
         results: list[Difference] = []
         for topic in topics:
             if topic.name in known and known[topic.name].type == topic.type:
-                parts = _matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
-                results += _differences(topic.name, parts, tolerances)
+                parts = matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
+                results += differences(topic.name, parts, tolerances)
             else:
                 results.append(Difference(topic.name, "messages", beyond=1))
         _refuse_damage(other)
@@ -161,9 +178,10 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
         raise BagError(f"{golden.path}: has none of the topics {', '.join(topics)}")
 
 
-def _differences(
-    topic: str, parts: Iterator[tuple[_Part | None, _Part | None]], tolerances: Tolerances
+def differences(
+    topic: str, parts: Iterator[tuple[Part | None, Part | None]], tolerances: Tolerances
 ) -> list[Difference]:
+    """Compare parts that belong together, as :func:`matched` yields them; a row for each field of ``topic``."""
     found: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
@@ -201,7 +219,7 @@ def _beyond(a: Array, b: Array, absolute: float, relative: float) -> tuple[NDArr
     return beyond.any(axis=1), float(difference.max())
 
 
-def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[_Part]:
+def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[Part]:
     layouts = Layouts(topic.types(), topic.type)
     place = 0
     for times, messages in bag.messages(topic):
@@ -214,12 +232,12 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[_Part]:
             if match is Match.STAMP:
                 has_header = layout.has("header.stamp.sec")
                 keys = Stamps.of(layout, rows, keys).header if has_header else np.arange(place, place + len(rows))
-            yield _Part(keys, layout, rows)
+            yield Part(keys, layout, rows)
             place += len(rows)
 
 
-def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[tuple[_Part | None, _Part | None]]:
-    """Parts whose times agree one by one, and parts that are on one side only, beside None."""
+def matched(left: Iterator[Part], right: Iterator[Part]) -> Iterator[tuple[Part | None, Part | None]]:
+    """Yield parts whose times agree one by one, and parts that are on one side only, beside None."""
     a, b = next(left, None), next(right, None)
     while a is not None and b is not None:
         count = min(len(a.times), len(b.times))
@@ -240,7 +258,7 @@ def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[tuple[_P
     yield from ((None, part) for part in chain([b], right) if part is not None)
 
 
-def _before(part: _Part, time: np.int64) -> int:
+def _before(part: Part, time: np.int64) -> int:
     """How many messages from the first on are earlier than a time."""
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)

@@ -34,7 +34,7 @@ class Job:
 
     Attributes:
         bag: its path.
-        output: folder of the bag to write, or Parquet file.
+        output: folder of the bag to write, .mcap file to write alone, or Parquet file.
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
         topic: to replay; None for the only candidate.

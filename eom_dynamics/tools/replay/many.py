@@ -174,7 +174,11 @@ def _done_before(job: Job) -> Outcome | None:
     provenance = provenance_of(job.output, job.format)
     if provenance is None or provenance.get("settings") != job.settings():
         return None
-    return Outcome(job, Report.from_json(provenance["report"]), done_before=True)
+    try:
+        report = Report.from_json(provenance["report"])
+    except (KeyError, TypeError, AttributeError):  # of another release, or damaged
+        return None
+    return Outcome(job, report, done_before=True)
 
 
 def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcome:

@@ -22,6 +22,7 @@ from .sources import Sampling, choose_topic, read_setpoints
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
     """Replay a bag.
 

@@ -10,21 +10,24 @@ from pathlib import Path
 
 from ..bags import Bag, BagError
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
+from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import Outcome, find_bags, replay_bags
 from .messages import output_topics
 from .one import replay_bag
 from .sources import choose_topic
 
+_FILES = (".mcap", ".db3", ".parquet")
+
 Progress = Callable[[float, int], None]
 
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden bag, or a folder of golden bags with the names of the outputs, and how to compare with them.
+    """A golden output, or a folder of those with the names of the outputs, and how to compare with them.
 
     Attributes:
-        path: of the bag or folder.
+        path: of the bag, the Parquet table, or the folder of them.
         tolerances: allowed differences.
         match: which messages belong together.
     """
@@ -87,6 +90,8 @@ def replay(
         OSError: a file cannot be read.
     """
     single = len(bags) == 1 and find_bags(bags[0]) == list(bags)
+    if not single and output.suffix in _FILES:
+        raise BagError(f"{output}: is the name of a file; several bags are replayed into a folder, name one")
     jobs = [replace(settings, bag=bags[0], output=output)] if single else _jobs(bags, output, settings)
     goldens = {} if golden is None else {job: _golden_bag(golden, job, output, single) for job in jobs}
     refused = _refused(goldens)
@@ -165,7 +170,10 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
         except (BagError, OSError):
             continue
         try:
-            check_golden(golden, [topic.name for topic in output_topics(namespace)])
+            if job.format is Format.PARQUET:
+                check_golden_table(golden)
+            else:
+                check_golden(golden, [topic.name for topic in output_topics(namespace)])
         except BagError as error:
             refused[job] = str(error)
         else:
@@ -179,4 +187,5 @@ def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path])
     if golden is None or outcome.report is None:
         return Result(outcome)
     job = outcome.job
-    return Result(outcome, compare_bags(job.output, goldens[job], golden.tolerances, golden.match))
+    compare = compare_tables if job.format is Format.PARQUET else compare_bags
+    return Result(outcome, compare(job.output, goldens[job], golden.tolerances, golden.match))

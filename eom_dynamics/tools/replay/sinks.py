@@ -58,16 +58,27 @@ def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ..
             finally:
                 table.abort()
         return
-    with whole_folder(job.output, force=job.force) as folder:
-        bag = _BagSink(folder, job, namespace)
-        try:
-            yield bag
-        except BaseException:
-            bag.abort()
-            raise
+    if job.format is Format.MCAP and job.output.suffix == ".mcap":
+        with whole_file(job.output, force=job.force) as file, _bag_sink(file.parent, job, namespace) as single:
+            yield single
+            (written,) = file.parent.glob("*.mcap")
+            written.replace(file)
+        return
+    with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as bag:
+        yield bag
     for stale in job.output.iterdir():  # with --force, files of the bag that was there before
         if stale.suffix in (".mcap", ".db3") and stale.name not in bag.names:
             stale.unlink()
+
+
+@contextmanager
+def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[_BagSink]:
+    bag = _BagSink(folder, job, namespace)
+    try:
+        yield bag
+    except BaseException:
+        bag.abort()
+        raise
 
 
 def check_replaceable(job: Job) -> None:
@@ -92,20 +103,24 @@ def provenance_of(output: Path, kind: Format) -> dict[str, Any] | None:
             require("parquet")
             import pyarrow.parquet as parquet
 
-            text = (parquet.read_schema(output).metadata or {})[PROVENANCE.encode()].decode()
+            # Of the file: the schema's metadata was written before the replay was done.
+            text = (parquet.read_metadata(output).metadata or {})[PROVENANCE.encode()].decode()
         else:
             with Bag(output) as bag:
                 text = bag.custom_data[PROVENANCE]
-        return dict(json.loads(text))
-    except (BagError, OSError, KeyError, ValueError):
+        found = json.loads(text)
+    except (BagError, OSError, KeyError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 class _BagSink:
     def __init__(self, folder: Path, job: Job, namespace: str) -> None:
         self._serializer = Serializer()
         self._folder = folder
-        self._writer = open_writer(folder, job.output.name, Storage(job.format.value), output_topics(namespace))
+        self._writer = open_writer(
+            folder, job.output.name.removesuffix(".mcap"), Storage(job.format.value), output_topics(namespace)
+        )
         self.names: set[str] = set()
 
     def write(self, commands: Commands) -> None:

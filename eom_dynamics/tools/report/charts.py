@@ -35,7 +35,7 @@ SECTIONS = {
     ),
     "deviations": (
         "Deviations",
-        "Commanded, or fitted, minus measured values. A measured effort includes what τ leaves out: friction, cables, "
+        "Commanded minus measured values. A measured effort includes what τ leaves out: friction, cables, "
         "and the offset of the sensor.",
     ),
     "timing": (
@@ -45,8 +45,23 @@ SECTIONS = {
 }
 """Title and text of each section, in the order of the page."""
 
+FITTED = {
+    "motion": (
+        "Motion, fitted",
+        "The fit to the measured positions, and its first four time derivatives. Dotted: measured. Dashed, on demand: "
+        "limits of the robot.",
+    ),
+    "deviations": (
+        "Fit",
+        "The fit minus measured positions: noise that it leaves out, not a tracking error; nothing was commanded. τ of "
+        "the fit minus the measured effort, which includes what τ leaves out: friction, cables, and the offset of the "
+        "sensor.",
+    ),
+}
+"""Title and text of the sections that differ if the motion is a fit to measured positions."""
+
 # Of all curves of a page together; each point takes 16 bytes of it.
-_POINTS_OF_PAGE = 300_000
+_POINTS_OF_PAGE = 110_000
 _CURVES_OF_JOINT = 24
 _MOST_POINTS, _FEWEST_POINTS = 4000, 60
 
@@ -62,6 +77,11 @@ def points_of_curve(records: Sequence[Record]) -> int:
     return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
 
 
+def position_name(record: Record) -> str:
+    """Return what positions are called that are compared with measured ones: q if commanded, else fit."""
+    return "fit" if record.setpoint is not None and record.setpoint.is_fitted else "q"
+
+
 def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
     """Draw a record: charts by section and name, without empty ones.
 
@@ -74,7 +94,7 @@ def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
     made = {
         "motion": drawing.motion(),
         "effort": drawing.effort(),
-        "motors": drawing.motors(),
+        "motors": {} if record.is_rigid else drawing.motors(),  # they would repeat the links
         "deviations": drawing.deviations(),
         "timing": drawing.timing(),
     }
@@ -139,7 +159,7 @@ class _Drawing:
         if motion is not None:
             units = self._units.milli(motion.names)
             charts["position_off"] = self._chart(
-                "q − measured position", units, motion.t, motion.names, 1e3 * motion.value, _THIN
+                f"{position_name(record)} − measured position", units, motion.t, motion.names, 1e3 * motion.value, _THIN
             )
         effort = deviation(record, record.command, "effort", "effort")
         if effort is not None:

@@ -81,18 +81,18 @@ def with_commands(
         joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {settings.cutoff:g} Hz",
     }[topic.type]
     about = f"Commands were not recorded: they are computed for {robot.name} from {what}."
-    own = record.setpoint
+    fitted = topic.type == joint_states.TYPE
+    setpoint = record.setpoint or joined(
+        f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
+    )
     return replace(
         record,
-        setpoint=own or joined(f"{topic.name}, {_MADE[topic.type]}", states, is_recorded=False),
+        setpoint=setpoint,
         command=joined("commands, computed", efforts, is_recorded=False),
         motors=record.motors or joined("commands, computed", motors, is_recorded=False),
         about=about,
         notes=(*record.notes, *notes),
     )
-
-
-_MADE = {trajectories.TYPE: "interpolated", joint_states.TYPE: "fitted"}
 
 
 def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Part:

@@ -43,8 +43,8 @@ def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
 
 
 def uses(record: Record) -> list[Use]:
-    """Compute the largest utilization of each limit by setpoints and commands, else by measurements."""
-    return [
+    """Compute the largest utilization of each limit by setpoints and commands, else by measurements; highest first."""
+    found = [
         use
         for what, stream, field in (
             ("position", record.setpoint or record.measured, "position"),
@@ -54,6 +54,7 @@ def uses(record: Record) -> list[Use]:
         if stream is not None and field in stream.values
         for use in _of_stream(record, stream, what, field)
     ]
+    return sorted(found, key=lambda use: -use.fraction)
 
 
 def _of_stream(record: Record, stream: Stream, what: str, field: str) -> list[Use]:

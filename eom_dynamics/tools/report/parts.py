@@ -21,7 +21,7 @@ class Part(NamedTuple):
     values: Mapping[str, Array]
 
 
-def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True) -> Stream:
+def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
     """Join messages into one stream, in the order of their stamps, or of recording if no message has a stamp.
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
@@ -40,4 +40,4 @@ def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True) -> St
     order = np.argsort(stamp if stamp.any() else recorded, kind="stable")
     values = {field: x[order] for field, x in values.items()}
     recorded = recorded[order]
-    return Stream(topic, stamp[order] if stamp.any() else recorded, recorded, names, values, is_recorded)
+    return Stream(topic, stamp[order] if stamp.any() else recorded, recorded, names, values, is_recorded, is_fitted)

@@ -34,6 +34,7 @@ _LISTED_TOPICS = 20
 Progress = Callable[[float], None]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def read_records(
     path: Path, robot: Robot | None = None, settings: Settings = DEFAULT, progress: Progress | None = None
 ) -> list[Record]:

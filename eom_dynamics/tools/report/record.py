@@ -27,6 +27,7 @@ class Stream:
         names: of the joints or motors (n,).
         values: (N, n) by field of the message, SI units; NaN where a message lacks it.
         is_recorded: False if the samples were computed from other messages.
+        is_fitted: whether they are a fit to measured positions.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class Stream:
     names: tuple[str, ...]
     values: Mapping[str, Array]
     is_recorded: bool = True
+    is_fitted: bool = False
 
     def __len__(self) -> int:
         return len(self.stamp)
@@ -75,6 +77,13 @@ class Record:
         """The streams that have messages."""
         everything = (self.setpoint, self.command, self.motors, self.measured)
         return tuple(stream for stream in everything if stream)
+
+    @cached_property
+    def is_rigid(self) -> bool:
+        """Whether the robot is known and its motors move with its links."""
+        robot = self.robot
+        rigid = robot is not None and robot.coupled_stiffness is None
+        return rigid and robot is not None and all(joint.spring.is_rigid for joint in robot.joints)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:

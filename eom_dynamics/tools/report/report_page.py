@@ -13,15 +13,16 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ..pages.charts import place
-from ..pages.html_page import definitions, page, table, tiles
+from ..pages.html_page import choice, definitions, page, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
-from .charts import SECTIONS, points_of_curve, sections
+from .charts import FITTED, SECTIONS, points_of_curve, position_name, sections
 from .findings import Deviation, deviation, intervals, latency
 from .limits import uses
 from .record import Record, Stream
 from .units import Units
 
 
+@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
     """Make one HTML page of records, which shows one at a time.
 
@@ -58,33 +59,45 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
     """Show one record."""
     html = [_tiles(record), _notes(record)]
     for name, figures in own.items():
-        title, text = SECTIONS[name]
+        fitted = record.setpoint is not None and record.setpoint.is_fitted
+        title, text = FITTED.get(name, SECTIONS[name]) if fitted else SECTIONS[name]
         placed = "".join(place(f"{k}_{key}") for key in figures)
         html.append(f'<section><h2>{title}</h2><p class="soft">{text}</p><div class="pair">{placed}</div>')
         html.append(_TABLES[name](record) if name in _TABLES else "")
         html.append("</section>")
+    html.insert(2, _limits(record))
     html.append(_drawn(record, points))
     return f'<div data-part="{k}"{" hidden" if k else ""}>{"".join(html)}</div>'
 
 
 def _tiles(record: Record) -> str:
     shown = [(f"{number(record.duration)} s", "from first to last stamp")]
-    shown += [(f"{len(stream):,}", stream.topic) for stream in record.streams if stream is not record.motors]
+    shown += [(f"{count:,}", "messages of " + ", ".join(topics)) for count, topics in _counts(record).items()]
     fit = deviation(record, record.setpoint, "position", "position")
     effort = deviation(record, record.command, "effort", "effort")
     units = Units(record)
     if fit is not None:
-        shown.append((_worst(1e3 * fit.rms, units.milli(fit.names)), "RMS of q − measured, worst joint"))
+        shown.append(
+            (_worst(1e3 * fit.rms, units.milli(fit.names)), f"RMS of {position_name(record)} − measured, worst joint")
+        )
     if effort is not None:
         shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
     used = uses(record)
     if used:
-        most = max(used, key=lambda use: use.fraction)
-        shown.append((f"{most.fraction:.0%}", f"of a limit, at most: {most.what} of {most.joint}"))
+        shown.append((f"{used[0].fraction:.0%}", f"of a limit, at most: {used[0].what} of {used[0].joint}"))
     delay = latency(record)
     if delay is not None:
         shown.append((microseconds(float(np.percentile(delay[1], 99))), "latency, 99th percentile"))
     return tiles(shown)
+
+
+def _counts(record: Record) -> dict[int, list[str]]:
+    """Return recorded topics by their number of messages; a node answers as many as it gets."""
+    counts: dict[int, list[str]] = {}
+    for stream in record.streams:
+        if stream.is_recorded and stream is not record.motors:
+            counts.setdefault(len(stream), []).append(stream.topic)
+    return counts
 
 
 def _worst(values: Array, units: Sequence[str]) -> str:
@@ -97,11 +110,12 @@ def _notes(record: Record) -> str:
     return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes)
 
 
-def _limit_table(record: Record) -> str:
+def _limits(record: Record) -> str:
+    """Show the use of limits, the highest first, with a choice of the joint."""
     used = uses(record)
     if not used:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
-        return f'<p class="soft">No limits: {reason}.</p>'
+        return f'<section><h2>Limits</h2><p class="soft">No limits: {reason}.</p></section>'
     units = Units(record)
     unit = {"position": units.position, "velocity": units.velocity, "effort": units.effort}
     rows = [("joint", "limit of", "peak", "limit", "used", "at")]
@@ -118,10 +132,13 @@ def _limit_table(record: Record) -> str:
             )
         )
     off = {(i, 4) for i, use in enumerate(used) if use.fraction > 1}
+    groups = [use.joint for use in used]
     return (
-        '<h3 style="margin-top: 1.5rem">Limits</h3>'
-        + table(rows, text_columns=2, off=off)
-        + '<p class="soft">Positions count from the middle of their range.</p>'
+        '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
+        "Positions count from the middle of their range.</p>"
+        + choice("Joint", [joint for joint in record.joints if joint in groups])
+        + table(rows, text_columns=2, off=off, groups=groups, strong={0})
+        + "</section>"
     )
 
 
@@ -131,7 +148,7 @@ def _deviation_table(record: Record) -> str:
     units = Units(record)
     header = ["joint"]
     if fit is not None:
-        header += ["q: RMS", "peak"]
+        header += [f"{position_name(record)}: RMS", "peak"]
     if effort is not None:
         header += ["τ: RMS", "peak", "mean", "measured: standard deviation"]
     rows = []
@@ -181,4 +198,4 @@ def _drawn(record: Record, points: int) -> str:
     return f'<p class="soft" style="margin-top: 2rem">{escape(text)} CSV has the points shown.</p>'
 
 
-_TABLES = {"effort": _limit_table, "deviations": _deviation_table, "timing": _timing_table}
+_TABLES = {"deviations": _deviation_table, "timing": _timing_table}

@@ -14,13 +14,14 @@ from .picture import write_picture
 from .simulation_page import write_page
 
 
-def write_results(folder: Path, comparison: Comparison, about: Mapping[str, str]) -> Path:
+def write_results(folder: Path, comparison: Comparison, about: Mapping[str, str], *, force: bool = False) -> Path:
     """Write index.html, tracking.png and data.npz.
 
     Args:
         folder: created if necessary; other files in it stay.
         comparison: the results.
         about: names and values for the foot of the page.
+        force: write into a folder that is not empty.
 
     Returns:
         The path of the page.
@@ -28,7 +29,7 @@ def write_results(folder: Path, comparison: Comparison, about: Mapping[str, str]
     Raises:
         FolderError: the folder cannot be written; what was in it stays.
     """
-    with whole_folder(folder, force=True) as aside:
+    with whole_folder(folder, force=force) as aside:
         np.savez_compressed(
             aside / "data.npz",
             t=comparison.t,

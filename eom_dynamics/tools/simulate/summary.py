@@ -47,7 +47,11 @@ def distance(comparison: Comparison) -> Array:
 def model_error(comparison: Comparison) -> str:
     """Return the error of the model that the feedforwards use, in words."""
     stiffness, mass = comparison.stiffness_error, comparison.mass_error
-    return f"springs {stiffness:+.0%}, masses {mass:+.0%} against the model" if stiffness or mass else "exact model"
+    return (
+        f"springs {100 * stiffness:+.3g}%, masses {100 * mass:+.3g}% against the model"
+        if stiffness or mass
+        else "exact model"
+    )
 
 
 def shown_gain(comparison: Comparison) -> int:
@@ -109,6 +113,8 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "robot": comparison.robot.name,
         "feedforwards": list(FEEDFORWARDS),
+        "stiffness_error": comparison.stiffness_error,
+        "mass_error": comparison.mass_error,
         "natural_frequency": comparison.natural_frequency.tolist(),
         "rms": _or_none(comparison.rms),
         "peak": _or_none(comparison.peak),

@@ -70,7 +70,7 @@ def test_a_node_that_does_not_start_is_reported_by_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
-    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 1
+    assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("eom_dynamics")]
     assert "rmw_of_nobody" in line
 
@@ -83,7 +83,7 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
     mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
     name, value = mark.split("=")
     with subprocess.Popen(
-        [sys.executable, "-m", "eom_dynamics.tools.cli.main", "demo", "-o", str(tmp_path)],
+        [sys.executable, "-m", "eom_dynamics.tools.cli.main", "demo", "--force", "-o", str(tmp_path)],
         env={**os.environ, name: value, "TMPDIR": str(scratch)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -63,7 +63,7 @@ def test_answers_of_another_robot_fail(
     first, second = robot.joints
     other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
     monkeypatch.setattr(run, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
-    assert main(["demo", *SHORT, "--json", "-o", str(tmp_path)]) == 1
+    assert main(["demo", *SHORT, "--json", "--force", "-o", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert json.loads(output.out)["passed"] is False
     assert "eom_dynamics demo: failed: all quantities against closed form: off by" in output.err
@@ -85,7 +85,7 @@ def test_a_missing_library_is_named_with_its_remedy(
         monkeypatch.setitem(sys.modules, "rclpy", ModuleType("rclpy"))
         sys.modules["rclpy"].__spec__ = ModuleSpec("rclpy", None)
     monkeypatch.setitem(sys.modules, module, None)
-    assert main(["demo", "-o", str(tmp_path)]) == 2
+    assert main(["demo", "--force", "-o", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"eom_dynamics demo: {module} is not installed; {remedy}")
     assert error.count("\n") == 1
@@ -109,7 +109,7 @@ def test_a_failure_while_writing_leaves_the_last_run_complete(
 
     (tmp_path / "index.html").write_text("the last run", encoding="utf-8")
     monkeypatch.setattr("eom_dynamics.tools.demo.results.write_page", fill_the_disk)
-    assert main(["demo", *SHORT, "-o", str(tmp_path)]) == 2
+    assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 2
     assert f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device\n" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "the last run")]
 
@@ -117,7 +117,7 @@ def test_a_failure_while_writing_leaves_the_last_run_complete(
 @pytest.mark.usefixtures("played")
 def test_paths_are_not_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "[" / "b]"  # which makes of its parent the mark "[/b]"
-    assert main(["demo", *SHORT, "-o", str(folder)]) == 0
+    assert main(["demo", *SHORT, "--force", "-o", str(folder)]) == 0
     assert f"page: {folder / 'index.html'}\n" in capsys.readouterr().out
 
 

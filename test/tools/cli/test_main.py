@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
@@ -68,9 +69,9 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("replay in -o out --format csv", "--format"),
         ("report bag", "--output"),
         ("report bag -o page.db3", "must end in .html"),
-        ("simulate iiwa cosine -o out --gains -1", "--gains: must be a number from 0 on, is '-1'"),
+        ("simulate iiwa cosine -o out --gains -1", "--gains: must be numbers from 0 to 1000, is '-1'"),
         ("simulate iiwa cosine -o out --gains 1,a", "'a'"),
-        ("simulate iiwa cosine -o out --mass-error -1", "--mass-error: must be a number above -1"),
+        ("simulate iiwa cosine -o out --mass-error -1", "--mass-error: must be a number from -0.9 to 9"),
         ("simulate iiwa cosine -o out --duration 0", "--duration"),
     ],
     ids=str,
@@ -122,15 +123,49 @@ def test_a_broken_pipe_is_141(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_one_line_and_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Path("/dev/full").open("w") as output:
-        monkeypatch.setattr(sys, "stdout", output)
-        assert main(["inspect", "pendulum"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("eom_dynamics inspect: ") and "No space left on device" in error
-    assert error.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["inspect", "pendulum"], "eom_dynamics inspect"),
+        (["--help"], "eom_dynamics"),
+        (["replay", "--help"], "eom_dynamics"),
+        (["--version"], "eom_dynamics"),
+    ],
+    ids=str,
+)
+def test_output_that_cannot_be_written_is_one_line_and_2(arguments: list[str], command: str) -> None:
+    done = command_line(*arguments, shell='exec "$@" >/dev/full')
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{command}: ") and "No space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "completions"),
+    [
+        ("eom_dynamics si", {"simulate "}),
+        ("eom_dynamics report --fo", {"--force "}),
+        ("eom_dynamics replay --format s", {"sqlite3 "}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(tmp_path: Path, line: str, completions: set[str]) -> None:
+    pytest.importorskip("argcomplete")
+    shell = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SHELL": "bash", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line}
+    answer = {"COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "answer")}
+    done = subprocess.run(
+        [sys.executable, "-m", "eom_dynamics.tools.cli.main"],
+        env={**os.environ, **shell, **answer},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout + done.stderr == ""
+    assert set((tmp_path / "answer").read_text().split("\n")) == completions
+
+
+def test_completion_is_found_in_the_first_lines_of_the_command() -> None:
+    for file in ("scripts/entry_point.in", "eom_dynamics/tools/cli/main.py"):
+        assert "# PYTHON_ARGCOMPLETE_OK" in (ROOT / file).read_text(encoding="utf-8")[:1024]
 
 
 def test_closed_streams() -> None:

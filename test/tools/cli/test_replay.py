@@ -67,6 +67,26 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
 
 
+@pytest.mark.parametrize("name", ["out.mcap", "out.parquet"])
+def test_a_file_is_written_under_the_name_of_a_file(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    source, output = bag(tmp_path / "in"), tmp_path / "new" / name
+    assert replay(source, "-o", output) == 0
+    assert output.is_file() and [path.name for path in output.parent.iterdir()] == [name]
+    assert replay(source, "-o", output) == 2 and "--force" in capsys.readouterr().err
+    before = output.read_bytes()
+    assert replay(source, "-o", output, "--force", "--cutoff", 4) == 0 and output.read_bytes() != before
+    capsys.readouterr()
+    assert replay(source, "-o", output, "--resume", "--cutoff", 4) == 0 and "done before" in capsys.readouterr().out
+    assert replay(source, "-o", tmp_path / "folder") == 0
+    if name == "out.mcap":
+        same = ["--compare", output, "--atol", 0, "--rtol", 0]
+        assert replay(source, "-o", tmp_path / "again", *same) == 0
+
+
 def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = bag(tmp_path / "in")
     assert replay(source, "-o", tmp_path / "golden") == 0
@@ -169,6 +189,12 @@ def _two_topics(path: Path) -> Path:
     return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
 
 
+def _two_bags(path: Path) -> Path:
+    bag(path / "a")
+    bag(path / "b")
+    return path
+
+
 def _unknown_joints(path: Path) -> Path:
     return bag(path, **{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
 
@@ -187,6 +213,72 @@ def _motion(offset: float = 0.0):
     """What measures a slow motion, 1 s of it."""
     times = [START + k * 10**7 for k in range(100)]
     return JOINT_STATE, [(t, joint_state(t, NAMES, np.sin((t - START) * 1e-9) * np.ones(2) + offset)) for t in times]
+
+
+def _with_effort(path: Path) -> Path:
+    """What measures a slow motion without any effort but an offset of 3 N m."""
+    times = [START + k * 10**7 for k in range(100)]
+    still = [(t, joint_state(t, NAMES, np.zeros(2), [3.0, 3.0])) for t in times]
+    return bag(path, **{"/joint_states": (JOINT_STATE, still)})
+
+
+def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = _with_effort(tmp_path / "in")
+    assert replay(source, "-o", tmp_path / "out", "--against", "effort", "--json") == 0
+    ((first, second),) = (result["report"]["rms"] for result in json.loads(capsys.readouterr().out))
+    between, low = (first + second) / 2, "joint_1" if first < second else "joint_2"
+    assert first != second
+    command = [source, "-o", tmp_path / "out", "--force", "--against", "effort", "--tolerance"]
+    assert replay(*command, between) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    high = ({"joint_1", "joint_2"} - {low}).pop()
+    assert f"RMS effort error of joint {high} is {max(first, second):.3g}, tolerance {between:g}" in line
+    assert replay(*command, between, "--tolerance", f"{high}={1.01 * max(first, second)}") == 0
+    assert replay(*command, f"{low}={0.9 * min(first, second)}") == 1
+    assert capsys.readouterr().err.count(f"joint {low} ") == 1
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "joint_1=-0.1", "=1", "inf"])
+def test_tolerances_are_numbers_from_zero_on(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    for option in ("--tolerance", "--atol", "--rtol"):
+        with pytest.raises(SystemExit) as caught:
+            replay("in", "-o", "out", f"{option}={value}")
+        assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def test_strict_fails_on_refused_messages_and_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messages = setpoints(NAMES, STATES)
+    assert replay(bag(tmp_path / "intact"), "-o", tmp_path / "1", "--strict") == 0
+    messages[7][1].snap[1] = np.nan
+    refused = bag(tmp_path / "refused", **{"/setpoint": (SETPOINT, messages)})
+    damaged = bag(tmp_path / "damaged")
+    (damaged / "metadata.yaml").unlink()
+    (damaged / "damaged.mcap").rename(damaged / "damaged_0.mcap")
+    capsys.readouterr()
+    for source, reason in ((refused, "1 messages of topic /setpoint refused: snap"), (damaged, "damaged: .* missing")):
+        assert replay(source, "-o", tmp_path / "lenient" / source.name) == 0
+        assert capsys.readouterr().err == ""
+        assert replay(source, "-o", tmp_path / "strict" / source.name, "--strict") == 1
+        error = capsys.readouterr().err
+        assert re.search(reason, error) and error.count("\n") == 1, error
+        assert (tmp_path / "strict" / source.name).exists()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow")
+    for k in range(2):
+        bag(tmp_path / f"in/{k}")
+    command = [tmp_path / "in", "--format", "parquet", "-o"]
+    assert replay(*command, tmp_path / "golden") == 0
+    assert replay(*command, tmp_path / "same", "--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0) == 0
+    other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
+    capsys.readouterr()
+    golden = tmp_path / "golden/0.parquet"
+    assert replay(other, *command[1:], tmp_path / "out.parquet", "--compare", golden) == 1
+    output = capsys.readouterr()
+    assert re.search(r"table +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {golden}\n"
 
 
 def _of_motors(path: Path) -> Path:
@@ -250,7 +342,14 @@ def _truncated(storage: str, size: int):
         (_joint_states("joint_1", "joint_2", "joint_1"), [], r"name\[2\]: joint 'joint_1' is listed twice"),
         (_joint_states(), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
         (_joint_states("joint_1", "joint_2"), ["--cutoff", "1e-300"], "cutoff must be from"),
-        (bag, ["--compare", "x", "--format", "parquet"], "--compare needs bags"),
+        (bag, ["--compare", "in", "--format", "parquet"], "in: is not a Parquet file; compare tables with tables"),
+        (bag, ["--compare", "x", "--format", "parquet"], "x: there is no such table"),
+        (bag, ["--compare", "file", "--format", "parquet"], "file: cannot be read as a Parquet table"),
+        (bag, ["-o", "out.db3"], "out.db3: an sqlite3 bag is a folder; leave out .db3"),
+        (bag, ["-o", "out.mcap", "--format", "parquet"], "out.mcap: contradicts --format parquet"),
+        (_two_bags, ["-o", "out.mcap"], "out.mcap: is the name of a file; several bags"),
+        (bag, ["--tolerance", "1"], "--tolerance needs --against"),
+        (bag, ["--against", "effort", "--tolerance", "elbow=1"], "has no joint 'elbow'; it has joint_1, joint_2"),
         (bag, ["--atol", "1"], "--atol, --rtol and --match need --compare"),
         (bag, ["--match", "stamp"], "--atol, --rtol and --match need --compare"),
     ],

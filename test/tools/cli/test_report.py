@@ -24,8 +24,9 @@ def test_one_page_of_several_bags(tmp_path: Path, capsys: pytest.CaptureFixture[
     write_bag(tmp_path / "bags" / "one", record("planar_2r", count=50))
     write_bag(tmp_path / "bags" / "two", record("planar_pr", count=50), without=["command", "motors"])
     output = tmp_path / "new" / "page.html"
-    assert main(["report", str(tmp_path / "bags"), "-o", str(output), "--robot", "planar_pr"]) == 0
-    out = capsys.readouterr().out
+    assert main(["report", str(tmp_path / "bags"), "-o", str(output), "--robot", "planar_pr"]) == 1
+    out, error = capsys.readouterr()
+    assert error.count("\n") == 1 and "one: robot planar_pr has none of the joints of this recording, which" in error
     assert out.splitlines()[-1] == f"page: {output}"
     assert "one: robot planar_pr is not used: it has none of the joints" in out
     assert "one: Efforts" not in out  # it has them
@@ -36,11 +37,35 @@ def test_one_page_of_several_bags(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [path.name for path in output.parent.iterdir()] == ["page.html"]
 
 
-def test_a_page_is_written_over(tmp_path: Path) -> None:
+def test_a_bad_bag_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag = write_bag(tmp_path / "good", record("planar_2r", count=10))
+    (tmp_path / "bad.db3").write_bytes(b"no bag")
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "nowhere"), str(tmp_path / "bad.db3"), str(bag), "-o", str(page)]) == 1
+    out, error = capsys.readouterr()
+    first, second = error.splitlines()
+    assert "nowhere: there is no such bag" in first and "bad.db3: cannot be read" in second
+    assert out.splitlines()[-1] == f"page: {page}"
+    assert {name[:2] for name in json.loads(Page(page.read_text(encoding="utf-8")).scripts[-2])} == {"0_"}
+
+
+def test_a_robot_without_the_recorded_joints_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag = write_bag(tmp_path / "bag", record("planar_2r", count=10), without=["command", "motors"])
+    assert main(["report", str(bag), "-o", str(tmp_path / "page.html"), "--robot", "panda"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "bag: robot panda has none of the joints of this recording" in error
+    assert "joint_1, joint_2; name another, --robot ROBOT" in error
+
+
+def test_a_page_is_overwritten_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
-    (tmp_path / "page.html").write_text("old", encoding="utf-8")
-    assert main(["report", str(bag), "-o", str(tmp_path / "page.html")]) == 0
-    assert len((tmp_path / "page.html").read_text(encoding="utf-8")) > 1e6
+    page = tmp_path / "page.html"
+    page.write_text("old", encoding="utf-8")
+    assert main(["report", str(bag), "-o", str(page)]) == 2
+    assert f"{page}: exists already; name another file, or use --force" in capsys.readouterr().err
+    assert page.read_text(encoding="utf-8") == "old"
+    assert main(["report", str(bag), "-o", str(page), "--force"]) == 0
+    assert page.stat().st_size > 1e6
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")

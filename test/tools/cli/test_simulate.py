@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import io
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
+from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.demo.data import setpoints
+from eom_dynamics.tools.demo.plan import Plan
 from eom_dynamics.tools.pages.numbers import number
 from eom_dynamics.trajectory import paper_motion
 
@@ -68,7 +74,11 @@ def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixt
     assert rms[1, 2] < rms[1, 1] < rms[1, 0]
     assert (folder / "tracking.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert "springs +10%, masses +5%" in page and f"{number(1e3 * rms[1, 2])} mrad" in page
+    assert "springs +10%, masses +5% against the model" in page
+    assert (results["stiffness_error"], results["mass_error"]) == (0.1, 0.05)
+    assert main([*command, "--exact"]) == 2, "a folder that is not empty is kept"
+    assert "is not empty; name another folder, or use --force" in capsys.readouterr().err
+    assert results["rms"] and f"{number(1e3 * rms[1, 2])} mrad" in page
     assert "$" + "figures" not in page and 'src="http' not in page
 
 
@@ -91,7 +101,10 @@ def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.Capt
         assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
     if path.suffix == ".csv":
         return
-    assert main(["simulate", "planar_2r", str(path), "-o", str(tmp_path / "out"), "--gains", "70", "--json"]) == 0
+    assert (
+        main(["simulate", "planar_2r", str(path), "-o", str(tmp_path / "out"), "--gains", "70", "--json", "--exact"])
+        == 0
+    )
     results = json.loads(capsys.readouterr().out)
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
 
@@ -110,7 +123,7 @@ def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
         (["planar_2r", "nowhere.csv"], "No such file"),
         (["planar_2r", "broken.npz"], "broken.npz"),
         (["planar_2r", "short.npz"], "short.npz: has no qdddd; it has t, q, .* must .* see docs/elastic_joints.md"),
-        (["planar_2r", "untimed.npz"], "untimed.npz: has no t; it has q, qd, "),
+        (["planar_2r", "untimed.npz"], "untimed.npz: has no t; it has q, qd, .*--rate HZ"),
         (["planar_2r", "other.npz"], "other.npz: has the joints arm_1, arm_2; robot planar_2r has joint_1, joint_2"),
         (["planar_2r", "swapped.npz"], "qd is not the time derivative of q"),
         (["iiwa", "other.npz"], "other.npz: has the joints arm_1, arm_2; robot iiwa has "),
@@ -163,7 +176,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
     (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
     command = ["simulate", "planar_2r", "cosine", "-o"]
     for folder in (tmp_path / "new", tmp_path / "out"):
-        assert main([*command, str(folder)]) == 2
+        assert main([*command, str(folder), "--force"]) == 2
         reason = f"eom_dynamics simulate: {folder}: cannot be written: No space left on device\n"
         assert capsys.readouterr().err == reason
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -174,7 +187,7 @@ def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["simulate", "vsa_planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.2", "--gains", "0"]
-    assert main([*command, "--json"]) == 0
+    assert main([*command, "--json", "--exact"]) == 0
     output = capsys.readouterr()
     (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
     assert re.search(
@@ -198,6 +211,109 @@ def test_a_robot_without_a_mass_matrix_is_one_line_and_2(
     (line,) = [line for line in error.splitlines() if line.startswith("eom_dynamics")]
     assert line.startswith("eom_dynamics simulate: planar_2r: the mass matrix is not positive definite, ")
     assert "Traceback" not in error
+
+
+def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, capsys) -> None:
+    command = ["simulate", "planar_2r", "cosine", "--duration", "0.1", "--gains", "50", "--json", "-o"]
+    flatness = {}
+    for name, options, errors in (
+        ("default", [], (-0.2, 0.1)),
+        ("exact", ["--exact"], (0.0, 0.0)),
+        ("zero", ["--stiffness-error", "0", "--mass-error", "0"], (0.0, 0.0)),
+        ("one", ["--mass-error", "0"], (-0.2, 0.0)),
+    ):
+        assert main([*command, str(tmp_path / name), *options]) == 0
+        results = json.loads(capsys.readouterr().out)
+        assert (results["stiffness_error"], results["mass_error"]) == errors
+        flatness[name] = results["rms"][0][2]
+    assert flatness["default"] > 1e-5 and flatness["exact"] == flatness["zero"] < 1e-9
+    assert main(["simulate", "planar_2r", "cosine", "--exact", "--mass-error", "0", "-o", str(tmp_path / "x")]) == 2
+    assert "--exact contradicts" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("simulated")
+def test_the_table_names_the_model_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path)]) == 0
+    assert "simulated arm: exact model" in capsys.readouterr().out.splitlines()
+
+
+def test_a_rigid_robot_has_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rigid.urdf").write_text(urdf_arm(joints=("a", "b")), encoding="utf-8")
+    assert main(["simulate", str(tmp_path / "rigid.urdf"), "cosine", "-o", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "all joints are rigid, so that there is nothing to compare" in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--duration", "1e9"], "must be a number above 0, up to 600"),
+        (["--duration", "0"], "must be a number above 0, up to 600"),
+        (["--stiffness-error", "1e300"], "must be a number from -0.9 to 9"),
+        (["--mass-error", "-1"], "must be a number from -0.9 to 9"),
+        (["--gains", "1e9"], "must be numbers from 0 to 1000"),
+        (["--gains", "1,"], "must be numbers from 0 to 1000"),
+        (["--gains", ",".join(map(str, range(99)))], "must be at most 50 numbers, are 99"),
+    ],
+    ids=str,
+)
+def test_what_would_not_end_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    name, value = arguments
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path / "out"), f"{name}={value}"])
+    error = capsys.readouterr().err
+    assert caught.value.code == 2 and error.count("\n") == 1 and reason in error
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"q": STATES["q"] + 1j}, r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
+        ({"t": np.array("now")}, r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
+        ({"qd": np.zeros(3, dtype=[("a", float)])}, "qd must be an array"),
+        ({"qdd": np.array([{}], dtype=object)}, "Object arrays cannot be loaded"),
+        ({"t": T * 1e4}, "takes 2000 s; select at most 600 of them, --duration S"),
+    ],
+    ids=["complex", "text", "structure", "object", "long"],
+)
+def test_odd_arrays_are_refused_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, np.ndarray], reason: str
+) -> None:
+    states = dict(STATES)
+    if reason.startswith("takes"):
+        states = {name: values * 1e-4**k for k, (name, values) in enumerate(STATES.items())}
+    np.savez(tmp_path / "odd.npz", **{"t": T, **states, **change})
+    assert main(["simulate", "planar_2r", str(tmp_path / "odd.npz"), "-o", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and re.search(reason, error), error
+
+
+def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
+    np.savez(tmp_path / "huge.npz", **STATES)
+    with zipfile.ZipFile(tmp_path / "huge.npz", "a") as archive:
+        archive.writestr("t.npy", header.getvalue())
+    with pytest.raises(StateError, match=r"huge.npz: ") as caught:
+        read_motion(tmp_path / "huge.npz", ROBOT)
+    assert "\n" not in str(caught.value)
+
+
+def test_setpoints_of_the_demo_and_of_the_player_are_read(tmp_path: Path) -> None:
+    plan = Plan(ROBOT, rate=200.0, duration=0.5)
+    np.savez(tmp_path / "setpoints.npz", **setpoints(plan))
+    motion = read_motion(tmp_path / "setpoints.npz", ROBOT)
+    np.testing.assert_array_equal(motion.t, plan.t)
+    without = {name: values for name, values in setpoints(plan).items() if name != "t"}
+    np.savez(tmp_path / "player.npz", **without)
+    np.testing.assert_allclose(
+        read_motion(tmp_path / "player.npz", ROBOT, rate=200.0).t, plan.t - plan.t[0], atol=1e-12
+    )
+    with pytest.raises(StateError, match=r"has no t; .*--rate HZ"):
+        read_motion(tmp_path / "player.npz", ROBOT)
 
 
 @pytest.mark.usefixtures("simulated")

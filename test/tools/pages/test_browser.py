@@ -13,10 +13,11 @@ from typing import Any
 import browser
 import numpy as np
 import pytest
-from recorded_bags import record
+from recorded_bags import START, record
 from recordings import recorded
 
 import eom_dynamics as eom
+from eom_dynamics.tools.report.record import Record, Stream
 from eom_dynamics.trajectory import paper_motion
 
 pytest.importorskip("plotly", reason="pages need plotly")
@@ -198,7 +199,7 @@ def test_csv_is_what_is_shown(demo_tab: browser.Tab) -> None:
 def test_one_recording_is_shown_at_a_time(report_tab: browser.Tab) -> None:
     first = set(report_tab.charts())
     report_tab.chart("0_position")
-    report_tab.page.locator(".pick select").select_option(label="<i>short</i>")
+    report_tab.page.locator(".pick:not(.rows) select").select_option(label="<i>short</i>")
     second = set(report_tab.charts())
     assert first and second and all(name.startswith("1_") for name in second) and not first & second
     assert report_tab.shown("1_position") == set(eom.load_robot("planar_pr").joint_names)
@@ -206,7 +207,7 @@ def test_one_recording_is_shown_at_a_time(report_tab: browser.Tab) -> None:
     report_tab.zoom("1_position", 0.2, 0.4)
     assert report_tab.range("1_effort") == report_tab.range("1_position") != home
     report_tab.page.set_viewport_size({"width": 800, "height": 600})
-    report_tab.page.locator(".pick select").select_option(label="long")
+    report_tab.page.locator(".pick:not(.rows) select").select_option(label="long")
     assert set(report_tab.charts()) == first
     assert report_tab.range("0_position")[1] > 10, "of another time"
     # Plotly redraws a chart some time after its size has changed: wait until it is drawn for the window as it is now.
@@ -227,6 +228,32 @@ def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(report_tab: br
     assert report_tab.shown("0_effort", limits=True) == report_tab.shown("0_effort") == {"fer_joint5"}
     low, high = report_tab.range("0_effort", "y")
     assert -15 < low < -12 and 12 < high < 15, "of this joint, N m"
+
+
+def test_the_table_of_limits_shows_one_joint_on_request(report_tab: browser.Tab) -> None:
+    report_tab.chart("0_position")
+    rows = report_tab.page.locator('[data-part="0"] .limits tbody tr')
+    shown = "rows => rows.filter(r => r.checkVisibility()).map(r => r.dataset.group)"
+    assert len(rows.evaluate_all(shown)) == 21
+    menu = report_tab.page.locator('[data-part="0"] .limits select')
+    menu.select_option(label="fer_joint5")
+    assert rows.evaluate_all(shown) == ["fer_joint5"] * 3
+    menu.select_option(label="all")
+    assert len(rows.evaluate_all(shown)) == 21
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+a", "-a", "@a", "a"])
+def test_no_spreadsheet_runs_a_name_in_a_csv_file(chromium: Any, tmp_path: Path, name: str) -> None:
+    from eom_dynamics.tools.report.report_page import report_page
+
+    stamp = START + np.arange(3) * 10**6
+    stream = Stream("/joint_states", stamp, stamp, (name,), {"position": np.array([[-1.0], [2.0], [3.0]])})
+    path = tmp_path / "page.html"
+    path.write_text(report_page([Record("run", measured=stream)], {}), encoding="utf-8")
+    for tab in opened(chromium, path):
+        _, *rows = csv.reader(io.StringIO(tab.download("0_position", "CSV").decode()))
+        assert [row[0] for row in rows] == [name if name == "a" else f"'{name}"] * 3
+        assert [float(row[2]) for row in rows] == [-1, 2, 3], "numbers stay numbers"
 
 
 def test_csv_of_a_thinned_curve_holds_its_points(report_tab: browser.Tab) -> None:

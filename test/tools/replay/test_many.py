@@ -158,23 +158,30 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
     assert outputs(tmp_path / "out") == ["0", "1", "2"]
 
 
-def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path) -> None:
-    job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
+@pytest.mark.parametrize("kind", [Format.MCAP, Format.PARQUET])
+def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind: Format) -> None:
+    if kind is Format.PARQUET:
+        pytest.importorskip("pyarrow")
+    job = Job(make(tmp_path / "in"), tmp_path / "out" / f"own.{kind.value}", "planar_2r", format=kind)
     report = replay_bag(job)
-    before = contents(job.output)
+    before = contents(tmp_path / "out")
     (kept,) = replay_bags([job], resume=True)
     assert kept.done_before and kept.report == report
+    foreign = make(tmp_path / "other")
+    if kind is Format.PARQUET:
+        foreign = tmp_path / "other.parquet"
+        foreign.write_text("something else", encoding="utf-8")
     for other, resume, reason in (
         (job, False, "exists; keep it with --resume, or overwrite it with --force"),
         (replace(job, topic="/setpoint"), True, "not made of this bag with the same settings"),
         (replace(job, output=job.bag, force=True), False, "is the bag to replay"),
-        (replace(job, output=make(tmp_path / "other"), force=True), False, "was not made by eom_dynamics replay"),
+        (replace(job, output=foreign, force=True), False, "was not made by eom_dynamics replay"),
     ):
         (outcome,) = replay_bags([other], resume=resume)
         assert outcome.report is None and reason in outcome.error
-    assert contents(job.output) == before
+    assert contents(tmp_path / "out") == before
     (forced,) = replay_bags([replace(job, topic="/setpoint", force=True)])
-    assert forced.report == report and contents(job.output) != before
+    assert forced.report == report and contents(tmp_path / "out") != before
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +15,11 @@ from recorded_bags import NOISE, START, record
 
 pytest.importorskip("plotly", reason="the page needs plotly")
 
+from eom_dynamics.actuators.springs.rigid import RigidSpring
 from eom_dynamics.tools.report.record import Record, Stream
 from eom_dynamics.tools.report.report_page import report_page
 
-LARGEST = 10e6
+LARGEST = 4e6
 """Size of a page that any browser opens at once, bytes."""
 
 
@@ -68,6 +70,56 @@ def test_limit_violations_are_highlighted() -> None:
     setpoint.values["velocity"][7, 0] = 5.0
     page = report_page([found], {})
     assert '<td class="number off">' in page and "230%" in page
+
+
+def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
+    found = record("panda")
+    assert found.setpoint is not None
+    found.setpoint.values["velocity"][7, 3] = -4.0
+    page = report_page([found], {})
+    section = page.partition('<section class="limits"><h2>Limits</h2>')[2].partition("</section>")[0]
+    rows = re.findall(r'<tr data-group="(\w+)"( class="strong")?>(.*?)</tr>', section)
+    used = [int(re.search(r">(\d+)%<", cells).group(1)) for _, _, cells in rows]
+    assert used == sorted(used, reverse=True) and len(rows) == 3 * 7
+    assert rows[0][:2] == ("fer_joint4", ' class="strong"') and not any(strong for _, strong, _ in rows[1:])
+    options = re.findall(r'<option value="(\w*)">', section)
+    assert options == ["", *(f"fer_joint{k}" for k in range(1, 8))]
+
+
+def test_a_fit_is_called_a_fit() -> None:
+    commanded = record("planar_2r")
+    assert commanded.setpoint is not None
+    fitted = replace(commanded, setpoint=replace(commanded.setpoint, is_recorded=False, is_fitted=True))
+    for found, name, other in ((commanded, "q", "fit"), (fitted, "fit", "q")):
+        page = Page(report_page([found], {}))
+        assert f"RMS of {name} − measured" in page.text and f"{name}: RMS" in page.text
+        title = json.loads(page.scripts[-2])["0_position_off"]["layout"]["title"]["text"]
+        assert title == f"<b>{name} − measured position</b>"
+        assert f"{other} − measured" not in page.text
+    assert "not a tracking error" in page.text and "Commanded minus" not in page.text
+
+
+def test_a_rigid_robot_has_no_charts_of_motors() -> None:
+    found = record("planar_2r")
+    assert found.robot is not None and not found.is_rigid
+    rigid = replace(found.robot, joints=tuple(replace(joint, spring=RigidSpring()) for joint in found.robot.joints))
+    names = set(json.loads(Page(report_page([replace(found, robot=rigid)], {})).scripts[-2]))
+    assert "0_effort" in names and not {name for name in names if "motor" in name or "deflection" in name}
+
+
+def test_a_number_of_messages_is_told_once() -> None:
+    found = record("planar_2r", count=333)
+    for shown in (
+        found,
+        replace(
+            found,
+            setpoint=replace(found.setpoint, is_recorded=False, topic="/joint_states, fit"),
+            command=replace(found.command, is_recorded=False, topic="commands, computed"),
+            measured=replace(found.setpoint, topic="/joint_states"),
+        ),
+    ):
+        tiles = re.findall(r'<div class="tile"><b>(.*?)</b>', report_page([shown], {}))
+        assert tiles.count("333") == 1 and len(tiles) == len(set(tiles))
 
 
 @pytest.mark.parametrize("there", ["setpoint", "command", "motors", "measured"])

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags that are made to cost time or memory: one line of damage or a BagError, within bounds."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rosbags")
+
+import lz4.frame
+import numpy as np
+import zstandard
+from bag_files import JOINT_STATE, SETPOINT, START, STORE, file_of, joint_state, setpoints, write_bag
+from mcap.records import Chunk, DataEnd, Footer
+from mcap.writer import MCAP0_MAGIC, RecordBuilder
+from mcap.writer import Writer as McapWriter
+from rosbags.rosbag2 import CompressionMode
+
+from eom_dynamics import load_robot
+from eom_dynamics.tools.bags import Bag, BagError, Layouts, compression
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.trajectory import paper_motion
+
+DATA = [(START + k, joint_state(k, ["a"], [float(k)])) for k in range(100)]
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+
+
+def database(path: Path, *statements: str) -> Path:
+    """A bag's database, changed by statements."""
+    file = file_of(write_bag(path, {"/joint_states": (JOINT_STATE, DATA)}, "sqlite3"))
+    with sqlite3.connect(file) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    return file
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        (
+            ("DROP TABLE topics", f"CREATE VIEW topics AS {ENDLESS} SELECT x AS id, 'a' AS name, 'b' AS type, 'cdr' AS "
+             "serialization_format FROM n"),
+            "topics is not a table of stored rows",
+        ),
+        (
+            ("DROP TABLE messages", f"CREATE VIEW Messages AS {ENDLESS} SELECT x AS id, 1 AS topic_id, 1 AS timestamp, "
+             "zeroblob(100000000) AS data FROM n"),
+            "messages is not a table of stored rows",
+        ),
+        (
+            ("ALTER TABLE messages DROP COLUMN data",
+             "ALTER TABLE messages ADD COLUMN data BLOB AS (zeroblob(100000000)) VIRTUAL"),
+            "table messages has generated columns",
+        ),
+        (
+            ("ALTER TABLE messages RENAME TO old", "CREATE TABLE messages AS SELECT * FROM old"),
+            "table messages has no primary key id",
+        ),
+    ],
+    ids=["topics", "messages", "generated", "key"],
+)  # fmt: skip
+def test_databases_that_compute_their_rows_are_refused(tmp_path: Path, statements: tuple[str, ...], reason: str):
+    file = database(tmp_path / "bag", *statements)
+    with pytest.raises(BagError, match=reason) as caught:
+        Bag(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_query_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eom_dynamics.tools.bags.sqlite_file._MOST_STEPS", 10)
+    monkeypatch.setattr("eom_dynamics.tools.bags.sqlite_file._STEPS", 5)
+    with pytest.raises(BagError, match="interrupted"):
+        Bag(database(tmp_path / "bag"))
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+@pytest.mark.parametrize("command", ["replay", "report"])
+def test_negative_times_of_recording_are_left_out(tmp_path: Path, storage: str, command: str, capsys) -> None:
+    states = np.array(paper_motion(2).derivatives(np.arange(50) * 1e-3))
+    messages = setpoints(load_robot("planar_2r").joint_names, states)
+    if storage == "sqlite3":
+        file = file_of(write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, messages)}, storage))
+        with sqlite3.connect(file) as connection:
+            connection.execute("UPDATE messages SET timestamp = -5 WHERE id = 7")
+        connection.close()
+    else:
+        file = tmp_path / "bag.mcap"
+        with file.open("wb") as stream:
+            writer = McapWriter(stream)
+            writer.start("ros2")
+            schema = writer.register_schema(SETPOINT, "ros2msg", b"")
+            channel = writer.register_channel("/setpoint", "cdr", schema)
+            for k, (time, message) in enumerate(messages):
+                recorded = 2**64 - 5 if k == 6 else time
+                writer.add_message(channel, recorded, bytes(STORE.serialize_cdr(message, SETPOINT)), recorded)
+            writer.finish()
+    output = tmp_path / ("out" if command == "replay" else "page.html")
+    assert main([command, str(file), "-o", str(output), "--robot", "planar_2r"]) == 0
+    out = capsys.readouterr().out
+    assert "1 messages of topic /setpoint are left out: they were recorded before 1970" in out
+
+
+def chunk(compressed: bytes, kind: str, size: int) -> bytes:
+    """An MCAP file of one chunk."""
+    builder = RecordBuilder()
+    for record in (Chunk(kind, compressed, 0, 0, 0, size), DataEnd(0), Footer(0, 0, 0)):
+        record.write(builder)
+    return MCAP0_MAGIC + builder.end() + MCAP0_MAGIC
+
+
+@pytest.mark.parametrize("kind", ["lz4", "zstd"])
+@pytest.mark.parametrize("said", [100, 2**40])
+def test_chunks_that_unpack_to_more_than_they_say_are_left_out(tmp_path: Path, kind: str, said: int) -> None:
+    compress: Callable[[bytes], bytes] = lz4.frame.compress if kind == "lz4" else zstandard.compress
+    (tmp_path / "bag.mcap").write_bytes(chunk(compress(bytes(10_000_000)), kind, said))
+    with pytest.raises(BagError, match=r"the chunk before byte \d+ cannot be read: it (says that it )?unpacks to "):
+        Bag(tmp_path / "bag.mcap")
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_files_unpack_within_bounds(tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "_LEAST", 5_000_000)
+    monkeypatch.setattr(compression, "_RATIO", 1)
+    bag = write_bag(tmp_path / "bag", {"/joint_states": (JOINT_STATE, DATA)}, storage, compression=CompressionMode.FILE)
+    (file,) = bag.glob("*.zstd")
+    bomb = zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=2**24) + bytes(10_000_000)
+    file.write_bytes(zstandard.compress(bomb))
+    with Bag(bag) as opened:
+        assert any("decompressed any further: the file unpacks to more than" in line for line in opened.damage)
+
+
+def test_messages_unpack_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "LARGEST", 1_000_000)
+    kept = bytes(STORE.serialize_cdr(DATA[0][1], JOINT_STATE))
+    data = [(START, kept), (START + 1, bytes(2_000_000)), (START + 2, kept)]
+    mode = CompressionMode.MESSAGE
+    with Bag(write_bag(tmp_path / "bag", {"/joint_states": (JOINT_STATE, data)}, compression=mode)) as bag:
+        ((_, messages),) = bag.messages(bag.topics[0])
+        (line,) = bag.damage
+    assert messages == [kept, b"", kept] and "a message unpacks to more than 1,000,000 bytes" in line
+
+
+def test_an_empty_block_has_no_rows() -> None:
+    assert list(Layouts(STORE, JOINT_STATE).rows([])) == []

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutated bags and tables through ``replay`` and ``report``: one line for each error, no traceback, in bounded time."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+pytest.importorskip("mcap")
+pytest.importorskip("plotly")
+pytest.importorskip("rich")
+
+from bag_files import (
+    JOINT_STATE,
+    SETPOINT,
+    START,
+    STORE,
+    TRAJECTORY,
+    file_of,
+    joint_state,
+    setpoints,
+    trajectory,
+    write_bag,
+)
+from mcap.writer import Writer as McapWriter
+from mutations import mutated
+from rosbags.rosbag2 import CompressionMode
+from urdf_arms import urdf_arm
+
+from eom_dynamics import load_robot
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.trajectory import paper_motion
+
+pytestmark = pytest.mark.filterwarnings("error")  # they would be lines on stderr, too
+
+NAMES = load_robot("planar_2r").joint_names
+T = np.arange(150) * 4e-3
+STATES = np.array(paper_motion(2).derivatives(T))
+
+FEW, MANY = 12, 200
+"""Mutations of each kind in the quick test and in ``make fuzz``."""
+
+LONGEST = 10
+"""s; a command that takes longer has failed."""
+
+
+class TooSlow(BaseException):
+    """A command did not end in time."""
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def contents():
+    """A setpoint topic, joint states, a trajectory, and a robot."""
+    times = [START + round(t * 1e9) for t in T]
+    states = [(t, joint_state(t, NAMES, q, [1.0, 2.0])) for t, q in zip(times, STATES[0], strict=True)]
+    robot = STORE.types["std_msgs/msg/String"](data=urdf_arm(joints=NAMES))
+    return {
+        "/robot_description": ("std_msgs/msg/String", [(START, robot)]),
+        "/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
+        "/joint_states": (JOINT_STATE, states),
+        "/plan": (TRAJECTORY, [(START, trajectory(START, NAMES, [0.0, 0.3, 0.5], [[0, 0], [0.2, 0.1], [0, 0]]))]),
+    }
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Bags with the same contents by storage, each compressed in every way."""
+    folder = tmp_path_factory.mktemp("originals")
+    modes = (CompressionMode.NONE, CompressionMode.MESSAGE, CompressionMode.STORAGE)
+    made = {
+        storage: [
+            write_bag(folder / f"{storage}_{mode.name}", contents(), storage, compression=mode)
+            for mode in modes
+            if (storage, mode) != ("sqlite3", CompressionMode.STORAGE)
+        ]
+        for storage in ("mcap", "sqlite3")
+    }
+    made["mcap"].append(without_chunks(folder / "mcap_without_chunks"))
+    return made
+
+
+def without_chunks(path: Path) -> Path:
+    """A bag without checksums, so that damage reaches the messages."""
+    path.mkdir()
+    with (path / f"{path.name}_0.mcap").open("wb") as stream:
+        writer = McapWriter(stream, use_chunking=False, enable_crcs=False)
+        writer.start("ros2")
+        for topic, (kind, messages) in contents().items():
+            definition = STORE.generate_msgdef(kind, ros_version=2)[0].encode()
+            channel = writer.register_channel(topic, "cdr", writer.register_schema(kind, "ros2msg", definition))
+            for time_of_recording, message in messages:
+                data = bytes(STORE.serialize_cdr(message, kind))
+                writer.add_message(channel, time_of_recording, data, time_of_recording)
+        writer.finish()
+    return path
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: object) -> float:
+    """Run a command and return how long it took, s; fail where it does."""
+    began = time.monotonic()
+    with at_most(LONGEST):
+        code = main([*map(str, arguments)])
+    output = capsys.readouterr()
+    assert code in (0, 1, 2)
+    assert "Traceback" not in output.err + output.out and "internal error" not in output.err + output.out
+    assert all(line.startswith(f"eom_dynamics {arguments[0]}: ") for line in output.err.splitlines()), output.err
+    assert code == 0 or output.err
+    return time.monotonic() - began
+
+
+def mutate_bags(bags: dict[str, list[Path]], storage: str, count: int, tmp_path: Path, capsys) -> float:
+    topics = ([], ["--topic", "/joint_states", "--against", "effort"], ["--topic", "/plan"])
+    slowest = 0.0
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        original = bags[storage][seed % len(bags[storage])]
+        bag = shutil.copytree(original, tmp_path / f"{seed}")
+        metadata = bag / "metadata.yaml"
+        file = metadata if metadata.exists() and not rng.integers(10) else file_of(bag)
+        file.write_bytes(mutated(file.read_bytes(), rng))
+        robot = [] if rng.integers(2) else ["--robot", "planar_2r"]
+        options = [*topics[seed % len(topics)], *robot]
+        slowest = max(
+            slowest,
+            check(capsys, "replay", bag, "-o", tmp_path / "out", "--force", *options),
+            check(capsys, "report", bag, "-o", tmp_path / "page.html", "--force", *robot),
+        )
+        shutil.rmtree(bag)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    return slowest
+
+
+def mutate_tables(bags: dict[str, list[Path]], count: int, tmp_path: Path, capsys) -> float:
+    """Mutated tables as golden ones, and as outputs to resume."""
+    pytest.importorskip("pyarrow")
+    bag, slowest = bags["mcap"][0], 0.0
+    command = ["replay", bag, "--robot", "planar_2r", "--format", "parquet", "-o"]
+    check(capsys, *command, tmp_path / "original.parquet")
+    content = (tmp_path / "original.parquet").read_bytes()
+    for seed in range(count):
+        table = tmp_path / "table.parquet"
+        table.write_bytes(mutated(content, np.random.default_rng(seed)))
+        slowest = max(
+            slowest,
+            check(capsys, *command, tmp_path / "out.parquet", "--force", "--compare", table),
+            check(capsys, *command, table, "--resume"),
+        )
+    return slowest
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_mutated_bags_are_read_or_refused(bags, storage: str, tmp_path: Path, capsys) -> None:
+    mutate_bags(bags, storage, FEW, tmp_path, capsys)
+
+
+def test_mutated_tables_are_read_or_refused(bags, tmp_path: Path, capsys) -> None:
+    mutate_tables(bags, FEW, tmp_path, capsys)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["mcap", "sqlite3", "parquet"])
+def test_many_mutated_files_are_read_or_refused(bags, kind: str, tmp_path: Path, capsys) -> None:
+    if kind == "parquet":
+        slowest = mutate_tables(bags, MANY, tmp_path, capsys)
+    else:
+        slowest = mutate_bags(bags, kind, MANY, tmp_path, capsys)
+    with capsys.disabled():
+        print(f"\n{kind}: {MANY} mutated files, slowest command {slowest:.2f} s")
