@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ..codegen.emit_c import filled
 from .c_motors import CUDA, motors_header
 from .c_text import call, comment, wrapped
@@ -30,14 +28,14 @@ def _source(project: Project, feedforward: MotorFeedforward) -> str:
         f"const double own_{name}[] = {{{', '.join(entry(name, k) for k in range(size[name]))}}};" for name in inputs
     ]
     body += [f"double own_{name}[{size[name]}];" for name in outputs]
-    body.append(call("eom_motors", [f"own_{name}" for name in (*inputs, *outputs)]) + ";")
+    body.append(f"eom_motors({', '.join(f'own_{name}' for name in (*inputs, *outputs))});")
     body += [f"{entry(name, k)} = own_{name}[{k}];" for name in outputs for k in range(size[name])]
     return filled(
         template("feedforward.cu.in"),
         notice=comment(project.notice()),
         library=project.library,
         kernel=kernel_prototype(inputs, outputs),
-        body=textwrap.indent("\n".join(wrapped(line, "    ") for line in body), " " * 8),
+        body="\n".join(wrapped(f"        {line}", "            ") for line in body),
         function=host_prototype(feedforward),
         links=call(
             f"const cudaError_t error = {program.name}_cuda",

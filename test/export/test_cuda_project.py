@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported CUDA: compiles if nvcc is installed, and runs if there is a device."""
+"""Exported CUDA: compiles if nvcc is installed, and runs if there is a device, else on the processor."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import cuda_on_host
 import pytest
-from exported import export, robot, run, succeed
-
-pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+from exported import export, replace_in, robot, run, succeed
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("nvcc"):
+        pytest.skip("nvcc is not installed")
     folder = tmp_path_factory.mktemp("cuda")
     export(robot("mixed_chain"), "cuda", folder, ["effort"])
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
@@ -47,3 +48,25 @@ def test_passes_its_test(built: Path) -> None:
     lines = succeed([built / "built"], built).splitlines()
     assert sum(line.startswith("ok") for line in lines) == 1
     assert sum("states per second" in line for line in lines) == 1
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tau[i] = ", "tau[i] = 1e-6 + "),
+        ("tau[i] = ", "tau[i] = (i == 0 ? NAN : 0.0) + "),
+        ("tau[1 * count + i] = ", "tau[0] = "),
+    ],
+)
+def test_its_test_finds_errors(old: str, new: str, tmp_path: Path) -> None:
+    export(robot("planar_2r"), "cuda", tmp_path, ["effort"])
+    cuda_on_host.adapt(tmp_path)
+    command: list[str | Path] = ["g++", "-I.", *tmp_path.glob("*.cpp"), "-o", "built"]
+    succeed(command, tmp_path)
+    assert "BAD" not in succeed([tmp_path / "built"], tmp_path)
+    replace_in(tmp_path / "planar_2r_effort.cu.cpp", old, new)
+    succeed(command, tmp_path)
+    done = run([tmp_path / "built"], tmp_path)
+    assert done.returncode == 1
+    assert "BAD" in done.stdout

@@ -136,6 +136,14 @@ def test_header_describes_motors_and_commands(tmp_path: Path) -> None:
         assert wanted in text
 
 
+@needs_compiler
+def test_fast_math_is_an_error(tmp_path: Path) -> None:
+    export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
+    done = run(["cc", "-std=c99", "-ffast-math", "-c", "planar_pr_feedforward.c"], tmp_path)
+    assert done.returncode != 0
+    assert "without -ffast-math" in done.stderr
+
+
 @dataclass(frozen=True)
 class Motors:
     """The compiled motor side of a robot, at rest at q = 0, so that motor positions are deflections."""
