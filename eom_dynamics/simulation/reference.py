@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import struct
 import zlib
 from pathlib import Path
@@ -24,7 +25,7 @@ _LARGEST_MISS = 0.05
 # Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.
 _UNREADABLE = (
     *(ValueError, KeyError, EOFError, BadZipFile, TypeError, OverflowError, RuntimeError, MemoryError),
-    *(NotImplementedError, zlib.error, struct.error),
+    *(NotImplementedError, zlib.error, struct.error, csv.Error),
 )
 
 
@@ -167,7 +168,7 @@ def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:
 
 def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
     with path.open(encoding="utf-8") as file:
-        names = [name.strip() for name in file.readline().split(",")]
+        names = [name.strip() for name in next(csv.reader([file.readline()], strict=True), [""])]
         lines = [line for line in file if line.strip()]
     wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
     missing = [name for name in wanted if name not in names]

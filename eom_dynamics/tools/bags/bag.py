@@ -146,14 +146,14 @@ class Bag:
 
     def _decompressed(self, blocks: Iterator[Block], topic: Topic, file: StorageFile) -> Iterator[Block]:
         """Decompress messages; one that cannot be decompressed becomes empty, which is not a message."""
-        allowance = Allowance(file.path.stat().st_size)
+        allowance, decompressor = Allowance(file.path.stat().st_size), zstandard.ZstdDecompressor()
         for block in blocks:
             times: list[int] = []
             messages: list[bytes] = []
             size = 0
             for time, message in zip(block.times, block.messages, strict=True):
                 try:
-                    plain = unpack_message(message, allowance)
+                    plain = unpack_message(decompressor, message, allowance)
                 except (TooLargeError, zstandard.ZstdError) as error:
                     self._report(f"{file.path}: topic {topic.name}: messages that cannot be decompressed: {error}")
                     plain = b""

@@ -74,23 +74,30 @@ def unpack_chunk(data: bytes, compression: str, size: int, allowance: Allowance)
     raise ValueError(f"its compression {compression!r:.40} is unknown")
 
 
-def unpack_message(data: bytes, allowance: Allowance) -> bytes:
+def unpack_message(decompressor: zstandard.ZstdDecompressor, data: bytes, allowance: Allowance) -> bytes:
     """Decompress a message, of which only the first frame counts.
 
     Raises:
         TooLargeError: it is larger than allowed.
         zstandard.ZstdError: it cannot be decompressed.
     """
+    size = zstandard.frame_content_size(data)
+    if size >= 0:
+        _check_message(size)
+        allowance.take(size)
+        return bytes(decompressor.decompress(data))
     pieces, size = [], 0
-    if zstandard.frame_content_size(data) > LARGEST:
-        raise TooLargeError(f"a message unpacks to more than {LARGEST:,} bytes")
-    for piece in zstandard.ZstdDecompressor().read_to_iter(data, write_size=min(_PIECE, max(4096, 64 * len(data)))):
+    for piece in decompressor.read_to_iter(data, write_size=_PIECE):
         allowance.take(len(piece))
         pieces.append(piece)
         size += len(piece)
-        if size > LARGEST:
-            raise TooLargeError(f"a message unpacks to more than {LARGEST:,} bytes")
+        _check_message(size)
     return b"".join(pieces)
+
+
+def _check_message(size: int) -> None:
+    if size > LARGEST:
+        raise TooLargeError(f"a message unpacks to more than {LARGEST:,} bytes")
 
 
 def unpack_file(path: Path, target: Path) -> None:

@@ -41,8 +41,11 @@ positive = number(lambda x: x > 0, "a positive number")
 not_negative = number(lambda x: x >= 0, "a number from 0 on")
 
 
+_MOST = 10_000
+
+
 def whole_number(text: str) -> int:
-    """Return a whole number from 1 on."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a positive whole number, is {text!r}")
+    """Return a whole number from 1 to 10 000: of processes or repetitions, more would not end."""
+    if len(text) > len(str(_MOST)) or not text.isdecimal() or not 1 <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST}, is {text!r:.40}")
     return int(text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def write_csv(path: Path, plan: Plan, recording: Recording) -> None:
     names = {name: plan.arm.motor_names if name in MOTOR_FIELDS else plan.robot.joint_names for name in columns}
     header = ["t", "round_trip", *(f"{name}.{part}" for name in columns for part in names[name])]
     times = np.stack([plan.t, recording.received - recording.sent], axis=1)
-    np.savetxt(
-        path, np.hstack([times, *columns.values()]), fmt="%.17g", delimiter=",", header=",".join(header), comments=""
-    )
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # Quoted where a name has a comma: what follows it would be a cell, perhaps a formula of a spreadsheet.
+        csv.writer(file, lineterminator="\n").writerow(header)
+        np.savetxt(file, np.hstack([times, *columns.values()]), fmt="%.17g", delimiter=",")

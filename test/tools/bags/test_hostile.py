@@ -145,5 +145,15 @@ def test_messages_unpack_within_bounds(tmp_path: Path, monkeypatch: pytest.Monke
     assert messages == [kept, b"", kept] and "a message unpacks to more than 1,000,000 bytes" in line
 
 
+def test_messages_of_unknown_size_unpack_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "LARGEST", 3_000_000)
+    compressor = zstandard.ZstdCompressor(write_content_size=False)
+    decompressor, allowance = zstandard.ZstdDecompressor(), compression.Allowance(1)
+    kept = bytes(2_000_000)
+    assert compression.unpack_message(decompressor, compressor.compress(kept), allowance) == kept
+    with pytest.raises(compression.TooLargeError):
+        compression.unpack_message(decompressor, compressor.compress(bytes(9_000_000)), allowance)
+
+
 def test_an_empty_block_has_no_rows() -> None:
     assert list(Layouts(STORE, JOINT_STATE).rows([])) == []

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,17 @@ def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.Capt
     )
     results = json.loads(capsys.readouterr().out)
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
+
+
+def test_quoted_names_of_a_csv_file_are_read(tmp_path: Path) -> None:
+    first, second = ROBOT.joints
+    robot = replace(ROBOT, joints=(replace(first, name="a,b"), replace(second, name='c"d')))
+    path = write(tmp_path / "motion.csv")
+    text = path.read_text(encoding="utf-8")
+    for state in STATE_NAMES:
+        text = text.replace(f"{state}.joint_1", f'"{state}.a,b"').replace(f"{state}.joint_2", f'"{state}.c""d"')
+    path.write_text(text, encoding="utf-8")
+    np.testing.assert_array_equal(read_motion(path, robot).derivatives(T), list(STATES.values()))
 
 
 def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:

@@ -162,6 +162,18 @@ def test_npz_and_csv_hold_every_number(plan: Plan, tmp_path: Path) -> None:
         np.testing.assert_array_equal(column, recording.answers["effort_acceleration"][:, i])
 
 
+def test_a_name_never_begins_a_cell_of_a_csv_file(plan: Plan, tmp_path: Path) -> None:
+    first, second = plan.robot.joints
+    names = ("a,=1+1", '@"b"')
+    odd = replace(plan.robot, joints=(replace(first, name=names[0]), replace(second, name=names[1])))
+    plan = replace(plan, robot=odd)
+    write_csv(tmp_path / "data.csv", plan, recorded(plan))
+    with (tmp_path / "data.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert not any(cell[0] in "=+-@" for cell in header) and {len(row) for row in rows} == {len(header)}
+    assert {f"position.{name}" for name in names} < set(header)
+
+
 def test_two_motors_at_a_joint_are_shown_with_it(tmp_path: Path) -> None:
     plan = Plan(eom.load_robot("vsa_planar_2r"), rate=200.0, duration=0.5)
     recording = recorded(plan)
