@@ -14,8 +14,9 @@ from functools import partial
 from trajectory_msgs.msg import JointTrajectory
 
 from ..elastic import ElasticArm
-from ..exceptions import EomDynamicsError, StateError
+from ..exceptions import StateError
 from ..messages.joint_order import JointOrders
+from ..messages.refusals import refusal_reason
 from ..messages.spline_trajectory import write_spline
 from ..messages.waypoints import read_times
 from ..terminal import printable
@@ -143,8 +144,7 @@ class PlanningNode(RobotNode):
             if not self._splines.get_subscription_count():
                 self.get_logger().warning(f"nobody subscribes to {self._splines.topic_name}: is dynamics_node running?")
             return
-        internal = "" if isinstance(spline, EomDynamicsError) else f"internal error: {type(spline).__name__}: "
-        self._refused_trajectory = printable(f"{internal}{spline}")
+        self._refused_trajectory = printable(refusal_reason(spline))
         self.get_logger().warning(
             f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
         )

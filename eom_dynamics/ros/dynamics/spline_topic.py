@@ -8,6 +8,7 @@ from functools import partial
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
+from ...messages.refusals import refusal_reason
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline
@@ -93,8 +94,7 @@ class SplineTopic:
             )
 
     def _refuse(self, error: Exception) -> None:
-        internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
-        self.last_refusal = printable(f"{internal}{error}")
+        self.last_refusal = printable(refusal_reason(error))
         self._node.get_logger().warning(
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )

@@ -15,6 +15,7 @@ from rclpy.qos import QoSProfile
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError
+from ...messages.refusals import refusal_reason
 from ...terminal import printable
 from ..interfaces import (
     ComputeForwardDynamics,
@@ -119,7 +120,7 @@ class PlanningServices:
         except MemoryError:
             message = "not enough memory for this many samples: split the request"
         except Exception as error:
-            message = f"internal error: {type(error).__name__}: {error}"
+            message = refusal_reason(error)
             logger.error(f"request failed:\n{traceback.format_exc()}")
         self.refused += 1
         self.last_refusal = printable(message)

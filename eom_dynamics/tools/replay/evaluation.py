@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward, LimitViolation
-from ...exceptions import StateError
 from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     COMMAND_FIELDS,
@@ -25,7 +24,8 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.setpoint_to_command import HOLDS, Solver
+from ...messages.refusals import is_held, refusal_reason
+from ...messages.setpoint_to_command import Solver
 from .batch import Batch, Refusals, Stamps
 
 
@@ -131,16 +131,16 @@ class Evaluation:
             order = self._orders.of(batch.names)
             if not self._one_by_one and self._lengths_fit(batch, order):
                 good = self._together(batch, order, efforts, motors)
-        except StateError:
+        except Exception:
             # Caused by one setpoint or by all; one by one shows which of them are good.
             good[:] = False
         for row in np.flatnonzero(~good).tolist():
             try:
                 efforts[:, row], motors[:, row] = self._alone(batch, row)
                 good[row] = True
-            except StateError as error:
-                self.refusals.add(str(error), int(batch.stamps.recorded[row]))
-                held[row] = isinstance(error, HOLDS[self._options.hold_last_command])
+            except Exception as error:  # the node survives an internal error, too
+                self.refusals.add(refusal_reason(error), int(batch.stamps.recorded[row]))
+                held[row] = is_held(error, self._options.hold_last_command)
         first = int(np.argmax(good)) if good.any() else count
         if held[:first].any() and self._last is not None:
             yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
