@@ -119,6 +119,11 @@ class PlanningNode(RobotNode):
             raise StateError(f"there is no robot: {self.failure or missing}")
         return self._current
 
+    def destroy_node(self) -> None:
+        """Destroy the node and its action."""
+        self._requests.close()
+        super().destroy_node()
+
     # --- Trajectories -------------------------------------------------------------------
 
     def _on_trajectory(self, message: JointTrajectory) -> None:

@@ -75,7 +75,7 @@ class PlanningServices:
         self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
         self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
         self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", answer_trajectory)
-        ActionServer(
+        self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
             f"{prefix}/compute_trajectory_feedforward",
@@ -87,6 +87,10 @@ class PlanningServices:
             cancel_service_qos_profile=_QOS,
             result_timeout=_RESULT_TIMEOUT,
         )
+
+    def close(self) -> None:
+        """Destroy the action, which the node does not know."""
+        self._action.destroy()
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
         async def on_request(request: Any, _: Any) -> Any:
