@@ -34,7 +34,7 @@ from .running import run
 from .stopping import StopSignals
 from .stream_qos import stream_qos
 
-STATUS_NAME = "eom_dynamics: planning"
+STATUS_NAME = "planning"
 
 PROGRAM = Program(
     "planning_node",

@@ -276,7 +276,7 @@ class Player(Node):
 
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:
-            if status.name == STATUS_NAME:
+            if status.name.endswith(f": {STATUS_NAME}"):
                 self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
 
     def _spin_until(self, deadline: float) -> None:

@@ -66,13 +66,13 @@ def run(
     install_signal_handlers()
     if not stop.came:
         _spin(executor, node)
-    stop.ignore()
     ended = end_workers(node, _LONGEST_JOB)
     # Before the context ends, so that other nodes know at once.
     executor.remove_node(node)
     node.destroy_node()
     executor.shutdown()
     try_shutdown()
+    stop.ignore()
     if not ended:  # the interpreter would wait for a thread, or a thread for the interpreter
         sys.stdout.flush()
         sys.stderr.flush()

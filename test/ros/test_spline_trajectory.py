@@ -2,6 +2,7 @@
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +62,11 @@ def stamp_of(answer):
     return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
 
 
+def without_stamps(log):
+    """A log without time and name of the node."""
+    return re.sub(r"(\[\w+\]) \[[\d.]+\] \[\S+\]:", r"\1", log)
+
+
 def refused(client, text):
     return text in status_of(client.diagnostics[-1])[2].get("last refused trajectory", "")
 
@@ -70,6 +76,9 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
     node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == begin + 10**9, "the last command")
+    assert f"[INFO] trajectory accepted: 1 s, 2 knots, time 0 at {begin * 1e-9:.3f} s" in without_stamps(
+        node.process.log
+    )
     stamps = np.array([stamp_of(answer) for answer in node.feedforward])
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)

@@ -82,6 +82,11 @@ class SplineTopic:
             self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
         except Exception as error:
             self._refuse(error)
+            return
+        self._node.get_logger().info(
+            f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.times)} knots, "
+            + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
+        )
 
     def _require_start(self, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts, at ``stamp`` in ns."""
