@@ -136,7 +136,7 @@ def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
     "knots": ({"knots": array("d", [1.0, 0.0])}, "knots[1] is 0 s, must be later than 1 s before it"),
-    "degree": ({"degree": 12}, "degree is 12, may be 9"),
+    "degree": ({"degree": 12}, "degree is 12, must be at most 9"),
     "length": ({"degree": 4}, "coefficients has 20 entries, must have 10: 1 pieces, 5 powers, 2 joints"),
     "jump": (
         {"knots": array("d", [0.0, 1.0, 2.0]), "degree": 4},
