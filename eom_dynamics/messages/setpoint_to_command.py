@@ -12,20 +12,13 @@ from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
-from ..exceptions import LimitError, StateError, StiffnessError
+from ..exceptions import LimitError, StateError
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from .joint_order import JointOrder, JointOrders, shown
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
-
-HOLDS: dict[str, tuple[type[StateError], ...]] = {
-    "stiffness": (StiffnessError,),
-    "always": (StateError,),
-    "never": (),
-}
-"""Errors of setpoints that are answered with the last good command, by the value of ``hold_last_command``."""
 
 LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 """What to do if a setpoint or its command exceeds limits: compute and report it; refuse it; clip efforts of joints and

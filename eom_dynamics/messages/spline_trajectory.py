@@ -73,7 +73,7 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
     _check_knots(knots)
     steps = np.diff(knots)
     if message.degree > DEGREE:
-        raise StateError(f"degree is {message.degree}, may be {DEGREE}: split pieces, or fit them")
+        raise StateError(f"degree is {message.degree}, must be at most {DEGREE}: split pieces, or fit them")
     n, powers, pieces = len(order.names), message.degree + 1, max(len(steps), 1)
     if len(message.coefficients) != pieces * powers * n:
         raise StateError(
@@ -113,8 +113,8 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     count = (ORDERS if single else (DEGREE + 1) * (len(motion.times) - 1)) * motion.n
     if count > MAX_COEFFICIENTS:
         raise StateError(
-            f"{len(motion.times)} waypoints of {motion.n} joints make {count} coefficients, may be {MAX_COEFFICIENTS}: "
-            "send the trajectory in parts"
+            f"{len(motion.times)} waypoints of {motion.n} joints make {count} coefficients, must be at most "
+            f"{MAX_COEFFICIENTS}: send the trajectory in parts"
         )
     degree = ORDERS - 1 if single else DEGREE
     derivatives = motion.derivatives(motion.times[: max(len(motion.times) - 1, 1)], degree)
@@ -138,7 +138,7 @@ def _check_knots(knots: Array) -> None:
         )
     if not (np.abs(knots) <= _LARGEST_KNOT).all():
         place = int(np.argmax(np.abs(knots)))
-        raise StateError(f"knots[{place}] is {knots[place]:g} s, may be {_LARGEST_KNOT:g} s from 0")
+        raise StateError(f"knots[{place}] is {knots[place]:g} s, must be at most {_LARGEST_KNOT:g} s from 0")
 
 
 def _states(coefficients: Array, local: Array) -> Array:

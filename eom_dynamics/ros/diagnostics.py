@@ -41,11 +41,13 @@ class Diagnostics:
 
         Args:
             node: the node.
-            name: name of the status.
+            name: name of the status, after that of the node.
             period: time between messages, s.
             report: returns the status; called with the time since the previous one, s.
         """
-        self._node, self._name, self._report = node, name, report
+        self._node, self._report = node, report
+        # As of diagnostic_updater: an aggregator groups by what precedes the colon.
+        self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last = time.monotonic()
         self._timer = node.create_timer(period, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))

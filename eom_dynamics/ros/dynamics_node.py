@@ -23,8 +23,9 @@ from std_msgs.msg import Float64MultiArray
 from ..elastic import ElasticArm, LimitViolation
 from ..elastic.limit_violations import summary
 from ..exceptions import StateError, TrajectoryError
+from ..messages.refusals import is_held, refusal_reason
 from ..messages.samples import doubles
-from ..messages.setpoint_to_command import HOLDS, Solution, Solver, matrices
+from ..messages.setpoint_to_command import Solution, Solver, matrices
 from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
@@ -167,7 +168,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         elif name in ("limits", "clip_to_limits"):
             self._limits = self._limit_policy()
         elif name == "hold_last_command":
-            self._held_refusals = HOLDS[str(value)]
+            self._hold = str(value)
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
@@ -305,8 +306,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._on_setpoint(setpoint)
             return
         self._statistics.received += 1
-        reason = "a trajectory is being played; an empty one stops it"
-        self._refuse(setpoint, TrajectoryError(reason), reason)
+        self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
 
     def _is_expired(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Whether a setpoint is older than its lifespan, and counted and logged as such."""
@@ -344,11 +344,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
             )
             self._publish(setpoint, solution)
         except StateError as error:
-            self._refuse(setpoint, error, str(error))
+            self._refuse(setpoint, error)
         except Exception as error:
             if self.context.ok():  # at shutdown the publishers are gone
-                reason = f"internal error: {type(error).__name__}: {error}"
-                self._refuse(setpoint, error, reason, traceback.format_exc())
+                self._refuse(setpoint, error, traceback.format_exc())
         else:
             answered = True
             statistics.published += 1
@@ -409,8 +408,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
             throttle_duration_sec=self.warning_period,
         )
 
-    def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, reason: str, detail: str = "") -> None:
-        if self._holds_command and isinstance(error, self._held_refusals):
+    def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, detail: str = "") -> None:
+        reason = refusal_reason(error)
+        if self._holds_command and is_held(error, self._hold):
             self._feedforward.header = self._motor_setpoint.header = setpoint.header
             self._feedforward.held = True
             self._send()
@@ -431,7 +431,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             response = ComputeInverseDynamics.Response(message=str(error))
             self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=self.warning_period)
         except Exception as error:
-            response = ComputeInverseDynamics.Response(message=f"internal error: {type(error).__name__}: {error}")
+            response = ComputeInverseDynamics.Response(message=refusal_reason(error))
             self.get_logger().error(f"request failed:\n{traceback.format_exc()}")
         return response
 

@@ -20,6 +20,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
+from .robot_entries import describe
 
 ROBOT = "robot"
 """Parameter section that describes a complete robot."""
@@ -126,7 +127,7 @@ def declare(node: Node, table: Table) -> None:
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
             # Types are checked when the robot is loaded.
-            descriptor = ParameterDescriptor(description="entry of the robot's parameter file", dynamic_typing=True)
+            descriptor = ParameterDescriptor(description=describe(parameter.name), dynamic_typing=True)
             node.declare_parameter(parameter.name, parameter.value, descriptor)
 
 

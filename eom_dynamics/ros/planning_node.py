@@ -15,8 +15,9 @@ from functools import partial
 from trajectory_msgs.msg import JointTrajectory
 
 from ..elastic import ElasticArm
-from ..exceptions import EomDynamicsError, StateError
+from ..exceptions import StateError
 from ..messages.joint_order import JointOrders
+from ..messages.refusals import refusal_reason
 from ..messages.spline_trajectory import write_spline
 from ..messages.waypoints import read_times
 from ..terminal import printable
@@ -38,7 +39,7 @@ from .stopping import StopSignals
 from .stream_qos import stream_qos
 from .trajectory_limits import enforce_limits
 
-STATUS_NAME = "eom_dynamics: planning"
+STATUS_NAME = "planning"
 
 PROGRAM = Program(
     "planning_node",
@@ -94,7 +95,9 @@ class PlanningNode(RobotNode):
         keep_memory(self.get_parameter("kept_memory").value)
         self._requests = PlanningServices(self, "eom_dynamics", self._arm)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
-        FollowTrajectory(self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stopped)
+        self._goals = FollowTrajectory(
+            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stopped
+        )
         self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
@@ -126,6 +129,12 @@ class PlanningNode(RobotNode):
             missing = f"none from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
             raise StateError(f"there is no robot: {self.failure or missing}")
         return self._current
+
+    def destroy_node(self) -> None:
+        """Destroy the node and its actions."""
+        self._requests.close()
+        self._goals.close()
+        super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------
 
@@ -168,8 +177,7 @@ class PlanningNode(RobotNode):
             if not self._splines.get_subscription_count():
                 self.get_logger().warning(f"nobody subscribes to {self._splines.topic_name}: is dynamics_node running?")
             return
-        internal = "" if isinstance(spline, EomDynamicsError) else f"internal error: {type(spline).__name__}: "
-        self._refused_trajectory = printable(f"{internal}{spline}")
+        self._refused_trajectory = printable(refusal_reason(spline))
         self.get_logger().warning(
             f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
         )

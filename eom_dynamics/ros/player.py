@@ -216,6 +216,12 @@ class Player(Node):
             self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
             self._report({"sent": count, "received": len(self._answers)})
 
+    def close(self) -> None:
+        """Destroy the node, before the context ends, so that other nodes know at once."""
+        self._executor.remove_node(self)
+        self.destroy_node()
+        self._executor.shutdown()
+
     def record(self) -> dict[str, Any]:
         """Return the content of the answers file; see the module docstring."""
         count, n = self._setpoints.rows["position"].shape
@@ -270,7 +276,7 @@ class Player(Node):
 
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:
-            if status.name == STATUS_NAME:
+            if status.name.endswith(f": {STATUS_NAME}"):
                 self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
 
     def _spin_until(self, deadline: float) -> None:
@@ -326,8 +332,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(counts), file=stdout, flush=True)
 
     rclpy.init(args=arguments)
+    player = Player(setpoints, report)
     try:
-        player = Player(setpoints, report)
         player.wait_for_answers(options.timeout)
         stream_in_real_time(options.realtime_priority)
         gc.disable()  # a collection would lengthen measured round trips
@@ -341,6 +347,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("player: interrupted", file=sys.stderr)
         return 1
     finally:
+        player.close()
         try_shutdown()
     return 0
 

@@ -51,7 +51,7 @@ class RobotNode(Node):
         """Start diagnostics, robot supply and parameter callbacks; call last in ``__init__``.
 
         Args:
-            status: name of the diagnostic status.
+            status: name of the diagnostic status, after that of the node.
             stop: termination signals.
         """
         self.stop = stop

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -21,10 +22,14 @@ from rclpy.utilities import try_shutdown
 from ..terminal import prepare_streams, printable
 from .command_line import Program, read_arguments
 from .stopping import StopSignals
+from .worker import end_workers
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
 _SPIN_PERIOD = 1.0
+
+# Time that the end of a process waits for the present jobs of worker threads, s.
+_LONGEST_JOB = 2.0
 
 # Longest time that another Python thread delays the stream. At Python's default of 5 ms, one setpoint in ten of a 1 kHz
 # stream is answered 10 to 30 ms late while a large robot is loaded.
@@ -61,8 +66,17 @@ def run(
     install_signal_handlers()
     if not stop.came:
         _spin(executor, node)
+    ended = end_workers(node, _LONGEST_JOB)
+    # Before the context ends, so that other nodes know at once.
+    executor.remove_node(node)
+    node.destroy_node()
+    executor.shutdown()
     try_shutdown()
     stop.ignore()
+    if not ended:  # the interpreter would wait for a thread, or a thread for the interpreter
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 

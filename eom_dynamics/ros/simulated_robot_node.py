@@ -39,7 +39,7 @@ from .simulated_robot.watchdog import Phase, Watchdog
 from .stopping import StopSignals
 from .stream_qos import stream_qos
 
-STATUS_NAME = "eom_dynamics: simulated robot"
+STATUS_NAME = "simulated robot"
 
 PROGRAM = Program(
     "simulated_robot_node",

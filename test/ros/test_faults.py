@@ -101,6 +101,7 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
     assert client.transition("configure")
     assert client.next_diagnostics()[:2] == (0, "inactive: setpoints are not answered")
     assert client.transition("activate")
+    assert client.process.log.count("transition activate from inactive") == 2
     last = client.publish(**good)
     client.answers_to(last)
     assert [m.header.stamp.nanosec for m in client.feedforward] == [last]

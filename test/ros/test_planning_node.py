@@ -52,7 +52,7 @@ def test_names_priority_and_end(start):
     assert status[:2] == (0, "ready")
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
     assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
-    assert client.diagnostics[-1].status[0].name == "eom_dynamics: planning"
+    assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
     assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
 

@@ -2,6 +2,7 @@
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +62,11 @@ def stamp_of(answer):
     return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
 
 
+def without_stamps(log):
+    """A log without time and name of the node."""
+    return re.sub(r"(\[\w+\]) \[[\d.]+\] \[\S+\]:", r"\1", log)
+
+
 def refused(client, text):
     return text in status_of(client.diagnostics[-1])[2].get("last refused trajectory", "")
 
@@ -70,6 +76,9 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
     node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == begin + 10**9, "the last command")
+    assert f"[INFO] trajectory accepted: 1 s, 2 knots, time 0 at {begin * 1e-9:.3f} s" in without_stamps(
+        node.process.log
+    )
     stamps = np.array([stamp_of(answer) for answer in node.feedforward])
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)
@@ -159,7 +168,7 @@ def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
     "knots": ({"knots": array("d", [1.0, 0.0])}, "knots[1] is 0 s, must be later than 1 s before it"),
-    "degree": ({"degree": 12}, "degree is 12, may be 9"),
+    "degree": ({"degree": 12}, "degree is 12, must be at most 9"),
     "length": ({"degree": 4}, "coefficients has 20 entries, must have 10: 1 pieces, 5 powers, 2 joints"),
     "jump": (
         {"knots": array("d", [0.0, 1.0, 2.0]), "degree": 4},

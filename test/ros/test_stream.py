@@ -201,7 +201,7 @@ def test_diagnostics_report_the_stream(iiwa, rng):
     assert values["compute time median (us)"] == ""
     status = iiwa.diagnostics[-1].status[0]
     assert (status.name, status.hardware_id) == (
-        "eom_dynamics: feedforward",
+        f"{iiwa.process.namespace[1:]}/{iiwa.process.name}: feedforward",
         f"{iiwa.process.namespace}/{iiwa.process.name}",
     )
 

@@ -10,6 +10,7 @@ from std_msgs.msg import Header
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
+from ...messages.refusals import refusal_reason
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline
@@ -102,6 +103,10 @@ class SplineTopic:
             self._ended(False, "replaced by another trajectory")
         self._header = message.header
         self._status.publish(TrajectoryStatus(header=message.header, status=TrajectoryStatus.ACCEPTED))
+        self._node.get_logger().info(
+            f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.times)} knots, "
+            + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
+        )
 
     def _ended(self, finished: bool, reason: str) -> None:
         status = TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED
@@ -118,8 +123,7 @@ class SplineTopic:
             )
 
     def _refuse(self, error: Exception, header: Header) -> None:
-        internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
-        self.last_refusal = printable(f"{internal}{error}")
+        self.last_refusal = printable(refusal_reason(error))
         self._node.get_logger().warning(
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )

@@ -8,8 +8,8 @@ from statistics import median
 
 from ..diagnostics import Level, Report
 
-STATUS_NAME = "eom_dynamics: feedforward"
-"""Name of the diagnostic status of the node."""
+STATUS_NAME = "feedforward"
+"""Name of the diagnostic status, after that of the node."""
 
 # Bounds the memory of a long period; ten seconds at 1 kHz.
 _KEPT_TIMES = 10_000

@@ -84,6 +84,7 @@ class FollowTrajectory:
         """
         self._node, self._fit, self._publish, self._stop = node, fit, publish, stop
         self._current: _Execution | None = None
+        self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
         except ImportError:
@@ -92,7 +93,7 @@ class FollowTrajectory:
         self.kind = FollowJointTrajectory
         self._worker = Worker(node, "goals")
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
-        ActionServer(
+        self._action = ActionServer(
             node,
             FollowJointTrajectory,
             name,
@@ -100,6 +101,11 @@ class FollowTrajectory:
             callback_group=ReentrantCallbackGroup(),
             cancel_callback=lambda _: CancelResponse.ACCEPT,
         )
+
+    def close(self) -> None:
+        """Destroy the action, which the node does not know."""
+        if self._action is not None:
+            self._action.destroy()
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         codes = self.kind.Result

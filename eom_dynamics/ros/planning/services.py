@@ -15,6 +15,7 @@ from rclpy.qos import QoSProfile
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError
+from ...messages.refusals import refusal_reason
 from ...terminal import printable
 from ..interfaces import (
     ComputeForwardDynamics,
@@ -78,7 +79,7 @@ class PlanningServices:
         self._serve(
             ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._under_limits(answer_trajectory)
         )
-        ActionServer(
+        self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
             f"{prefix}/compute_trajectory_feedforward",
@@ -90,6 +91,10 @@ class PlanningServices:
             cancel_service_qos_profile=_QOS,
             result_timeout=_RESULT_TIMEOUT,
         )
+
+    def close(self) -> None:
+        """Destroy the action, which the node does not know."""
+        self._action.destroy()
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
         async def on_request(request: Any, _: Any) -> Any:
@@ -131,7 +136,7 @@ class PlanningServices:
         except MemoryError:
             message = "not enough memory for this many samples: split the request"
         except Exception as error:
-            message = f"internal error: {type(error).__name__}: {error}"
+            message = refusal_reason(error)
             logger.error(f"request failed:\n{traceback.format_exc()}")
         self.refused += 1
         self.last_refusal = printable(message)

@@ -19,7 +19,7 @@ from ..interfaces import GetEquationsOfMotion
 
 def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquationsOfMotion.Response:
     """Answer GetEquationsOfMotion; raises StateError for an invalid request."""
-    coriolis = request.coriolis or "christoffel"
+    coriolis = request.coriolis or GetEquationsOfMotion.Request.CHRISTOFFEL
     if coriolis not in CORIOLIS_FORMS:
         raise StateError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r:.60}")
     if len(request.jerk) and not len(request.acceleration):

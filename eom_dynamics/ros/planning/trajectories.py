@@ -81,7 +81,7 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
     """
     if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
-    if options.ends not in ("", "rest", "free"):
+    if options.ends not in ("", _Constants.REST, _Constants.FREE):
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
     given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS}
     positions = given.pop("positions")
@@ -94,7 +94,7 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         positions,
         velocities=given.get("velocities"),
         accelerations=given.get("accelerations"),
-        ends=options.ends or "rest",
+        ends=options.ends or _Constants.REST,
         overshoot=not options.no_overshoot,
     )
 

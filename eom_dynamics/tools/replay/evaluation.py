@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
-from ...exceptions import LimitError, StateError
+from ...exceptions import LimitError
 from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     COMMAND_FIELDS,
@@ -25,7 +25,8 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.setpoint_to_command import HOLDS, Solver
+from ...messages.refusals import is_held, refusal_reason
+from ...messages.setpoint_to_command import Solver
 from .batch import Batch, Refusals, Stamps
 
 
@@ -129,18 +130,18 @@ class Evaluation:
             order = self._orders.of(batch.names)
             if not self._one_by_one and self._lengths_fit(batch, order):
                 good = self._together(batch, order, efforts, motors)
-        except StateError:
+        except Exception:
             # Caused by one setpoint or by all; one by one shows which of them are good.
             good[:] = False
         for row in np.flatnonzero(~good).tolist():
             try:
                 efforts[:, row], motors[:, row] = self._alone(batch, row)
                 good[row] = True
-            except StateError as error:
-                # Without the values, which differ from setpoint to setpoint.
-                reason = f"exceeds limits, most of all {error.worst}" if isinstance(error, LimitError) else str(error)
-                self.refusals.add(reason, int(batch.stamps.recorded[row]))
-                held[row] = isinstance(error, HOLDS[self._options.hold_last_command])
+            except Exception as error:  # the node survives an internal error, too
+                # Without the values of limits, which differ from setpoint to setpoint.
+                limits = f"exceeds limits, most of all {error.worst}" if isinstance(error, LimitError) else ""
+                self.refusals.add(limits or refusal_reason(error), int(batch.stamps.recorded[row]))
+                held[row] = is_held(error, self._options.hold_last_command)
         first = int(np.argmax(good)) if good.any() else count
         if held[:first].any() and self._last is not None:
             yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))

@@ -148,6 +148,20 @@ def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: 
             np.testing.assert_array_equal(getattr(held, name), getattr(commands[0], name))
 
 
+def test_an_internal_error_is_refused_and_not_held_as_by_the_node(tmp_path: Path, monkeypatch) -> None:
+    solve = Solver.solve
+
+    def fail(solver, message, **options):
+        return solve(solver, message, **options) if np.isfinite(message.velocity[0]) else 1 / 0
+
+    monkeypatch.setattr(Solver, "solve", fail)
+    messages = setpoints(NAMES, STATES[:, :4])
+    messages[1][1].position[0] = messages[2][1].velocity[0] = np.inf
+    report, found = replayed(tmp_path, messages, options=Options(hold_last_command="always"))
+    assert [command.held for _, command in found["/arm/feedforward"]] == [False, True, False]
+    assert report.refusals.reasons["internal error: ZeroDivisionError: division by zero"] == 1
+
+
 def test_a_held_command_carries_over_to_the_next_block(tmp_path: Path) -> None:
     """The refused setpoint has another layout, and therefore its own block."""
     good = setpoints(NAMES, STATES[:, :3])

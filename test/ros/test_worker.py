@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker threads end with their node, and a node ends although one of its worker threads does not."""
+
+import os
+import signal
+import threading
+
+import pytest
+from node_client import Client
+from paths import CONFIG
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+from eom_dynamics.ros.worker import Worker, end_workers
+
+
+@pytest.fixture
+def node(ros):
+    node = ros.create_node("with_workers")
+    yield node
+    node.destroy_node()
+
+
+def test_workers_end_after_their_present_job(ros, node):
+    other = ros.create_node("another")
+    begun, released, done = threading.Event(), threading.Event(), []
+    worker, idle, others = Worker(node, "busy"), Worker(node, "idle"), Worker(other, "another's")
+
+    def job():
+        begun.set()
+        released.wait()
+        done.append(1)
+
+    for _ in range(2):
+        worker.submit(job, print)
+    assert begun.wait(60)
+    assert not end_workers(node, 0.01)
+    released.set()
+    assert end_workers(node, 60)
+    assert done == [1]
+    assert not idle._thread.is_alive()
+    assert others._thread.is_alive()
+    assert end_workers(other, 60)
+    other.destroy_node()
+
+
+def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import pathlib, threading\n"
+        "from eom_dynamics.ros.planning import batches\n"
+        "def endless(*_):\n"
+        "    pathlib.Path('begun').touch()\n"
+        "    threading.Event().wait()\n"
+        "batches.forward_dynamics_batch = endless\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    from eom_dynamics.srv import ComputeForwardDynamics
+
+    client = start("--params-file", CONFIG / "iiwa.yaml", module="planning_node", client=Client)
+    service = client.client(ComputeForwardDynamics, "eom_dynamics/forward_dynamics")
+    service.call_async(ComputeForwardDynamics.Request())
+    client.wait((tmp_path / "begun").exists, "the job")
+    assert client.process.stop(signal.SIGTERM) == 0
+    while client.node.count_services(service.srv_name):
+        client.spin(0.05)
+    assert "Traceback" not in client.process.log
