@@ -7,7 +7,6 @@ be declared in advance and are validated together when a robot is loaded.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
+from ..spelling import hint
 
 ROBOT = "robot"
 """Parameter section that describes a complete robot."""
@@ -116,8 +116,12 @@ def declare(node: Node, table: Table) -> None:
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
-            # Types are checked when the robot is loaded.
-            descriptor = ParameterDescriptor(description="entry of the robot's parameter file", dynamic_typing=True)
+            # Types are checked when the robot is loaded. Nobody on the network chooses a program to run here.
+            descriptor = ParameterDescriptor(
+                description="entry of the robot's parameter file",
+                dynamic_typing=True,
+                read_only=parameter.name.startswith((f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")),
+            )
             node.declare_parameter(parameter.name, parameter.value, descriptor)
 
 
@@ -127,8 +131,7 @@ def unknown(node: Node, table: Table) -> dict[str, str]:
     hints = {}
     for parameter in _start_values(node):
         if not node.has_parameter(parameter.name):
-            close = difflib.get_close_matches(parameter.name.partition(".")[0], known, n=1)
-            hints[parameter.name] = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+            hints[parameter.name] = hint(parameter.name.partition(".")[0], known)
     return hints
 
 

@@ -39,11 +39,13 @@ class Description:
         source: name of the source, prefix of error messages.
         parameters: parameters of the section ``robot``; with a URDF, of the section ``urdf``.
         urdf: URDF text, or None.
+        remote: whether the parameters come from another node, which must not choose a program to run here.
     """
 
     source: str
     parameters: Mapping[str, Any]
     urdf: str | None = None
+    remote: bool = False
 
     def load(self) -> Loaded:
         """Read, validate and compile; never raises. Not thread-safe, since it records warnings."""
@@ -62,7 +64,8 @@ class Description:
 
     def _robot(self) -> Any:
         if self.urdf is None:
-            return robot_from_parameters(nested(self.parameters, ROBOT, self.source), self.source)
+            parameters = nested(self.parameters, ROBOT, self.source)
+            return robot_from_parameters(parameters, self.source, xacro=not self.remote)
         return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
 
 
@@ -180,7 +183,7 @@ class RemoteParameters(Source):
         """Latest answer of the other node, or None."""
         sections, text = self._answer
         if sections.get(ROBOT):
-            return Description(self.label, sections[ROBOT])
+            return Description(self.label, sections[ROBOT], remote=True)
         if not text:
             return None
         additions = section(self._node, URDF) or sections[URDF]

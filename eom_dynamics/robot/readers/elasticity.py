@@ -44,9 +44,11 @@ from ...actuators.checks import ParameterError, not_negative, positive, row
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.gear import Gear
 from ...actuators.motor import Motor
-from ...actuators.springs import RIGID, SPRINGS, Spring
+from ...actuators.springs import RIGID, SPRINGS, CoupledSpring, Spring
+from ...actuators.transmission import Transmission
 from ...arrays import Array
-from ..description import JointGroup, RotorDescription, SharedElement
+from ...spelling import listed
+from ..description import SINGLE_TYPES, JointDescription, JointGroup, RotorDescription, SharedElement
 from .section import Section
 
 _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
@@ -100,7 +102,22 @@ def read_rotor(joint: Section) -> RotorDescription | None:
     return RotorDescription(section.name, carrier, axis)
 
 
-def read_group(
+def read_groups(
+    robot: Section, joints: Sequence[JointDescription]
+) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
+    """Read the coupled spring and the transmission of several joints of a robot's section; None if it has none."""
+    actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
+    coupled = transmission = None
+    if "coupled_stiffness" in robot:
+        free = [joint.name for joint in actuated if joint.spring.is_rigid]
+        coupled = _group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)
+    if "transmission" in robot:
+        single = [joint.name for joint in actuated if len(joint.spring.motors) == 1]
+        transmission = _group(robot, "transmission", single, "with one motor", Transmission)
+    return coupled, transmission
+
+
+def _group(
     robot: Section, key: str, joints: Sequence[str], what: str, make: Callable[[Array], SharedElement]
 ) -> JointGroup[SharedElement]:
     """Read a coupling of joints by a square matrix.
@@ -116,7 +133,7 @@ def read_group(
         names = tuple(section.names("joints"))
         for name in names:
             if name not in joints:
-                section.refuse("joints", f"{name!r} is not a joint {what}; those are {', '.join(joints)}")
+                section.refuse("joints", f"{name!r} is not a joint {what}; those are {listed(joints)}")
         if len(names) < 2:
             section.refuse("joints", "must be at least two")
         g = len(names)

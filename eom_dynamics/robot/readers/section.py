@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...spelling import close_match, duplicates, hint
 from . import numbers
 
 
@@ -25,7 +25,7 @@ class Section:
         if not isinstance(mapping, Mapping):
             raise RobotDescriptionError(f"{source}: {name}: must be a section, is {_short(mapping)}")
         self._mapping = mapping
-        self._known: list[str] = []
+        self._known: dict[str, None] = {}  # in order
 
     def __enter__(self) -> Section:
         return self
@@ -35,18 +35,26 @@ class Section:
             return
         for key in self._mapping:
             if key not in self._known:
-                close = difflib.get_close_matches(str(key), [k for k in self._known if k not in self._mapping], n=1)
-                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(dict.fromkeys(self._known))}"
-                self.refuse(key, f"unknown entry; {hint}")
+                absent = (name for name in self._known if name not in self._mapping)
+                self.refuse(key, f"unknown entry; {hint(key, self._known, absent)}")
 
     def __contains__(self, key: str) -> bool:
-        self._known.append(key)
+        self._known[key] = None
         return key in self._mapping
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of all entries, whatever they are."""
+        return (str(key) for key in self._mapping)
 
     @property
     def name(self) -> str:
         """Full name of the section, without the source."""
         return self._name
+
+    @property
+    def source(self) -> str:
+        """File or node that it comes from."""
+        return self._source
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the full name of an entry and the reason."""
@@ -63,6 +71,15 @@ class Section:
             self.refuse(key, f"must be a string, is {_short(value)}")
         return str(value)
 
+    def word(self, key: str) -> str:
+        """A string, or a number or truth value as YAML would write it."""
+        value = self._read(key)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, (str, int, float)):
+            self.refuse(key, f"must be a string or a number, is {_short(value)}")
+        return str(value)
+
     def choice(self, key: str, options: Sequence[str], default: str | None = None) -> str:
         """One of the options."""
         value = self._read(key, default)
@@ -76,22 +93,22 @@ class Section:
         if not _is_list(value) or not len(value) or not all(isinstance(v, str) and v for v in value):
             self.refuse(key, f"must be a list of at least one name, is {_short(value)}")
         names = list(value)
+        for name in duplicates(names):
+            self.refuse(key, f"{name!r} is listed twice")
         for name in names:
-            if names.count(name) > 1:
-                self.refuse(key, f"{name!r} is listed twice")
             if "." in name or "/" in name:
                 self.refuse(key, f"{name!r} must not contain '.' or '/', as a name of ROS 2 parameters")
             if not name.isprintable() or name != name.strip():
                 self.refuse(key, f"{name!r} must not contain control characters, or begin or end with blanks")
         return names
 
-    def texts(self, key: str) -> str | list[str]:
-        """A string or a list of strings, none of them blank."""
+    def texts(self, key: str) -> tuple[str, ...]:
+        """One string or a list of strings, none of them blank."""
         value = self._read(key)
         values = value if _is_list(value) else [value]
         if not values or not all(isinstance(v, str) and v.strip() for v in values):
             self.refuse(key, f"must be a string or a list of strings, is {_short(value)}")
-        return str(value) if isinstance(value, str) else list(value)
+        return tuple(values)
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number."""
@@ -136,14 +153,13 @@ class Section:
             self.refuse(key, violation)
 
     def _read(self, key: str, default: Any = None) -> Any:
-        self._known.append(key)
+        self._known[key] = None
         value = self._mapping.get(key, default)
         if value is None and key in self._mapping:
             self.refuse(key, "has no value")
         if value is None:
-            unread = [str(k) for k in self._mapping if k not in self._known]
-            close = difflib.get_close_matches(key, unread, n=1, cutoff=0.8)
-            self.refuse(key, f"missing; is {close[0]} a misspelling of it?" if close else "missing")
+            close = close_match(key, (str(k) for k in self._mapping if k not in self._known), 0.8)
+            self.refuse(key, f"missing; is {close} a misspelling of it?" if close else "missing")
         return value
 
 

@@ -8,7 +8,6 @@ are normalised, as is usual for URDF.
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from ... import lie
 from ...arrays import Array
+from ...spelling import close_match
 from .. import inertia as inertias
 from ..description import Description, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
@@ -153,8 +153,8 @@ def _limits(joint: Element, kind: str) -> Limits:
     if limit is None or kind not in ("revolute", "continuous", "prismatic"):
         return Limits()
     for attribute in limit.attributes:
-        if attribute not in _LIMITS and (close := difflib.get_close_matches(attribute, _LIMITS, n=1, cutoff=0.8)):
-            limit.refuse(f"unknown attribute {attribute!r}; did you mean {close[0]!r}?")
+        if attribute not in _LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
+            limit.refuse(f"unknown attribute {attribute!r}; did you mean {close!r}?")
     lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ("lower", "upper"))
     velocity, effort = (limit.not_negative(rate, math.inf, largest=math.inf) for rate in ("velocity", "effort"))
     # URDF's default for both is 0, which in practice means that there are no limits.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from xml.parsers.expat import ErrorString, ExpatError
 
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
+from ...spelling import hint
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
@@ -43,10 +43,9 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
         raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro)}") from None
     for name in arguments:
         if name not in values.used:
-            close = difflib.get_close_matches(name, values.used, n=1)
-            known = ", ".join(sorted(values.used)) or "none"
-            hint = f"did you mean {close[0]}?" if close else f"known are {known}"
-            raise RobotDescriptionError(f"{path}: xacro argument {name!r} does not exist; {hint}")
+            raise RobotDescriptionError(
+                f"{path}: xacro argument {name!r} does not exist; {hint(name, sorted(values.used))}"
+            )
     text: str = document.documentElement.toxml()
     return text
 
