@@ -42,9 +42,10 @@ The section as in a parameter file (SI units, angles in rad):
       payloads:                           # optional; bodies at a body or tool, in its frame: readers/payloads.py
         gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
 
-A fixed joint needs no mass; a planar joint has a ``normal`` (z by default) instead of a screw. With
-``spatial_screws``, ``screw`` and ``origin`` of each joint are given in the base frame at q = 0. With ``dh`` and
-``modified_dh``, ``dh: {a: …, alpha: …, d: …, theta: …}`` replaces both, and helical joints have a ``pitch``: ``dh`` is
+A fixed joint needs no mass; a body without any, such as one between two joints, has ``mass: 0.0`` and no inertia. A
+planar joint has a ``normal`` (z by default) instead of a screw. With ``spatial_screws``, ``screw`` and ``origin`` of
+each joint are given in the base frame at q = 0. With ``dh`` and ``modified_dh``,
+``dh: {a: …, alpha: …, d: …, theta: …}`` replaces both, and helical joints have a ``pitch``: ``dh`` is
 Rz(theta + q) Tz(d) Tx(a) Rx(alpha), ``modified_dh`` is Rx(alpha) Tx(a) Rz(theta + q) Tz(d).
 """
 
@@ -96,7 +97,7 @@ def own_description(robot: Section) -> Description:
         reference = robot.choice("inertia_reference", ("com", "link"))
         gravity = robot.vector("gravity", 3, default=STANDARD_GRAVITY)
         unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse")
-        reader = _Reader(convention, reference)
+        reader = _Reader(convention, reference, unphysical)
         with robot.section("joints") as joints:
             for joint_name in names:
                 reader.read(joints.section(joint_name), joint_name)
@@ -126,13 +127,13 @@ def own_description(robot: Section) -> Description:
 class _Reader:
     """Reads joints one by one, parents before children."""
 
-    def __init__(self, convention: str, reference: str) -> None:
+    def __init__(self, convention: str, reference: str, unphysical: str) -> None:
         self.joints: list[JointDescription] = []
         self.links = {BASE: LinkDescription(BASE, None, BASE)}
         self._poses = {BASE: np.eye(4)}  # in the base frame at q = 0
         self._place = CONVENTIONS[convention]
         self._types = DH_TYPES if convention in ("dh", "modified_dh") else JOINT_TYPES
-        self._reference = reference
+        self._reference, self._unphysical = reference, unphysical
 
     def read(self, section: Section, name: str) -> None:
         with section as joint:
@@ -165,7 +166,11 @@ class _Reader:
         return parent
 
     def _inertial(self, joint: Section) -> Inertial:
-        mass = joint.positive("mass")
+        mass = joint.number("mass")
+        if mass == 0 and "center_of_mass" not in joint and "inertia" not in joint:
+            return Inertial.massless()
+        if self._unphysical == "refuse":
+            mass = joint.positive("mass")
         center_of_mass = joint.vector("center_of_mass", 3)
         inertia = inertias.symmetric(*joint.vector("inertia", 6))
         if self._reference == "com":

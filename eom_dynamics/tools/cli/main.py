@@ -16,12 +16,13 @@ from typing import NoReturn
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, demo, inspect, replay, report, simulate
+from . import bench, codegen, convert, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
 
 _COMMANDS = {
     "bench": bench,
     "codegen": codegen,
+    "convert": convert,
     "demo": demo,
     "inspect": inspect,
     "replay": replay,
