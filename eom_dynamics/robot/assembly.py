@@ -80,7 +80,9 @@ def assemble(
     if not bodies.joints:
         part.refuse("joints", "at least one joint must move; all are fixed")
     if len(bodies.joints) > _MOST_MOVING:
-        part.refuse("joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do")
+        part.refuse(
+            "joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do; give a tip to use a part of the robot"
+        )
     known = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     locked = [joint for joint in part.joints if joint.locked_because]
@@ -107,11 +109,16 @@ def assemble(
         places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
         reason = (
             f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
-            "off the axis, or inertia about it"
+            "off the axis, or inertia about it, or leave the joint out with a tip"
         )
         violations.append((places[massless[0]], reason))
     if violations and unphysical == "refuse":
-        part.refuse(*violations[0])
+        raise RobotDescriptionError(
+            *(
+                part.message(where, f"{reason}; to load it all the same, unphysical: warn")
+                for where, reason in violations[:20]
+            )
+        )
     if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
         reason = f"link gives inertias about the centre of mass that no body can have ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))

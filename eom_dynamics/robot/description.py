@@ -195,4 +195,8 @@ class Description:
 
     def refuse(self, where: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the location and the reason."""
-        raise RobotDescriptionError(f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}")
+        raise RobotDescriptionError(self.message(where, reason))
+
+    def message(self, where: str, reason: str) -> str:
+        """The message of an error with its location and reason."""
+        return f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}"

@@ -24,7 +24,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profi
 from std_msgs.msg import String
 
 from ..elastic import ElasticArm
-from ..exceptions import EomDynamicsError
+from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
 from ..robot import robot_from_parameters, robot_from_urdf
 from ..states import STATE_NAMES
@@ -56,6 +56,8 @@ class Description:
                 solver = Solver(arm)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
+        except RobotDescriptionError as error:
+            return Loaded(self, error="; ".join(error.errors))
         except EomDynamicsError as error:
             return Loaded(self, error=str(error))
         except Exception as error:

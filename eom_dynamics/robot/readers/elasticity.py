@@ -47,6 +47,7 @@ from ...actuators.motor import Motor
 from ...actuators.springs import RIGID, SPRINGS, CoupledSpring, Spring
 from ...actuators.transmission import Transmission
 from ...arrays import Array
+from ...exceptions import RobotDescriptionError
 from ...spelling import listed
 from ..description import SINGLE_TYPES, JointDescription, JointGroup, RotorDescription, SharedElement
 from .section import Section
@@ -103,7 +104,7 @@ def read_rotor(joint: Section) -> RotorDescription | None:
 
 
 def read_groups(
-    robot: Section, joints: Sequence[JointDescription]
+    joints: Sequence[JointDescription], robot: Section
 ) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
     """Read the coupled spring and the transmission of several joints of a robot's section; None if it has none."""
     actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
@@ -146,7 +147,7 @@ def _friction(actuator: Section) -> Friction:
         return Friction(
             viscous=section.not_negative("viscous", 0.0),
             coulomb=coulomb,
-            static=section.not_negative("static", coulomb),
+            static=section.not_negative("static") if "static" in section else coulomb,
             **_given(section, "stribeck_velocity", "smoothing_velocity"),
         )
 
@@ -172,8 +173,10 @@ def _given(section: Section, *names: str) -> dict[str, float]:
 
 @contextmanager
 def _named(section: Section) -> Iterator[None]:
-    """Name the file and the section in errors of parameters."""
+    """Name the file and the section in errors of parameters, unless they follow from errors found before."""
     try:
         yield
     except ParameterError as error:
+        if section.has_errors:
+            raise RobotDescriptionError from None  # nothing to add
         section.refuse(error.name, error.reason)

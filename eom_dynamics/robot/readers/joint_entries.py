@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...actuators.actuator import IDEAL_ACTUATOR
+from ...actuators.springs import RIGID
 from ..description import JointDescription
 from ..model import Limits
 from .elasticity import read_actuator, read_rotor, read_spring
@@ -26,7 +28,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
     """
     joint = replace(
         joint,
-        limits=_limits(section, joint.limits) if "limits" in section else joint.limits,
+        limits=section.attempt(lambda of: _limits(of, joint.limits), joint.limits, of_parts=True),
         damping=section.not_negative("damping", joint.damping),
         friction=section.not_negative("friction", joint.friction),
     )
@@ -34,23 +36,24 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         return joint
     return replace(
         joint,
-        spring=read_spring(section),
-        actuator=read_actuator(section),
+        spring=section.attempt(read_spring, RIGID, of_parts=True),
+        actuator=section.attempt(read_actuator, IDEAL_ACTUATOR, of_parts=True),
         rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
-        gear_ratio=_gear_ratio(section, joint.gear_ratio),
-        rotor=read_rotor(section),
+        gear_ratio=section.attempt(lambda of: _gear_ratio(of, joint.gear_ratio), 1.0, of_parts=True),
+        rotor=section.attempt(read_rotor, None, of_parts=True),
     )
 
 
 def _limits(joint: Section, present: Limits) -> Limits:
+    if "limits" not in joint:
+        return present
     with joint.section("limits") as limits:
         lower = limits.number("lower") if "lower" in limits else present.lower
         upper = limits.number("upper") if "upper" in limits else present.upper
+        rates = {rate: limits.positive(rate) for rate in _RATES if rate in limits}
         if lower > upper:
             limits.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
-        return replace(
-            present, lower=lower, upper=upper, **{rate: limits.positive(rate) for rate in _RATES if rate in limits}
-        )
+        return replace(present, lower=lower, upper=upper, **rates)
 
 
 def _gear_ratio(joint: Section, present: float) -> float:

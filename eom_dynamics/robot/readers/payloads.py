@@ -14,7 +14,9 @@ The section ``payloads`` of a robot, by the name of the link or tool; the frame 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -38,9 +40,9 @@ def with_payloads(description: Description, robot: Section) -> Description:
     frames = {frame.name: frame for frame in description.frames}
     with robot.section("payloads") as payloads:
         for name in payloads:
-            if name not in links and name not in frames:
-                payloads.refuse(name, f"there is no link or tool of this name; {hint(name, [*links, *frames])}")
-            payload = _read(payloads, name)
+            payload = payloads.attempt(partial(_read, name, [*links, *frames]), None, of_parts=True)
+            if payload is None:
+                continue
             if name in frames:
                 payload = payload.moved(frames[name].pose)
             link = links[frames[name].link if name in frames else name]
@@ -48,13 +50,18 @@ def with_payloads(description: Description, robot: Section) -> Description:
     return replace(description, links=links)
 
 
-def _read(payloads: Section, name: str) -> Inertial:
+def _read(name: str, known: Sequence[str], payloads: Section) -> Inertial:
+    """The payload at a link or frame of those known, in its frame."""
+    if name in payloads and name not in known:
+        payloads.refuse(name, f"there is no link or tool of this name; {hint(name, known)}")
     with payloads.section(name) as section:
         payload = Inertial.about_center(
             section.positive("mass"),
             section.vector("center_of_mass", 3, default=np.zeros(3).tolist()),
             symmetric(*section.vector("inertia", 6, default=np.zeros(6).tolist())),
         )
+        if section.has_errors:
+            return Inertial.massless()
         if violation := body_violation(payload):
             section.refuse("inertia", f"{violation}; the order is xx xy xz yy yz zz, about the centre of mass")
     return payload

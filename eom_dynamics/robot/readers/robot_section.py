@@ -52,6 +52,7 @@ Rz(theta + q) Tz(d) Tx(a) Rx(alpha), ``modified_dh`` is Rx(alpha) Tx(a) Rz(theta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -69,7 +70,7 @@ from ..description import (
 )
 from ..inertia import Inertial
 from ..model import ROTOR_MODELS, STANDARD_GRAVITY
-from .conventions import CONVENTIONS, DH_TYPES, read_origin
+from .conventions import CONVENTIONS, DH_TYPES, Placement, read_origin
 from .elasticity import read_groups
 from .joint_entries import with_entries
 from .payloads import with_payloads
@@ -94,18 +95,22 @@ def own_description(robot: Section) -> Description:
         if BASE in names:
             robot.refuse("joint_names", f"{BASE!r} is reserved for the base")
         convention = robot.choice("convention", tuple(CONVENTIONS), default="body_screws")
-        reference = robot.choice("inertia_reference", ("com", "link"))
+        reference = robot.choice("inertia_reference", ("com", "link"), otherwise="com")
         gravity = robot.vector("gravity", 3, default=STANDARD_GRAVITY)
-        unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse")
+        unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse", otherwise="refuse")
         reader = _Reader(convention, reference, unphysical)
         with robot.section("joints") as joints:
             for joint_name in names:
-                reader.read(joints.section(joint_name), joint_name)
-        if all(joint.type == "fixed" for joint in reader.joints):
-            robot.refuse("joint_names", "at least one joint must move; all are fixed")
-        frames, tools = _tools(robot, reader.links)
-        coupled, transmission = read_groups(robot, reader.joints)
-        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0])
+                joints.attempt(partial(reader.read, joint_name), None, of_parts=True)
+                reader.links.setdefault(joint_name, LinkDescription(joint_name, None, joint_name))
+        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), of_parts=True)
+        robot.skip("coupled_stiffness", "transmission")
+        coupled = transmission = None
+        if not joints.has_errors:  # a joint that cannot be used is missing from these
+            if all(joint.type == "fixed" for joint in reader.joints):
+                robot.refuse("joint_names", "at least one joint must move; all are fixed")
+            coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), of_parts=True)
+        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0])
         description = Description(
             name=name,
             source=robot.source,
@@ -121,7 +126,7 @@ def own_description(robot: Section) -> Description:
             transmissions=() if transmission is None else (transmission,),
             rotor_model=rotor_model,
         )
-        return with_payloads(description, robot)
+        return robot.attempt(partial(with_payloads, description), description, of_parts=True)
 
 
 class _Reader:
@@ -135,13 +140,14 @@ class _Reader:
         self._types = DH_TYPES if convention in ("dh", "modified_dh") else JOINT_TYPES
         self._reference, self._unphysical = reference, unphysical
 
-    def read(self, section: Section, name: str) -> None:
-        with section as joint:
+    def read(self, name: str, joints: Section) -> None:
+        with joints.section(name) as joint:
             kind = joint.choice("type", self._types)
-            parent = self._parent(joint)
-            placement = self._place(joint, kind, self._poses[parent])
+            parent = joint.attempt(self._parent, BASE, of_parts=True)
+            pose = self._poses.get(parent, np.eye(4))
+            placement = joint.attempt(lambda of: self._place(of, kind, pose), Placement(np.eye(4), np.zeros(6)))
             inertial = self._inertial(joint) if kind != "fixed" or "mass" in joint else None
-            mimic = _mimic(joint) if kind in SINGLE_TYPES and "mimic" in joint else None
+            mimic = joint.attempt(_mimic, None, of_parts=True) if kind in SINGLE_TYPES else None
             described = JointDescription(
                 name=name,
                 type=kind,
@@ -156,7 +162,7 @@ class _Reader:
                 with_entries(described, joint, actuated=mimic is None) if kind in SINGLE_TYPES else described
             )
         self.links[name] = LinkDescription(name, inertial, f"{joint.name}.inertia", "; the order is xx xy xz yy yz zz")
-        self._poses[name] = self._poses[parent] @ placement.origin
+        self._poses[name] = pose @ placement.origin
 
     def _parent(self, joint: Section) -> str:
         """The named parent, by default the previous joint."""
@@ -179,11 +185,12 @@ class _Reader:
 
 
 def _tools(
-    robot: Section, links: Mapping[str, LinkDescription]
+    links: Mapping[str, LinkDescription], robot: Section
 ) -> tuple[tuple[FrameDescription, ...], tuple[str, ...]]:
     """The described frames, and the names of the tools."""
     if "tool_names" not in robot:
         return (), ()
+    robot.skip("tools")
     names = robot.names("tool_names")
     frames = []
     if "tools" in robot:
@@ -192,7 +199,7 @@ def _tools(
                 if name in links:
                     tools.refuse(name, "is the name of a body: remove this entry, or rename the tool")
                 with tools.section(name) as tool:
-                    body = tool.choice("body", tuple(links))
+                    body = tool.choice("body", tuple(links), otherwise=BASE)
                     frames.append(FrameDescription(name, body, read_origin(tool), tool.name))
     described = {frame.name for frame in frames}
     for name in names:
@@ -201,6 +208,8 @@ def _tools(
     return tuple(frames), tuple(names)
 
 
-def _mimic(joint: Section) -> MimicDescription:
+def _mimic(joint: Section) -> MimicDescription | None:
+    if "mimic" not in joint:
+        return None
     with joint.section("mimic") as mimic:
         return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..assembly import UNPHYSICAL, assemble
@@ -68,9 +69,11 @@ def completed(description: Description, additions: Section) -> Description:
     """Return the robot of a URDF with the entries of a section, see above."""
     if "joints" in additions:
         with additions.section("joints") as joints:
-            described = tuple(_with_entries(joint, joints) for joint in description.joints)
+            described = tuple(
+                joints.attempt(partial(_with_entries, joint), joint, of_parts=True) for joint in description.joints
+            )
         description = replace(description, joints=described)
-    coupled, transmission = read_groups(additions, description.joints)
+    coupled, transmission = additions.attempt(partial(read_groups, description.joints), (None, None), of_parts=True)
     transmissions = description.transmissions
     if transmission is not None:
         own = set(transmission.joints)
@@ -79,7 +82,7 @@ def completed(description: Description, additions: Section) -> Description:
         description,
         coupled_stiffness=coupled,
         transmissions=transmissions,
-        rotor_model=additions.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0]),
+        rotor_model=additions.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0]),
     )
     if "gravity" in additions:
         description = replace(description, base_gravity=additions.vector("gravity", 3))
@@ -91,10 +94,10 @@ def completed(description: Description, additions: Section) -> Description:
         description = replace(description, root=additions.text("root"))
     description = replace(
         description,
-        branches=additions.choice("branches", BRANCHES, default=description.branches),
-        unphysical=additions.choice("unphysical", UNPHYSICAL, default=description.unphysical),
+        branches=additions.choice("branches", BRANCHES, description.branches, otherwise=BRANCHES[0]),
+        unphysical=additions.choice("unphysical", UNPHYSICAL, description.unphysical, otherwise=UNPHYSICAL[0]),
     )
-    return with_payloads(description, additions)
+    return additions.attempt(partial(with_payloads, description), description, of_parts=True)
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +12,7 @@ from xml.parsers.expat import ErrorString, ExpatError
 
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
-from ...spelling import hint
+from ...spelling import close_match, hint
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
@@ -40,7 +40,8 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     try:
         document = xacro.process_file(str(path), mappings=values, verbosity=0)
     except Exception as error:  # of xacro, its expressions, the XML parser, the file system
-        raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro)}") from None
+        unused = [name for name in arguments if name not in values.used]
+        raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro, unused)}") from None
     for name in arguments:
         if name not in values.used:
             raise RobotDescriptionError(
@@ -72,7 +73,7 @@ def _place(path: Path, xacro: ModuleType) -> str:
     return str(path) if current == str(path) else f"{path}: in {os.path.relpath(current, path.parent)}"
 
 
-def _reason(error: Exception, path: Path, xacro: ModuleType) -> str:
+def _reason(error: Exception, path: Path, xacro: ModuleType, unused: Sequence[str]) -> str:
     """The innermost cause of an error, on one line, and what to do about it."""
     context = ""
     cause: Any = error
@@ -81,6 +82,8 @@ def _reason(error: Exception, path: Path, xacro: ModuleType) -> str:
         cause = cause.exc
     kind = type(cause).__name__
     if kind == "ArgException":
+        if given := close_match(cause, unused):
+            return f"argument {str(cause)!r} has no value; is {given} a misspelling of it?"
         return f"argument {str(cause)!r} has no value; set it in xacro_arguments (command line: --xacro {cause}:=…)"
     if kind == "PackageNotFoundError":
         return f"{cause.args[0]}; source the workspace that has it".replace("\n", " ")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics``: the command and its sub-commands.
 
-Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line on
-stderr.
+Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
+on stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ... import __version__
-from ...exceptions import EomDynamicsError
+from ...exceptions import EomDynamicsError, RobotDescriptionError
 from ...terminal import prepare_streams, printable
 from . import bench, codegen, convert, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return 141
+    except RobotDescriptionError as error:
+        for line in error.errors:
+            complain(program, line)
     except EomDynamicsError as error:
         complain(program, str(error))
     except OSError as error:

@@ -143,6 +143,11 @@ def test_unknown_arguments_are_named(tmp_path: Path) -> None:
     assert error_of(arm(tmp_path), colour="red") == "xacro argument 'colour' does not exist; known are mass"
 
 
+def test_a_misspelling_of_an_argument_without_a_default_is_named(tmp_path: Path) -> None:
+    message = error_of(arm(tmp_path, "<link name='$(arg side)'/>"), sid="left", colour="red")
+    assert message == "argument 'side' has no value; is sid a misspelling of it?"
+
+
 @pytest.mark.parametrize("source", ["iiwa", "arm.yaml", "arm.urdf", "<robot/>"])
 def test_xacro_arguments_are_for_xacro_files(source: str) -> None:
     with pytest.raises(RobotDescriptionError, match=r": xacro_arguments are for \.xacro files; remove them$"):
