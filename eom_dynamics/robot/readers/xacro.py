@@ -18,9 +18,10 @@ from ...spelling import close_match, hint
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF with the package ``xacro``.
 
-    A xacro file is a program: it reads other files, evaluates Python expressions, and runs with your rights in this
-    process. Expand only files that you trust, and none from the network. The package ``xacro`` keeps its state in
-    global variables: expand one file at a time.
+    A xacro file is a program: it reads any file that you can read, evaluates Python expressions, and runs with your
+    rights in this process. It is run by xacro's own function ``xacro.process_file``, without limits. Expand only files
+    that you trust, and none that something from the network names. The package ``xacro`` keeps its state in global
+    variables: expand one file at a time.
 
     Args:
         path: the file.
