@@ -17,6 +17,7 @@ from ...extras import require
 from ...terminal import printable
 from .arguments import not_negative, path, whole_number
 from .console import complain, progress_bars
+from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("mcap", "sqlite3", "parquet"), default="mcap", help="of the output; default: %(default)s"
     )
     add_motion_arguments(parser)
+    add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     node = parser.add_argument_group("parameters of the node, by their names there")
@@ -102,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError("--compare needs bags: choose --format mcap or sqlite3")
     if (options.atol or options.rtol or options.match) and not options.compare:
         raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
+    if (options.effort_scale or options.effort_offset) and not options.against:
+        raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
     for name, _ in (*options.atol, *options.rtol):
         if name and name not in FIELDS:
             raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
@@ -119,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
         against=options.against,
         force=options.force,
         robot_options=robot_options(options),
+        conventions=conventions(options),
     )
     golden = None
     if options.compare:
