@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -19,7 +20,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
-from ..spelling import hint
+from ..spelling import hint, listed
 
 ROBOT = "robot"
 """Parameter section that describes a complete robot."""
@@ -35,6 +36,10 @@ SOURCE_NODE = "robot_source_node"
 
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+
+
+# Unknown parameters that are compared with the known ones: more than anyone misspells.
+_MOST_HINTS = 200
 
 
 @dataclass(frozen=True)
@@ -128,11 +133,11 @@ def declare(node: Node, table: Table) -> None:
 def unknown(node: Node, table: Table) -> dict[str, str]:
     """Find parameters given at startup that the node does not have, such as misspelt ones; each with a hint."""
     known = sorted([*table, ROBOT, URDF])
-    hints = {}
-    for parameter in _start_values(node):
-        if not node.has_parameter(parameter.name):
-            hints[parameter.name] = hint(parameter.name.partition(".")[0], known)
-    return hints
+    names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
+    sections = dict.fromkeys(name.partition(".")[0] for name in names)
+    compared = {name: hint(name, known) for name in islice(sections, _MOST_HINTS)}
+    others = f"known are {listed(known)}"
+    return {name: compared.get(name.partition(".")[0], others) for name in names}
 
 
 def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "", active: bool = False) -> str:
