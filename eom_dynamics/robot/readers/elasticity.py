@@ -109,6 +109,7 @@ def read_groups(
     """Read the coupled spring and the transmission of several joints of a robot's section; None if it has none."""
     actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
     coupled = transmission = None
+    robot.skip("coupled_stiffness", "transmission")  # an error in one leaves the other unread
     if "coupled_stiffness" in robot:
         free = [joint.name for joint in actuated if joint.spring.is_rigid]
         coupled = _group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)

@@ -28,7 +28,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
     """
     joint = replace(
         joint,
-        limits=section.attempt(lambda of: _limits(of, joint.limits), joint.limits, of_parts=True),
+        limits=section.attempt(lambda of: _limits(of, joint.limits), joint.limits, one_entry=True),
         damping=section.not_negative("damping", joint.damping),
         friction=section.not_negative("friction", joint.friction),
     )
@@ -36,11 +36,11 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         return joint
     return replace(
         joint,
-        spring=section.attempt(read_spring, RIGID, of_parts=True),
-        actuator=section.attempt(read_actuator, IDEAL_ACTUATOR, of_parts=True),
+        spring=section.attempt(read_spring, RIGID, one_entry=True),
+        actuator=section.attempt(read_actuator, IDEAL_ACTUATOR, one_entry=True),
         rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
-        gear_ratio=section.attempt(lambda of: _gear_ratio(of, joint.gear_ratio), 1.0, of_parts=True),
-        rotor=section.attempt(read_rotor, None, of_parts=True),
+        gear_ratio=section.attempt(lambda of: _gear_ratio(of, joint.gear_ratio), 1.0, one_entry=True),
+        rotor=section.attempt(read_rotor, None, one_entry=True),
     )
 
 

@@ -40,7 +40,7 @@ def with_payloads(description: Description, robot: Section) -> Description:
     frames = {frame.name: frame for frame in description.frames}
     with robot.section("payloads") as payloads:
         for name in payloads:
-            payload = payloads.attempt(partial(_read, name, [*links, *frames]), None, of_parts=True)
+            payload = payloads.attempt(partial(_read, name, [*links, *frames]), None, one_entry=True)
             if payload is None:
                 continue
             if name in frames:

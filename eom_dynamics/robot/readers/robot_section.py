@@ -101,15 +101,15 @@ def own_description(robot: Section) -> Description:
         reader = _Reader(convention, reference, unphysical)
         with robot.section("joints") as joints:
             for joint_name in names:
-                joints.attempt(partial(reader.read, joint_name), None, of_parts=True)
+                joints.attempt(partial(reader.read, joint_name), None, one_entry=True)
                 reader.links.setdefault(joint_name, LinkDescription(joint_name, None, joint_name))
-        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), of_parts=True)
+        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), one_entry=True)
         robot.skip("coupled_stiffness", "transmission")
         coupled = transmission = None
         if not joints.has_errors:  # a joint that cannot be used is missing from these
             if all(joint.type == "fixed" for joint in reader.joints):
                 robot.refuse("joint_names", "at least one joint must move; all are fixed")
-            coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), of_parts=True)
+            coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), one_entry=True)
         rotor_model = robot.choice("rotor_model", ROTOR_MODELS, ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0])
         description = Description(
             name=name,
@@ -126,7 +126,7 @@ def own_description(robot: Section) -> Description:
             transmissions=() if transmission is None else (transmission,),
             rotor_model=rotor_model,
         )
-        return robot.attempt(partial(with_payloads, description), description, of_parts=True)
+        return robot.attempt(partial(with_payloads, description), description, one_entry=True)
 
 
 class _Reader:
@@ -143,11 +143,11 @@ class _Reader:
     def read(self, name: str, joints: Section) -> None:
         with joints.section(name) as joint:
             kind = joint.choice("type", self._types)
-            parent = joint.attempt(self._parent, BASE, of_parts=True)
+            parent = joint.attempt(self._parent, BASE, one_entry=True)
             pose = self._poses.get(parent, np.eye(4))
             placement = joint.attempt(lambda of: self._place(of, kind, pose), Placement(np.eye(4), np.zeros(6)))
             inertial = self._inertial(joint) if kind != "fixed" or "mass" in joint else None
-            mimic = joint.attempt(_mimic, None, of_parts=True) if kind in SINGLE_TYPES else None
+            mimic = joint.attempt(_mimic, None, one_entry=True) if kind in SINGLE_TYPES else None
             described = JointDescription(
                 name=name,
                 type=kind,

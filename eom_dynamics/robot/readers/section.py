@@ -110,19 +110,20 @@ class Section:
         """Leave entries unread that cannot be read where others have errors."""
         self._known.update(dict.fromkeys(keys))
 
-    def attempt(self, read: Callable[[Section], T], otherwise: U, *, of_parts: bool = False) -> T | U:
+    def attempt(self, read: Callable[[Section], T], otherwise: U, *, one_entry: bool = False) -> T | U:
         """Return what a function reads from this section; after an error, record it and go on with ``otherwise``.
 
         Args:
             read: the function.
             otherwise: stands for the result after an error.
-            of_parts: whether the function reads one entry of the section, and that one first.
+            one_entry: whether the function reads one entry of this section only; the unknown ones of the others are
+                then found after an error, too.
         """
         try:
             return read(self)
         except RobotDescriptionError as error:
             self._errors.add(error)
-            self._is_complete = self._is_complete and of_parts
+            self._is_complete = self._is_complete and one_entry
             return otherwise
 
     def section(self, key: str) -> Section:
@@ -131,7 +132,7 @@ class Section:
 
     def text(self, key: str) -> str:
         """A string that is not blank."""
-        return self.attempt(lambda _: self._text(key), "", of_parts=True)
+        return self.attempt(lambda _: self._text(key), "", one_entry=True)
 
     def _text(self, key: str) -> str:
         value = self._read(key)
@@ -153,7 +154,7 @@ class Section:
     ) -> str:
         """One of the options; after an error, reading goes on with ``otherwise`` if it is given."""
         if otherwise is not None:
-            return self.attempt(lambda _: self.choice(key, options, default), otherwise, of_parts=True)
+            return self.attempt(lambda _: self.choice(key, options, default), otherwise, one_entry=True)
         value = self._read(key, default)
         if not isinstance(value, str) or value not in options:
             self.refuse(key, f"must be one of {', '.join(options)}, is {_short(value)}")
@@ -176,7 +177,7 @@ class Section:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """One string or a list of strings, none of them blank."""
-        return self.attempt(lambda _: self._texts(key), (), of_parts=True)
+        return self.attempt(lambda _: self._texts(key), (), one_entry=True)
 
     def _texts(self, key: str) -> tuple[str, ...]:
         value = self._read(key)
@@ -187,7 +188,7 @@ class Section:
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number."""
-        return self.attempt(lambda _: self._number(key, default), math.nan, of_parts=True)
+        return self.attempt(lambda _: self._number(key, default), math.nan, one_entry=True)
 
     def _number(self, key: str, default: float | None) -> float:
         value = self._read(key, default)
@@ -212,11 +213,11 @@ class Section:
 
     def vector(self, key: str, length: int, default: Sequence[float] | None = None) -> Array:
         """A list of finite numbers."""
-        return self.attempt(lambda _: self._numbers(key, default, length), np.full(length, np.nan), of_parts=True)
+        return self.attempt(lambda _: self._numbers(key, default, length), np.full(length, np.nan), one_entry=True)
 
     def row(self, key: str) -> Array:
         """A list of at least one finite number."""
-        return self.attempt(lambda _: self._numbers(key, None, None), np.full(1, np.nan), of_parts=True)
+        return self.attempt(lambda _: self._numbers(key, None, None), np.full(1, np.nan), one_entry=True)
 
     def _numbers(self, key: str, default: Sequence[float] | None, length: int | None) -> Array:
         value = self._read(key, default)

@@ -70,10 +70,10 @@ def completed(description: Description, additions: Section) -> Description:
     if "joints" in additions:
         with additions.section("joints") as joints:
             described = tuple(
-                joints.attempt(partial(_with_entries, joint), joint, of_parts=True) for joint in description.joints
+                joints.attempt(partial(_with_entries, joint), joint, one_entry=True) for joint in description.joints
             )
         description = replace(description, joints=described)
-    coupled, transmission = additions.attempt(partial(read_groups, description.joints), (None, None), of_parts=True)
+    coupled, transmission = additions.attempt(partial(read_groups, description.joints), (None, None), one_entry=True)
     transmissions = description.transmissions
     if transmission is not None:
         own = set(transmission.joints)
@@ -97,7 +97,7 @@ def completed(description: Description, additions: Section) -> Description:
         branches=additions.choice("branches", BRANCHES, description.branches, otherwise=BRANCHES[0]),
         unphysical=additions.choice("unphysical", UNPHYSICAL, description.unphysical, otherwise=UNPHYSICAL[0]),
     )
-    return additions.attempt(partial(with_payloads, description), description, of_parts=True)
+    return additions.attempt(partial(with_payloads, description), description, one_entry=True)
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:

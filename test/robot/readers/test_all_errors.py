@@ -86,6 +86,14 @@ def test_all_errors_of_additions_to_a_urdf_are_one_exception() -> None:
     ]
 
 
+def test_an_error_hides_no_entry_from_the_check_of_names() -> None:
+    group = {"joints": ["shoulder", "elbow"], "matrix": [1.0, 0.0, 0.0, 1.0]}
+    section = {"coupled_stiffness": {**group, "matrix": [1.0]}, "transmission": group, "colour": "red"}
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_urdf(urdf_arm(), section)
+    assert [line.split(": ")[1] for line in error.value.errors] == ["urdf.coupled_stiffness.matrix", "urdf.colour"]
+
+
 def test_all_unphysical_bodies_are_one_exception() -> None:
     parameters = packaged_parameters("planar_2r")
     for joint in parameters["joints"].values():
