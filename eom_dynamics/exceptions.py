@@ -7,7 +7,15 @@ class EomDynamicsError(Exception):
 
 
 class RobotDescriptionError(EomDynamicsError, ValueError):
-    """Invalid robot description."""
+    """Invalid robot description.
+
+    Attributes:
+        errors: all that is wrong with it, a message each; the exception's message joins them by line breaks.
+    """
+
+    def __init__(self, *errors: str) -> None:
+        super().__init__("\n".join(errors))
+        self.errors = errors
 
 
 class StateError(EomDynamicsError, ValueError):

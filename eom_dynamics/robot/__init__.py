@@ -3,7 +3,7 @@
 
 from .model import Frame, Joint, Limits, Mimic, Robot
 from .readers.loading import load_robot, packaged_robots
-from .readers.robot_section import robot_from_parameters
+from .readers.parameters import robot_from_parameters
 from .readers.urdf_section import robot_from_urdf
 
 __all__ = [

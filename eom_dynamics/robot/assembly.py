@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,10 @@ import numpy as np
 
 from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.springs import RIGID
+from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
+from ..spelling import duplicates, hint
 from .composite_joints import components
 from .description import Description, JointDescription, JointGroup, SharedElement
 from .inertia import Inertial
@@ -36,11 +37,11 @@ def assemble(
     root: str | None = None,
     tip: str | Sequence[str] = (),
     tools: str | Sequence[str] = (),
-    branches: str = "lump",
+    branches: str | None = None,
     gravity: Array | None = None,
     unphysical: str | None = None,
 ) -> Robot:
-    """Assemble a robot from its description.
+    """Assemble a robot from its description. Options that are not given are those of the description.
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become rows of joints with one variable each,
@@ -53,18 +54,22 @@ def assemble(
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
             the description, else the last body.
         branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
-        gravity: (3,), m/s², in the frame of the base; by default that of the description.
+        gravity: (3,), m/s², in the frame of the base.
         unphysical: one of :data:`UNPHYSICAL`, for inertia that no body can have, motion without inertia, and mimic
-            joints that have no leader; by default the description's.
+            joints that have no leader.
 
     Raises:
         RobotDescriptionError: links and joints form no tree, a name is unknown or used twice, no joint moves, or the
             description is unphysical. The message names the element and the rule.
     """
+    branches = description.branches if branches is None else branches
     _check_option("branches", branches, BRANCHES)
     unphysical = description.unphysical if unphysical is None else unphysical
     _check_option("unphysical", unphysical, UNPHYSICAL)
-    tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
+    given_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
+    tips = given_tips or _names(description.tip, "tip")
+    gravity = _base_gravity(description, root) if gravity is None else gravity
+    root = description.root if root is None else root
     if len(description.joints) > _MOST_JOINTS:
         description.refuse("joints", f"must be at most {_MOST_JOINTS}, are {len(description.joints)}")
     _check_names(description)
@@ -75,7 +80,9 @@ def assemble(
     if not bodies.joints:
         part.refuse("joints", "at least one joint must move; all are fixed")
     if len(bodies.joints) > _MOST_MOVING:
-        part.refuse("joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do")
+        part.refuse(
+            "joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do; give a tip to use a part of the robot"
+        )
     known = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     locked = [joint for joint in part.joints if joint.locked_because]
@@ -83,7 +90,7 @@ def assemble(
         name=description.name,
         joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, known),
         gravity=part.gravity if gravity is None else gravity,
-        tools=tuple(_tool(part, known, name) for name in tool_names or tips or part.tools or (last,)),
+        tools=tuple(_tool(part, known, name) for name in tool_names or given_tips or part.tools or tips or (last,)),
         frames=tuple(known.values()),
         merged=tuple(bodies.merged),
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
@@ -92,19 +99,26 @@ def assemble(
     robot = replace(
         robot,
         coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
-        transmission=_numbered(part, robot, part.transmission),
+        transmission=_joined([_numbered(part, robot, group) for group in part.transmissions]),
     )
+    for line in (*part.warnings, *_incomplete(robot, part.transmissions)):
+        warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = [(joint.where, str(joint.locked_because)) for joint in locked]
     violations += bodies.violations(part)
     if massless := joints_without_inertia(robot):
         places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
         reason = (
             f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
-            "off the axis, or inertia about it"
+            "off the axis, or inertia about it, or leave the joint out with a tip"
         )
         violations.append((places[massless[0]], reason))
     if violations and unphysical == "refuse":
-        part.refuse(*violations[0])
+        raise RobotDescriptionError(
+            *(
+                part.message(where, f"{reason}; to load it all the same, unphysical: warn")
+                for where, reason in violations[:20]
+            )
+        )
     if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
         reason = f"link gives inertias about the centre of mass that no body can have ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))
@@ -211,10 +225,48 @@ def _numbered(
     """The group with its joints by index in joint vectors; None if no joint of it belongs to this part."""
     if group is None or not set(group.joints) & set(robot.joint_names):
         return None
+    if group.optional and not set(group.joints) <= set(robot.joint_names):
+        return None
     for name in group.joints:
         if name not in robot.joint_names:
             part.refuse(group.where, f"joint {name} does not move in this part of the robot, others of the group do")
     return tuple(robot.joint_names.index(name) for name in group.joints), group.element
+
+
+def _joined(
+    groups: Sequence[tuple[tuple[int, ...], Transmission] | None],
+) -> tuple[tuple[int, ...], Transmission] | None:
+    """One transmission of all groups, which do not act on each other; None without any."""
+    present = [group for group in groups if group is not None]
+    if len(present) < 2:
+        return present[0] if present else None
+    joints = tuple(joint for group in present for joint in group[0])
+    matrix, at = np.zeros((len(joints), len(joints))), 0
+    for names, transmission in present:
+        end = at + len(names)
+        matrix[at:end, at:end] = transmission.matrix
+        at = end
+    return joints, Transmission(matrix)
+
+
+def _incomplete(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
+    """A line for each optional transmission of which only some joints move."""
+    lines = []
+    for group in groups:
+        still = [name for name in group.joints if name not in robot.joint_names]
+        if group.optional and still and len(still) < len(group.joints):
+            lines.append(f"{group.where} is left out: {', '.join(still)} does not move in this part of the robot")
+    return lines
+
+
+def _base_gravity(description: Description, root: str | None) -> Array | None:
+    """Gravity in the frame of the base where the description gives it so; None if it follows from the root's."""
+    if description.base_gravity is not None and root is not None and root != description.root:
+        raise RobotDescriptionError(
+            f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
+            "give gravity in its frame, too"
+        )
+    return description.base_gravity
 
 
 def _inertial(body: Joint) -> Inertial:
@@ -275,8 +327,9 @@ def _check_names(description: Description) -> None:
             if name in seen:
                 description.refuse(joint.where, f"the name {name!r} is already used by {seen[name]}")
             seen[name] = joint.where
+    twice = duplicates(frame.name for frame in description.frames)
     for frame in description.frames:
-        if frame.name in description.links or [other.name for other in description.frames].count(frame.name) > 1:
+        if frame.name in description.links or frame.name in twice:
             description.refuse(frame.where, f"the name {frame.name!r} is already used by another link or frame")
 
 
@@ -287,17 +340,14 @@ def _check_option(name: str, value: str, options: Sequence[str]) -> None:
 
 def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value)
-    for name in names:
-        if names.count(name) > 1:
-            raise RobotDescriptionError(f"{option}: {name!r} is listed twice")
+    for name in duplicates(names):
+        raise RobotDescriptionError(f"{option}: {name!r} is listed twice")
     return names
 
 
 def _tool(part: Description, known: dict[str, Frame], name: str) -> Frame:
     if name not in known:
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(list(known)[:20])}"
-        part.refuse("tools", f"no link or frame {name!r}; {hint}")
+        part.refuse("tools", f"no link or frame {name!r}; {hint(name, known)}")
     if known[name].joint < 0:
         part.refuse("tools", f"{name!r} is fixed to the base, where a wrench has no effect on the joints")
     return known[name]

@@ -42,11 +42,13 @@ class JointGroup(Generic[SharedElement]):
         joints: names of the joints.
         element: the coupled spring or the transmission.
         where: location in the file, for messages.
+        optional: whether a part of the robot that has only some of the joints is used without the element.
     """
 
     joints: tuple[str, ...]
     element: SharedElement
     where: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +166,11 @@ class Description:
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
         unphysical: ``refuse`` or ``warn`` about inertia that no body can have, where the user does not say which.
         coupled_stiffness: a spring shared by several joints, or None.
-        transmission: a transmission shared by several joints, or None.
+        transmissions: those shared by several joints; no joint has two.
         rotor_model: see :class:`eom_dynamics.Robot`.
+        root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
+        base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
+        warnings: what the file describes and the robot lacks, one line each.
     """
 
     name: str
@@ -180,9 +185,18 @@ class Description:
     inertia_reference: str = "com"
     unphysical: str = "refuse"
     coupled_stiffness: JointGroup[CoupledSpring] | None = None
-    transmission: JointGroup[Transmission] | None = None
+    transmissions: tuple[JointGroup[Transmission], ...] = ()
     rotor_model: str = "reduced"
+    root: str | None = None
+    tip: tuple[str, ...] = ()
+    branches: str = "lump"
+    base_gravity: Array | None = None
+    warnings: tuple[str, ...] = ()
 
     def refuse(self, where: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the location and the reason."""
-        raise RobotDescriptionError(f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}")
+        raise RobotDescriptionError(self.message(where, reason))
+
+    def message(self, where: str, reason: str) -> str:
+        """The message of an error with its location and reason."""
+        return f"{self.source}: {self.prefix}{where.removeprefix(self.prefix)}: {reason}"

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..arrays import Array
+from ..spelling import hint
 from .description import Description, JointDescription
 from .tree import children, root_link
 
@@ -66,10 +66,7 @@ def link_of(description: Description, name: str, option: str) -> str:
         return name
     frames = {frame.name: frame.link for frame in description.frames}
     if name not in frames:
-        known = [*description.links, *frames]
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known[:20])}"
-        description.refuse(option, f"no link {name!r}; {hint}")
+        description.refuse(option, f"no link {name!r}; {hint(name, [*description.links, *frames])}")
     return frames[name]
 
 

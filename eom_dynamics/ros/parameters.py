@@ -7,11 +7,11 @@ be declared in advance and are validated together when a robot is loaded.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -20,6 +20,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
+from ..spelling import hint, listed
 from .robot_entries import describe
 
 ROBOT = "robot"
@@ -39,6 +40,10 @@ SOURCE_NODE = "robot_source_node"
 
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+
+
+# Unknown parameters that are compared with the known ones: more than anyone misspells.
+_MOST_HINTS = 200
 
 
 @dataclass(frozen=True)
@@ -126,20 +131,23 @@ def declare(node: Node, table: Table) -> None:
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
-            # Types are checked when the robot is loaded.
-            descriptor = ParameterDescriptor(description=describe(parameter.name), dynamic_typing=True)
+            # Types are checked when the robot is loaded. Nobody on the network chooses a program to run here.
+            descriptor = ParameterDescriptor(
+                description=describe(parameter.name),
+                dynamic_typing=True,
+                read_only=parameter.name.startswith((f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")),
+            )
             node.declare_parameter(parameter.name, parameter.value, descriptor)
 
 
 def unknown(node: Node, table: Table) -> dict[str, str]:
     """Find parameters given at startup that the node does not have, such as misspelt ones; each with a hint."""
     known = sorted([*table, ROBOT, URDF])
-    hints = {}
-    for parameter in _start_values(node):
-        if not node.has_parameter(parameter.name):
-            close = difflib.get_close_matches(parameter.name.partition(".")[0], known, n=1)
-            hints[parameter.name] = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-    return hints
+    names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
+    sections = dict.fromkeys(name.partition(".")[0] for name in names)
+    compared = {name: hint(name, known) for name in islice(sections, _MOST_HINTS)}
+    others = f"known are {listed(known)}"
+    return {name: compared.get(name.partition(".")[0], others) for name in names}
 
 
 def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "", active: bool = False) -> str:

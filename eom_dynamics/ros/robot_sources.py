@@ -28,10 +28,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profi
 from std_msgs.msg import String
 
 from ..elastic import ElasticArm
-from ..exceptions import EomDynamicsError
+from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
-from ..robot import load_robot, robot_from_parameters, robot_from_urdf
-from ..robot.readers.loading import URDF_ENDINGS, read_urdf
+from ..robot import robot_from_parameters, robot_from_urdf
+from ..robot.readers.loading import robot_from_file
+from ..robot.readers.urdf_file import URDF_ENDINGS, read_urdf
 from ..states import STATE_NAMES
 from .parameters import DESCRIPTION, FILE, ROBOT, SOURCE_NODE, URDF, nested, section
 
@@ -45,12 +46,14 @@ class Description:
         parameters: parameters of the section ``robot``; with a URDF or a file, of the section ``urdf``.
         urdf: URDF text, or None.
         file: path of the robot's file, or None.
+        remote: whether another node has chosen parameters or file; it must not choose a program to run here.
     """
 
     source: str
     parameters: Mapping[str, Any]
     urdf: str | None = None
     file: str | None = None
+    remote: bool = False
 
     @property
     def is_urdf(self) -> bool:
@@ -66,6 +69,8 @@ class Description:
                 solver = Solver(arm)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
+        except RobotDescriptionError as error:
+            return Loaded(self, error="; ".join(error.errors))
         except EomDynamicsError as error:
             return Loaded(self, error=str(error))
         except Exception as error:
@@ -76,10 +81,16 @@ class Description:
         if self.urdf is not None:
             return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
         if self.file is None:
-            return robot_from_parameters(nested(self.parameters, ROBOT, self.source), self.source)
-        if self.is_urdf:
-            return robot_from_urdf(read_urdf(self.file), nested(self.parameters, URDF, "parameters"), self.file)
-        return load_robot(self.file)
+            parameters = nested(self.parameters, ROBOT, self.source)
+            return robot_from_parameters(parameters, self.source, xacro=not self.remote)
+        if not self.is_urdf:
+            return robot_from_file(self.file, xacro=not self.remote)
+        if self.remote and self.file.endswith(".xacro"):
+            raise RobotDescriptionError(
+                f"{self.source}: is a xacro file, a program, and comes from another node, is {self.file!r:.200}; name "
+                "a .urdf, or set robot_file of this node"
+            )
+        return robot_from_urdf(read_urdf(self.file, {}), nested(self.parameters, URDF, "parameters"), self.file)
 
 
 @dataclass(frozen=True)
@@ -211,10 +222,10 @@ class RemoteParameters(Source):
         """Latest answer of the other node, or None."""
         answer = self._answer
         if answer.robot:
-            return Description(self.label, answer.robot)
+            return Description(self.label, answer.robot, remote=True)
         additions = section(self._node, URDF) or answer.urdf
         if answer.file:
-            return Description(f"{FILE} of node {self._name}", additions, file=answer.file)
+            return Description(f"{FILE} of node {self._name}", additions, file=answer.file, remote=True)
         return Description(f"{DESCRIPTION} of node {self._name}", additions, answer.text) if answer.text else None
 
     def refresh(self) -> None:

@@ -17,7 +17,7 @@ class RobotOptions:
         root: link to use as the base, or None for the robot's own.
         tip: links where the robot ends.
         tools: links or frames where external wrenches act.
-        branches: how to treat joints that lead to no tip, ``lump`` or ``drop``.
+        branches: how to treat joints that lead to no tip, ``lump`` or ``drop``; None for the default of the source.
         unphysical: how to treat inertia that no body can have, ``refuse`` or ``warn``; None for the default of the
             source.
         xacro_arguments: names and values of the arguments of a xacro file.
@@ -26,7 +26,7 @@ class RobotOptions:
     root: str | None = None
     tip: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    branches: str = "lump"
+    branches: str | None = None
     unphysical: str | None = None
     xacro_arguments: tuple[tuple[str, str], ...] = ()
 
@@ -34,7 +34,7 @@ class RobotOptions:
         """Load a robot.
 
         Args:
-            source: packaged name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
+            source: packaged name, path, or text, as for :func:`eom_dynamics.load_robot`.
 
         Raises:
             RobotDescriptionError: the robot cannot be used as described.
@@ -60,7 +60,7 @@ class RobotOptions:
             "root": self.root,
             "tip": list(self.tip),
             "tools": list(self.tools),
-            "branches": self.branches if self.branches != "lump" else None,
+            "branches": self.branches,
             "unphysical": self.unphysical,
         }
         return {name: value for name, value in section.items() if value}

@@ -116,13 +116,21 @@ def _moving_joints(path: Path) -> list[ET.Element]:
     return [joint for joint in ET.parse(path).getroot().iter("joint") if joint.get("type", "fixed") != "fixed"]
 
 
+# Half a differential.
+_TALOS = {
+    f"talos_{kind}": ["transmission talos_trans (line "]
+    for kind in ("full_v2", "full_v2_box", "reduced", "reduced_box", "reduced_corrected")
+}
+
 # By file: how each of its warnings begins after the name of the file; other files have none.
 WARNINGS = {
+    **_TALOS,
     "alex_psyonic_hands": [
         f"joint {side}_{finger}_q2: fixed at 0.723498 rad: its mimic leader '{finger}_q1' does not exist"
         for side in ("Left", "Right")
         for finger in ("index", "middle", "ring", "pinky")
     ],
+    "pr2": [f"transmission {name}_trans (line " for name in ("r_wrist", "r_gripper", "l_wrist", "l_gripper")],
     "romeo": ["joint LHand: the mass matrix is singular, since no mass moves with LHand, RHand: "],
     "romeo_laas_small": [
         "line 260: link LElbowYaw_link: <inertial>: the largest principal moment of inertia must not exceed",

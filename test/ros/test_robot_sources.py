@@ -156,6 +156,30 @@ def flat(tree, prefix="robot."):
     return leaves
 
 
+def test_a_node_reads_the_file_of_its_own_parameters_and_runs_no_program_for_another(probe, other, tmp_path):
+    pytest.importorskip("xacro")
+    (tmp_path / "arm.xacro").write_text(ARM)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    own = parameter_file(tmp_path, robot={"urdf": str(tmp_path / "arm.xacro"), "joints": {"elbow": {"damping": 0.5}}})
+    node = probe(*own)
+    assert node.supply.load().solver.arm.robot.joints[1].damping == 0.5
+    (answer,) = set_parameters(node, robot__urdf=str(tmp_path / "other.xacro"))
+    assert not answer.successful and "read-only" in answer.reason
+    _, end = other("arm_server", **{"robot.urdf": str(tmp_path / "arm.xacro")})
+    node = probe("-p", "robot_source_node:=/arm_server")
+    node.spin_until(lambda: node.loaded)
+    assert "robot.urdf: is a xacro file, a program, and comes from another node" in node.loaded[0].error
+    end()
+    other("arm_server", **{"robot.urdf": str(tmp_path / "arm.urdf")})
+    arrived(node, "arm")
+
+
+def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):
+    robot = {"name": "arm", "joint_names": ["a"], "joints": {"a": {"type": "ball"}}, "gravity": [1.0]}
+    error = probe(*parameter_file(tmp_path, robot=robot)).supply.load().error
+    assert error.count("parameters: robot.") == 3 and "\n" not in error
+
+
 def test_a_relative_name_is_in_the_node_s_namespace(probe):
     node = probe("-p", "robot_source_node:=rsp")
     assert node.supply.source == f"parameters of node {node.namespace_of_probe}/rsp"

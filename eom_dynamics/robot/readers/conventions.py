@@ -81,10 +81,10 @@ def _along_z(joint: Section, kind: str) -> Array:
 
 
 def read_origin(section: Section) -> Array:
-    """Pose (4, 4) from the entry ``origin`` of a section."""
+    """Pose (4, 4) from the entry ``origin`` of a section; ``rpy`` is optional (0)."""
     with section.section("origin") as origin:
         xyz = origin.vector("xyz", 3)
-        rpy = origin.vector("rpy", 3)
+        rpy = origin.vector("rpy", 3, default=(0.0, 0.0, 0.0))
     return lie.pose(lie.rotation_from_rpy(rpy), xyz)
 
 

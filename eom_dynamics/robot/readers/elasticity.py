@@ -44,9 +44,12 @@ from ...actuators.checks import ParameterError, not_negative, positive, row
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.gear import Gear
 from ...actuators.motor import Motor
-from ...actuators.springs import RIGID, SPRINGS, Spring
+from ...actuators.springs import RIGID, SPRINGS, CoupledSpring, Spring
+from ...actuators.transmission import Transmission
 from ...arrays import Array
-from ..description import JointGroup, RotorDescription, SharedElement
+from ...exceptions import RobotDescriptionError
+from ...spelling import listed
+from ..description import SINGLE_TYPES, JointDescription, JointGroup, RotorDescription, SharedElement
 from .section import Section
 
 _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
@@ -100,7 +103,23 @@ def read_rotor(joint: Section) -> RotorDescription | None:
     return RotorDescription(section.name, carrier, axis)
 
 
-def read_group(
+def read_groups(
+    joints: Sequence[JointDescription], robot: Section
+) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
+    """Read the coupled spring and the transmission of several joints of a robot's section; None if it has none."""
+    actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
+    coupled = transmission = None
+    robot.skip("coupled_stiffness", "transmission")  # an error in one leaves the other unread
+    if "coupled_stiffness" in robot:
+        free = [joint.name for joint in actuated if joint.spring.is_rigid]
+        coupled = _group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)
+    if "transmission" in robot:
+        single = [joint.name for joint in actuated if len(joint.spring.motors) == 1]
+        transmission = _group(robot, "transmission", single, "with one motor", Transmission)
+    return coupled, transmission
+
+
+def _group(
     robot: Section, key: str, joints: Sequence[str], what: str, make: Callable[[Array], SharedElement]
 ) -> JointGroup[SharedElement]:
     """Read a coupling of joints by a square matrix.
@@ -116,7 +135,7 @@ def read_group(
         names = tuple(section.names("joints"))
         for name in names:
             if name not in joints:
-                section.refuse("joints", f"{name!r} is not a joint {what}; those are {', '.join(joints)}")
+                section.refuse("joints", f"{name!r} is not a joint {what}; those are {listed(joints)}")
         if len(names) < 2:
             section.refuse("joints", "must be at least two")
         g = len(names)
@@ -129,7 +148,7 @@ def _friction(actuator: Section) -> Friction:
         return Friction(
             viscous=section.not_negative("viscous", 0.0),
             coulomb=coulomb,
-            static=section.not_negative("static", coulomb),
+            static=section.not_negative("static") if "static" in section else coulomb,
             **_given(section, "stribeck_velocity", "smoothing_velocity"),
         )
 
@@ -155,8 +174,10 @@ def _given(section: Section, *names: str) -> dict[str, float]:
 
 @contextmanager
 def _named(section: Section) -> Iterator[None]:
-    """Name the file and the section in errors of parameters."""
+    """Name the file and the section in errors of parameters, unless they follow from errors found before."""
     try:
         yield
     except ParameterError as error:
+        if section.has_errors:
+            raise RobotDescriptionError from None  # nothing to add
         section.refuse(error.name, error.reason)

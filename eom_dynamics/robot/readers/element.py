@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NoReturn
 
 import numpy as np
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...spelling import close_match
 from . import numbers
 
 # float() alone would accept 1_0, nan and the digits of all scripts.
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _NOT_FINITE = ("nan", "inf", "infinity")
+
+# Unknown tags of an element that are compared with the known ones: more than tools add to a URDF.
+_MOST_UNKNOWN = 200
 
 
 @dataclass
@@ -89,10 +93,11 @@ class Element:
 
     def check_children(self, known: Sequence[str], once: Sequence[str] | None = None) -> None:
         """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""
-        for child in self.children:
-            if child.tag not in known and (close := difflib.get_close_matches(child.tag, known, n=1, cutoff=0.75)):
+        unknown = {child.tag: child for child in reversed(self.children) if child.tag not in known}
+        for tag, child in islice(reversed(unknown.items()), _MOST_UNKNOWN):
+            if close := close_match(tag, known, 0.75):
                 child.where = self.where
-                child.refuse(f"unknown <{child.tag}>; did you mean <{close[0]}>?")
+                child.refuse(f"unknown <{tag}>; did you mean <{close}>?")
         for tag in known if once is None else once:
             self.child(tag)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load robots by name, by file, or from the text of a URDF."""
+"""Load robots by name, by file, or from the text of a URDF or parameter file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +19,11 @@ from ..description import Description
 from ..model import Robot
 from .files import read_text
 from .parameter_file import robot_section
-from .robot_section import description_from_parameters
+from .parameters import description_from_parameters, names_urdf, robot_from_parameters
 from .urdf import description_from_urdf
-from .xacro import expand_xacro
-from .xml import MAX_CHARACTERS
+from .urdf_file import URDF_ENDINGS, description_from_file
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
-
-URDF_ENDINGS = (".urdf", ".xacro")
-"""Endings of the files that :func:`read_urdf` reads."""
 
 # A robot takes a few kilobytes; a larger file is some other one, and takes long to parse.
 _MAX_BYTES = 200_000
@@ -44,7 +41,7 @@ def load_robot(
     root: str | None = None,
     tip: str | Sequence[str] = (),
     tools: str | Sequence[str] = (),
-    branches: str = "lump",
+    branches: str | None = None,
     gravity: ArrayLike | None = None,
     unphysical: str | None = None,
     xacro_arguments: Mapping[str, str] | None = None,
@@ -56,18 +53,18 @@ def load_robot(
 
     Args:
         source: the name of a packaged robot (see :func:`packaged_robots`); the path of a ROS 2 parameter file
-            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file; or the text of a URDF, which
-            begins with ``<``.
+            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file; the text of a URDF, which
+            begins with ``<``; or the text of a parameter file, which has several lines.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
             the one it names. Not for URDFs, whose inertias are about the centre of mass.
-        root: name of the link that becomes the base; by default the root of the description. Everything not below it
+        root: name of the link that becomes the base; by default that of the file, or its root. Everything not below it
             is locked at zero, and gravity is rotated into its frame.
         tip: name of the link where the robot ends, or several names; by default everything below the root belongs to
             the robot.
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of the
             parameter file, else the last body.
         branches: how to treat joints that lead to no tip: ``lump`` locks them at zero, so that their inertia remains;
-            ``drop`` leaves them out with everything below them.
+            ``drop`` leaves them out with everything below them. By default that of the file, else ``lump``.
         gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default that of the file, which for
             a URDF is [0, 0, -9.80665].
         unphysical: how to treat a moving body with an inertia that none can have, a motion without inertia, or a mimic
@@ -91,51 +88,66 @@ def load_robot(
     )
 
 
-def read_urdf(path: str, xacro_arguments: Mapping[str, str] | None = None) -> str:
-    """Return the text of a ``.urdf`` file, or of an expanded ``.xacro`` file.
+def robot_from_file(path: str, *, xacro: bool = True) -> Robot:
+    """Build a robot from a parameter file.
+
+    Args:
+        path: path of the file.
+        xacro: whether to expand a xacro file that it names; not if the path is from the network.
 
     Raises:
-        RobotDescriptionError: the file cannot be read or expanded.
+        RobotDescriptionError: the file cannot be used.
     """
-    if path.endswith(".xacro"):
-        return expand_xacro(Path(path), xacro_arguments or {})
-    return read_text(Path(path), MAX_CHARACTERS)
+    parameters = robot_section(read_text(Path(path), _MAX_BYTES), path)
+    return robot_from_parameters(parameters, path, folder=Path(path).parent, xacro=xacro)
 
 
 def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapping[str, str]) -> Description:
-    label = "robot_description" if _is_xml(name) else f"{name:.200}"
+    label = "robot_description" if _is_xml(name) or _is_yaml_text(name) else f"{name:.200}"
     if xacro_arguments and not name.endswith(".xacro"):
         raise RobotDescriptionError(f"{label}: xacro_arguments are for .xacro files; remove them")
     if name in packaged_robots():
         text = (_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8")
         return _from_parameters(text, f"{name}.yaml", inertia_reference)
+    if _is_yaml_text(name):
+        if len(name) > _MAX_BYTES:
+            raise RobotDescriptionError(f"{label}: must be at most {_MAX_BYTES} characters, has {len(name)}")
+        return _from_parameters(name, label, inertia_reference)
     if name.endswith((".yaml", ".yml")):
-        return _from_parameters(read_text(Path(name), _MAX_BYTES), name, inertia_reference)
-    if _is_xml(name):
-        text = name
-    elif name.endswith(URDF_ENDINGS):
-        text = read_urdf(name, xacro_arguments)
-    else:
+        return _from_parameters(read_text(Path(name), _MAX_BYTES), name, inertia_reference, Path(name).parent)
+    if not _is_xml(name) and not name.endswith(URDF_ENDINGS):
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "
-            "(.urdf), a xacro file (.xacro), or the text of a URDF"
+            "(.urdf), a xacro file (.xacro), or the text of a URDF or parameter file"
         )
     if inertia_reference is not None:
-        raise RobotDescriptionError(
-            f"{label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
-        )
-    return description_from_urdf(text.removeprefix("\ufeff"), label)
+        _refuse_reference(label)
+    if _is_xml(name):
+        return description_from_urdf(name.removeprefix("\ufeff"), label)
+    return description_from_file(name, xacro_arguments)
 
 
-def _from_parameters(text: str, label: str, inertia_reference: str | None) -> Description:
+def _from_parameters(text: str, label: str, inertia_reference: str | None, folder: Path | None = None) -> Description:
     parameters = robot_section(text, label)
     if inertia_reference is not None:
+        if names_urdf(parameters):
+            _refuse_reference(label)
         parameters = {**parameters, "inertia_reference": inertia_reference}
-    return description_from_parameters(parameters, label)
+    return description_from_parameters(parameters, label, folder=folder)
+
+
+def _refuse_reference(label: str) -> NoReturn:
+    raise RobotDescriptionError(
+        f"{label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
+    )
 
 
 def _is_xml(text: str) -> bool:
     return text[:1000].lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def _is_yaml_text(text: str) -> bool:
+    return "\n" in text and ":" in text and not _is_xml(text)
 
 
 def _gravity(value: ArrayLike | None) -> Array | None:

@@ -65,7 +65,10 @@ def _robot_section(document: Any, label: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as in ROS 2: 1e-3 is a number, lists have one type, and names are unique within a section."""
+    """YAML as in ROS 2: 1e-3 is a number, lists have one type, and names are unique within a section.
+
+    Other than in ROS 2, a list may mix integers and floats.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -80,9 +83,12 @@ class _Loader(yaml.SafeLoader):
 
     def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list[Any]:
         values = super().construct_sequence(node, deep)
-        if len({type(value) for value in values}) > 1:
+        kinds = {type(value) for value in values}
+        if kinds == {int, float}:
+            return [float(value) for value in values]
+        if len(kinds) > 1:
             raise yaml.constructor.ConstructorError(
-                None, None, "list of mixed types, which ROS 2 refuses (write 0.0, not 0, among floats)", node.start_mark
+                None, None, "list of mixed types; write numbers, or strings, only", node.start_mark
             )
         return values
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a robot from the ``robot`` section of a ROS 2 parameter tree, every entry checked.
+"""A robot that the ``robot`` section of a ROS 2 parameter tree describes itself, every entry checked.
 
 The section as in a parameter file (SI units, angles in rad):
 
@@ -35,152 +35,148 @@ The section as in a parameter file (SI units, angles in rad):
       coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}   # optional
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
       rotor_model: reduced                # optional; reduced (default) | complete: docs/elastic_joints.md
+      unphysical: refuse                  # optional; refuse (default) | warn about inertia that no body can have
       tool_names: [gripper]               # optional; bodies or frames at which wrenches act
       tools:
         gripper: {body: elbow, origin: {xyz: [0.0, 0.0, 0.1], rpy: [0.0, 0.0, 0.0]}}
+      payloads:                           # optional; bodies at a body or tool, in its frame: readers/payloads.py
+        gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
 
-A fixed joint needs no mass; a planar joint has a ``normal`` (z by default) instead of a screw. With
-``spatial_screws``, ``screw`` and ``origin`` of each joint are given in the base frame at q = 0. With ``dh`` and
-``modified_dh``, ``dh: {a: …, alpha: …, d: …, theta: …}`` replaces both, and helical joints have a ``pitch``: ``dh`` is
+A fixed joint needs no mass; a body without any, such as one between two joints, has ``mass: 0.0`` and no inertia. A
+planar joint has a ``normal`` (z by default) instead of a screw. With ``spatial_screws``, ``screw`` and ``origin`` of
+each joint are given in the base frame at q = 0. With ``dh`` and ``modified_dh``,
+``dh: {a: …, alpha: …, d: …, theta: …}`` replaces both, and helical joints have a ``pitch``: ``dh`` is
 Rz(theta + q) Tz(d) Tx(a) Rx(alpha), ``modified_dh`` is Rx(alpha) Tx(a) Rz(theta + q) Tz(d).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from ...actuators.actuator import IDEAL_ACTUATOR
-from ...actuators.springs import RIGID, CoupledSpring
-from ...actuators.transmission import Transmission
+from ...spelling import listed
 from .. import inertia as inertias
-from ..assembly import assemble
+from ..assembly import UNPHYSICAL
 from ..description import (
     JOINT_TYPES,
     SINGLE_TYPES,
     Description,
     FrameDescription,
     JointDescription,
-    JointGroup,
     LinkDescription,
     MimicDescription,
 )
 from ..inertia import Inertial
-from ..model import NO_LIMITS, ROTOR_MODELS, STANDARD_GRAVITY, Limits, Robot
-from .conventions import CONVENTIONS, DH_TYPES, read_origin
-from .elasticity import read_actuator, read_group, read_rotor, read_spring
+from ..model import ROTOR_MODELS, STANDARD_GRAVITY
+from .conventions import CONVENTIONS, DH_TYPES, Placement, read_origin
+from .elasticity import read_groups
+from .joint_entries import with_entries
+from .payloads import with_payloads
 from .section import Section
 
 BASE = "base"
 """Name of the base, reserved."""
 
 
-def robot_from_parameters(parameters: Mapping[str, Any], source: str = "parameters") -> Robot:
-    """Build a robot from the ``robot`` section of a parameter tree.
-
-    Args:
-        parameters: contents of the section, as nested mappings, numbers and lists.
-        source: file or node that they come from; every message begins with it.
-
-    Raises:
-        RobotDescriptionError: an entry is missing, unknown, of the wrong type or length or not finite, or no robot can
-            be described like this. The message names the parameter and the reason.
-    """
-    return assemble(description_from_parameters(parameters, source))
-
-
-def description_from_parameters(parameters: Mapping[str, Any], source: str = "parameters") -> Description:
-    """Read the ``robot`` section of a parameter tree; arguments and errors as in :func:`robot_from_parameters`.
+def own_description(robot: Section) -> Description:
+    """Read the ``robot`` section of a robot's own file.
 
     The link that a joint moves has the name of the joint.
+
+    Raises:
+        RobotDescriptionError: an entry is missing, unknown, of the wrong type or length or not finite. The message
+            names the parameter and the reason.
     """
-    with Section(parameters, "robot", source) as robot:
+    with robot:
         name = robot.text("name")
         names = robot.names("joint_names")
         if BASE in names:
             robot.refuse("joint_names", f"{BASE!r} is reserved for the base")
         convention = robot.choice("convention", tuple(CONVENTIONS), default="body_screws")
-        reference = robot.choice("inertia_reference", ("com", "link"))
+        reference = robot.choice("inertia_reference", ("com", "link"), otherwise="com")
         gravity = robot.vector("gravity", 3, default=STANDARD_GRAVITY)
-        reader = _Reader(convention, reference)
+        unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse", otherwise="refuse")
+        reader = _Reader(convention, reference, unphysical)
         with robot.section("joints") as joints:
             for joint_name in names:
-                reader.read(joints.section(joint_name), joint_name)
-        if all(joint.type == "fixed" for joint in reader.joints):
-            robot.refuse("joint_names", "at least one joint must move; all are fixed")
-        frames, tools = _tools(robot, reader.links)
-        coupled, transmission = _groups(robot, reader.joints)
-        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0])
-    return Description(
-        name=name,
-        source=source,
-        links=reader.links,
-        joints=tuple(reader.joints),
-        gravity=gravity,
-        frames=frames,
-        tools=tools,
-        prefix="robot.",
-        inertia_reference=reference,
-        coupled_stiffness=coupled,
-        transmission=transmission,
-        rotor_model=rotor_model,
-    )
+                joints.attempt(partial(reader.read, joint_name), None, one_entry=True)
+                reader.links.setdefault(joint_name, LinkDescription(joint_name, None, joint_name))
+        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), one_entry=True)
+        robot.skip("coupled_stiffness", "transmission")
+        coupled = transmission = None
+        if not joints.has_errors:  # a joint that cannot be used is missing from these
+            if all(joint.type == "fixed" for joint in reader.joints):
+                robot.refuse("joint_names", "at least one joint must move; all are fixed")
+            coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), one_entry=True)
+        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0])
+        description = Description(
+            name=name,
+            source=robot.source,
+            links=reader.links,
+            joints=tuple(reader.joints),
+            gravity=gravity,
+            frames=frames,
+            tools=tools,
+            prefix="robot.",
+            inertia_reference=reference,
+            unphysical=unphysical,
+            coupled_stiffness=coupled,
+            transmissions=() if transmission is None else (transmission,),
+            rotor_model=rotor_model,
+        )
+        return robot.attempt(partial(with_payloads, description), description, one_entry=True)
 
 
 class _Reader:
     """Reads joints one by one, parents before children."""
 
-    def __init__(self, convention: str, reference: str) -> None:
+    def __init__(self, convention: str, reference: str, unphysical: str) -> None:
         self.joints: list[JointDescription] = []
         self.links = {BASE: LinkDescription(BASE, None, BASE)}
         self._poses = {BASE: np.eye(4)}  # in the base frame at q = 0
         self._place = CONVENTIONS[convention]
         self._types = DH_TYPES if convention in ("dh", "modified_dh") else JOINT_TYPES
-        self._reference = reference
+        self._reference, self._unphysical = reference, unphysical
 
-    def read(self, section: Section, name: str) -> None:
-        with section as joint:
+    def read(self, name: str, joints: Section) -> None:
+        with joints.section(name) as joint:
             kind = joint.choice("type", self._types)
-            parent = self._parent(joint)
-            placement = self._place(joint, kind, self._poses[parent])
+            parent = joint.attempt(self._parent, BASE, one_entry=True)
+            pose = self._poses.get(parent, np.eye(4))
+            placement = joint.attempt(lambda of: self._place(of, kind, pose), Placement(np.eye(4), np.zeros(6)))
             inertial = self._inertial(joint) if kind != "fixed" or "mass" in joint else None
-            mimic = _mimic(joint) if kind in SINGLE_TYPES and "mimic" in joint else None
-            actuated = kind in SINGLE_TYPES and mimic is None
+            mimic = joint.attempt(_mimic, None, one_entry=True) if kind in SINGLE_TYPES else None
+            described = JointDescription(
+                name=name,
+                type=kind,
+                parent=parent,
+                child=name,
+                origin=placement.origin,
+                screw=placement.screw,
+                where=joint.name,
+                mimic=mimic,
+            )
             self.joints.append(
-                JointDescription(
-                    name=name,
-                    type=kind,
-                    parent=parent,
-                    child=name,
-                    origin=placement.origin,
-                    screw=placement.screw,
-                    where=joint.name,
-                    mimic=mimic,
-                    limits=_limits(joint) if kind in SINGLE_TYPES and "limits" in joint else NO_LIMITS,
-                    damping=joint.not_negative("damping", 0.0) if kind in SINGLE_TYPES else 0.0,
-                    friction=joint.not_negative("friction", 0.0) if kind in SINGLE_TYPES else 0.0,
-                    spring=read_spring(joint) if actuated else RIGID,
-                    actuator=read_actuator(joint) if actuated else IDEAL_ACTUATOR,
-                    rotor_inertia=joint.not_negative("rotor_inertia", 0.0) if actuated else 0.0,
-                    gear_ratio=_gear_ratio(joint) if actuated else 1.0,
-                    rotor=read_rotor(joint) if actuated else None,
-                )
+                with_entries(described, joint, actuated=mimic is None) if kind in SINGLE_TYPES else described
             )
         self.links[name] = LinkDescription(name, inertial, f"{joint.name}.inertia", "; the order is xx xy xz yy yz zz")
-        self._poses[name] = self._poses[parent] @ placement.origin
+        self._poses[name] = pose @ placement.origin
 
     def _parent(self, joint: Section) -> str:
         """The named parent, by default the previous joint."""
-        parent = joint.text("parent") if "parent" in joint else list(self.links)[-1]
+        parent = joint.text("parent") if "parent" in joint else next(reversed(self.links))
         if parent not in self.links:
-            joint.refuse("parent", f"must be one of {', '.join(self.links)}, listed before this joint, is {parent!r}")
+            joint.refuse("parent", f"must be one of {listed(self.links)}, listed before this joint, is {parent!r}")
         return parent
 
     def _inertial(self, joint: Section) -> Inertial:
-        mass = joint.positive("mass")
+        mass = joint.number("mass")
+        if mass == 0 and "center_of_mass" not in joint and "inertia" not in joint:
+            return Inertial.massless()
+        if self._unphysical == "refuse":
+            mass = joint.positive("mass")
         center_of_mass = joint.vector("center_of_mass", 3)
         inertia = inertias.symmetric(*joint.vector("inertia", 6))
         if self._reference == "com":
@@ -189,11 +185,12 @@ class _Reader:
 
 
 def _tools(
-    robot: Section, links: Mapping[str, LinkDescription]
+    links: Mapping[str, LinkDescription], robot: Section
 ) -> tuple[tuple[FrameDescription, ...], tuple[str, ...]]:
     """The described frames, and the names of the tools."""
     if "tool_names" not in robot:
         return (), ()
+    robot.skip("tools")
     names = robot.names("tool_names")
     frames = []
     if "tools" in robot:
@@ -202,46 +199,17 @@ def _tools(
                 if name in links:
                     tools.refuse(name, "is the name of a body: remove this entry, or rename the tool")
                 with tools.section(name) as tool:
-                    body = tool.choice("body", tuple(links))
+                    body = tool.choice("body", tuple(links), otherwise=BASE)
                     frames.append(FrameDescription(name, body, read_origin(tool), tool.name))
+    described = {frame.name for frame in frames}
     for name in names:
-        if name not in links and name not in [frame.name for frame in frames]:
-            robot.refuse("tool_names", f"{name!r} is neither a body ({', '.join(links)}) nor described in tools")
+        if name not in links and name not in described:
+            robot.refuse("tool_names", f"{name!r} is neither a body ({listed(links)}) nor described in tools")
     return tuple(frames), tuple(names)
 
 
-def _groups(
-    robot: Section, joints: Sequence[JointDescription]
-) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
-    """The coupled spring and the transmission of several joints, or None."""
-    actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
-    coupled = transmission = None
-    if "coupled_stiffness" in robot:
-        free = [joint.name for joint in actuated if joint.spring.is_rigid]
-        coupled = read_group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)
-    if "transmission" in robot:
-        single = [joint.name for joint in actuated if len(joint.spring.motors) == 1]
-        transmission = read_group(robot, "transmission", single, "with one motor", Transmission)
-    return coupled, transmission
-
-
-def _mimic(joint: Section) -> MimicDescription:
+def _mimic(joint: Section) -> MimicDescription | None:
+    if "mimic" not in joint:
+        return None
     with joint.section("mimic") as mimic:
         return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))
-
-
-def _limits(joint: Section) -> Limits:
-    with joint.section("limits") as limits:
-        lower = limits.number("lower") if "lower" in limits else -math.inf
-        upper = limits.number("upper") if "upper" in limits else math.inf
-        if lower > upper:
-            limits.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
-        rates = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
-        return Limits(lower, upper, **{rate: limits.positive(rate) for rate in rates if rate in limits})
-
-
-def _gear_ratio(joint: Section) -> float:
-    ratio = joint.number("gear_ratio", 1.0)
-    if ratio == 0:
-        joint.refuse("gear_ratio", "must not be 0")
-    return ratio

@@ -3,68 +3,158 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...spelling import close_match, duplicates, hint
 from . import numbers
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+# Nobody reads more of them, and a file that has more is no robot's.
+_MOST_ERRORS = 20
+
+
+class EntryError(RobotDescriptionError):
+    """An entry that cannot be used.
+
+    Attributes:
+        entry: its full name.
+    """
+
+    def __init__(self, source: str, entry: str, reason: str) -> None:
+        super().__init__(f"{source}: {entry}: {reason}")
+        self.entry = entry
+
+
+class _Errors:
+    """Errors of a tree of sections, the first of each entry."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, RobotDescriptionError] = {}
+
+    def add(self, error: RobotDescriptionError) -> None:
+        self.found.setdefault(error.entry if isinstance(error, EntryError) else str(error), error)
+
+    def joined(self) -> RobotDescriptionError:
+        """One error with the messages of all."""
+        lines = [line for error in self.found.values() for line in error.errors]
+        more = len(lines) - _MOST_ERRORS
+        return RobotDescriptionError(*lines[:_MOST_ERRORS], *([f"… and {more} more errors"] if more > 0 else []))
 
 
 class Section:
     """One mapping of the tree.
 
-    On exit as a context manager, it refuses entries that have not been read.
+    Reading goes on after an error: numbers that cannot be used are NaN, texts are empty. As a context manager, a
+    section complains of entries that have not been read on exit, and that of the whole tree raises all errors as one.
     """
 
-    def __init__(self, mapping: Any, name: str, source: str) -> None:
+    def __init__(self, mapping: Any, name: str, source: str, errors: _Errors | None = None) -> None:
         self._name, self._source = name, source
         if not isinstance(mapping, Mapping):
-            raise RobotDescriptionError(f"{source}: {name}: must be a section, is {_short(mapping)}")
+            raise EntryError(source, name, f"must be a section, is {_short(mapping)}")
         self._mapping = mapping
-        self._known: list[str] = []
+        self._known: dict[str, None] = {}  # in order
+        self._is_whole, self._errors = errors is None, errors or _Errors()
+        self._is_complete = True
 
     def __enter__(self) -> Section:
         return self
 
-    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        if failure is not None:
-            return
-        for key in self._mapping:
-            if key not in self._known:
-                close = difflib.get_close_matches(str(key), [k for k in self._known if k not in self._mapping], n=1)
-                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(dict.fromkeys(self._known))}"
-                self.refuse(key, f"unknown entry; {hint}")
+    def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, *_: object) -> None:
+        if failure is None and self._is_complete:
+            for key in self._mapping:
+                if key not in self._known:
+                    absent = (name for name in self._known if name not in self._mapping)
+                    self._complain(key, f"unknown entry; {hint(key, self._known, absent)}")
+        if self._is_whole and self._errors.found and (failure is None or isinstance(failure, RobotDescriptionError)):
+            if isinstance(failure, RobotDescriptionError):
+                self._errors.add(failure)
+            raise self._errors.joined() from None
 
     def __contains__(self, key: str) -> bool:
-        self._known.append(key)
+        self._known[key] = None
         return key in self._mapping
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of all entries, whatever they are."""
+        return (str(key) for key in self._mapping)
 
     @property
     def name(self) -> str:
         """Full name of the section, without the source."""
         return self._name
 
+    @property
+    def source(self) -> str:
+        """File or node that it comes from."""
+        return self._source
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something in this section, or in one within it, cannot be used."""
+        return any(entry.startswith((f"{self._name}.", f"{self._source}: ")) for entry in self._errors.found)
+
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the full name of an entry and the reason."""
-        raise RobotDescriptionError(f"{self._source}: {self._name}.{key}: {reason}")
+        raise EntryError(self._source, f"{self._name}.{key}", reason)
+
+    def skip(self, *keys: str) -> None:
+        """Leave entries unread that cannot be read where others have errors."""
+        self._known.update(dict.fromkeys(keys))
+
+    def attempt(self, read: Callable[[Section], T], otherwise: U, *, one_entry: bool = False) -> T | U:
+        """Return what a function reads from this section; after an error, record it and go on with ``otherwise``.
+
+        Args:
+            read: the function.
+            otherwise: stands for the result after an error.
+            one_entry: whether the function reads one entry of this section only; the unknown ones of the others are
+                then found after an error, too.
+        """
+        try:
+            return read(self)
+        except RobotDescriptionError as error:
+            self._errors.add(error)
+            self._is_complete = self._is_complete and one_entry
+            return otherwise
 
     def section(self, key: str) -> Section:
         """A section within this one."""
-        return Section(self._read(key), f"{self._name}.{key}", self._source)
+        return Section(self._read(key), f"{self._name}.{key}", self._source, self._errors)
 
     def text(self, key: str) -> str:
         """A string that is not blank."""
+        return self.attempt(lambda _: self._text(key), "", one_entry=True)
+
+    def _text(self, key: str) -> str:
         value = self._read(key)
         if not isinstance(value, str) or not value.strip():
             self.refuse(key, f"must be a string, is {_short(value)}")
         return str(value)
 
-    def choice(self, key: str, options: Sequence[str], default: str | None = None) -> str:
-        """One of the options."""
+    def word(self, key: str) -> str:
+        """A string, or a number or truth value as YAML would write it."""
+        value = self._read(key)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, (str, int, float)):
+            self.refuse(key, f"must be a string or a number, is {_short(value)}")
+        return str(value)
+
+    def choice(
+        self, key: str, options: Sequence[str], default: str | None = None, *, otherwise: str | None = None
+    ) -> str:
+        """One of the options; after an error, reading goes on with ``otherwise`` if it is given."""
+        if otherwise is not None:
+            return self.attempt(lambda _: self.choice(key, options, default), otherwise, one_entry=True)
         value = self._read(key, default)
         if not isinstance(value, str) or value not in options:
             self.refuse(key, f"must be one of {', '.join(options)}, is {_short(value)}")
@@ -76,25 +166,31 @@ class Section:
         if not _is_list(value) or not len(value) or not all(isinstance(v, str) and v for v in value):
             self.refuse(key, f"must be a list of at least one name, is {_short(value)}")
         names = list(value)
+        for name in duplicates(names):
+            self.refuse(key, f"{name!r} is listed twice")
         for name in names:
-            if names.count(name) > 1:
-                self.refuse(key, f"{name!r} is listed twice")
             if "." in name or "/" in name:
                 self.refuse(key, f"{name!r} must not contain '.' or '/', as a name of ROS 2 parameters")
             if not name.isprintable() or name != name.strip():
                 self.refuse(key, f"{name!r} must not contain control characters, or begin or end with blanks")
         return names
 
-    def texts(self, key: str) -> str | list[str]:
-        """A string or a list of strings, none of them blank."""
+    def texts(self, key: str) -> tuple[str, ...]:
+        """One string or a list of strings, none of them blank."""
+        return self.attempt(lambda _: self._texts(key), (), one_entry=True)
+
+    def _texts(self, key: str) -> tuple[str, ...]:
         value = self._read(key)
         values = value if _is_list(value) else [value]
         if not values or not all(isinstance(v, str) and v.strip() for v in values):
             self.refuse(key, f"must be a string or a list of strings, is {_short(value)}")
-        return str(value) if isinstance(value, str) else list(value)
+        return tuple(values)
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number."""
+        return self.attempt(lambda _: self._number(key, default), math.nan, one_entry=True)
+
+    def _number(self, key: str, default: float | None) -> float:
         value = self._read(key, default)
         if not _is_number(value):
             self.refuse(key, f"must be a number, is {_short(value)}")
@@ -103,25 +199,28 @@ class Section:
 
     def not_negative(self, key: str, default: float | None = None) -> float:
         """A finite number of at least 0."""
-        value = self.number(key, default)
-        self._check(key, numbers.negative_violation(value))
-        return value
+        return self._checked(key, default, numbers.negative_violation)
 
     def positive(self, key: str, default: float | None = None) -> float:
         """A finite number greater than 0."""
+        return self._checked(key, default, numbers.positive_violation)
+
+    def _checked(self, key: str, default: float | None, violation: Callable[[float], str | None]) -> float:
         value = self.number(key, default)
-        self._check(key, numbers.positive_violation(value))
+        if reason := violation(value):
+            self._complain(key, reason)
         return value
 
     def vector(self, key: str, length: int, default: Sequence[float] | None = None) -> Array:
         """A list of finite numbers."""
-        return self._numbers(key, self._read(key, default), length)
+        return self.attempt(lambda _: self._numbers(key, default, length), np.full(length, np.nan), one_entry=True)
 
     def row(self, key: str) -> Array:
         """A list of at least one finite number."""
-        return self._numbers(key, self._read(key), None)
+        return self.attempt(lambda _: self._numbers(key, None, None), np.full(1, np.nan), one_entry=True)
 
-    def _numbers(self, key: str, value: Any, length: int | None) -> Array:
+    def _numbers(self, key: str, default: Sequence[float] | None, length: int | None) -> Array:
+        value = self._read(key, default)
         count = "at least one number" if length is None else f"{length} numbers"
         if not _is_list(value) or not all(_is_number(v) for v in value) or (length is None and not len(value)):
             self.refuse(key, f"must be a list of {count}, is {_short(value)}")
@@ -131,19 +230,23 @@ class Section:
             self._check(key, numbers.violation(number))
         return np.array(value, dtype=float)
 
+    def _complain(self, key: str, reason: str) -> None:
+        self._errors.add(EntryError(self._source, f"{self._name}.{key}", reason))
+
     def _check(self, key: str, violation: str | None) -> None:
         if violation is not None:
             self.refuse(key, violation)
 
     def _read(self, key: str, default: Any = None) -> Any:
-        self._known.append(key)
+        self._known[key] = None
         value = self._mapping.get(key, default)
         if value is None and key in self._mapping:
             self.refuse(key, "has no value")
         if value is None:
-            unread = [str(k) for k in self._mapping if k not in self._known]
-            close = difflib.get_close_matches(key, unread, n=1, cutoff=0.8)
-            self.refuse(key, f"missing; is {close[0]} a misspelling of it?" if close else "missing")
+            close = close_match(key, (str(k) for k in self._mapping if k not in self._known), 0.8)
+            if close is not None:
+                self._known[close] = None  # one error of both
+            self.refuse(key, f"missing; is {close} a misspelling of it?" if close else "missing")
         return value
 
 

@@ -8,7 +8,6 @@ are normalised, as is usual for URDF.
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import replace
 
@@ -16,13 +15,15 @@ import numpy as np
 
 from ... import lie
 from ...arrays import Array
+from ...spelling import close_match
 from .. import inertia as inertias
 from ..description import Description, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
 from ..model import Limits
 from ..tree import depth_first
+from .coupled_transmissions import group, unusable
 from .element import Element
-from .transmissions import Reduction, reductions
+from .transmissions import Reduction, transmissions
 from .xml import parse
 
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "planar", "floating")
@@ -62,15 +63,25 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     links, joints = root.named("link"), root.named("joint")
     if not links:
         root.refuse("has no <link>")
-    geared, assumed = reductions(root)
-    described = [_joint(name, element, geared.pop(name, None)) for name, element in joints.items()]
+    geared, coupled, left_out = transmissions(root)
+    described = [_geared(_joint(name, element), geared.pop(name, None)) for name, element in joints.items()]
+    shared = []
+    for transmission, motors in coupled:
+        if reason := unusable(transmission, described):
+            left_out.append(f"{transmission.where} is left out: {reason}")
+            continue
+        shared.append(group(transmission))
+        described = [_geared(joint, motors.get(joint.name)) for joint in described]
+    assumed = list(left_out)
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
     whole = Description(name, source, described_links, tuple(described), unphysical="warn")
     ordered = depth_first(list(links), described, whole.refuse)
     if default := [joint.name for joint in ordered if _has_default_axis(joints[joint.name], joint)]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
-    return replace(whole, joints=tuple(ordered), assumed=tuple(assumed))
+    return replace(
+        whole, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=tuple(left_out)
+    )
 
 
 def _link(name: str, link: Element) -> LinkDescription:
@@ -101,7 +112,7 @@ def _origin(element: Element) -> Array:
     return lie.pose(lie.rotation_from_rpy(origin.vector("rpy", zero)), origin.vector("xyz", zero))
 
 
-def _joint(name: str, joint: Element, reduction: Reduction | None) -> JointDescription:
+def _joint(name: str, joint: Element) -> JointDescription:
     joint.check_children(_JOINT)
     kind = joint.word("type")
     if kind not in _TYPES:
@@ -124,9 +135,14 @@ def _joint(name: str, joint: Element, reduction: Reduction | None) -> JointDescr
         limits=_limits(joint, kind),
         damping=damping,
         friction=friction,
-        rotor_inertia=reduction.rotor_inertia if reduction else 0.0,
-        gear_ratio=reduction.ratio if reduction else 1.0,
     )
+
+
+def _geared(joint: JointDescription, reduction: Reduction | None) -> JointDescription:
+    """The joint with the gear and rotor of its transmission, if it has one."""
+    if reduction is None:
+        return joint
+    return replace(joint, rotor_inertia=reduction.rotor_inertia, gear_ratio=reduction.ratio)
 
 
 def _screw(joint: Element, kind: str) -> Array:
@@ -153,8 +169,8 @@ def _limits(joint: Element, kind: str) -> Limits:
     if limit is None or kind not in ("revolute", "continuous", "prismatic"):
         return Limits()
     for attribute in limit.attributes:
-        if attribute not in _LIMITS and (close := difflib.get_close_matches(attribute, _LIMITS, n=1, cutoff=0.8)):
-            limit.refuse(f"unknown attribute {attribute!r}; did you mean {close[0]!r}?")
+        if attribute not in _LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
+            limit.refuse(f"unknown attribute {attribute!r}; did you mean {close!r}?")
     lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ("lower", "upper"))
     velocity, effort = (limit.not_negative(rate, math.inf, largest=math.inf) for rate in ("velocity", "effort"))
     # URDF's default for both is 0, which in practice means that there are no limits.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a robot from a URDF and a section of ROS 2 parameters that complete it, every entry checked.
+"""Additions to a URDF from a section of parameters, every entry checked.
 
-The section as in a parameter file; each entry is optional:
+The section is ``urdf`` for a URDF that arrives as text, and ``robot`` in a file that names its URDF; each of these
+entries is optional:
 
 .. code-block:: yaml
 
@@ -14,23 +15,33 @@ The section as in a parameter file; each entry is optional:
       gravity: [0.0, 0.0, -9.80665]       # in the frame of the base
       joints:                             # joints of the URDF, with entries as in a robot's parameter file
         shoulder:
+          limits: {velocity: 2.0, jerk: 500.0}   # replace those of the URDF; the others remain
+          damping: 0.5                    # like friction, gear_ratio and rotor_inertia in place of that of the URDF
           elasticity: {type: linear, stiffness: 1.0e4}
-          rotor_inertia: 0.2              # replaces that of a <transmission>
+          actuator: {efficiency: 0.8}
+          rotor_inertia: 0.2
           rotor: {carrier: torso, axis: [0.0, 0.0, 1.0]}   # link that carries the rotor, axis in its frame
+      coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}
+      transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}   # replaces those of these joints
       rotor_model: reduced                # or complete: docs/elastic_joints.md
+      payloads:
+        left_gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..assembly import UNPHYSICAL, assemble
-from ..description import SINGLE_TYPES, JointDescription
+from ..description import SINGLE_TYPES, Description, JointDescription
 from ..model import ROTOR_MODELS, Robot
 from ..subtree import BRANCHES
-from .elasticity import read_actuator, read_rotor, read_spring
+from .elasticity import read_groups
+from .joint_entries import with_entries
+from .payloads import with_payloads
 from .section import Section
 from .urdf import description_from_urdf
 
@@ -49,36 +60,53 @@ def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source:
             reason.
     """
     description = description_from_urdf(text, source)
-    with Section(section or {}, "urdf", "parameters") as options:
-        if "joints" in options:
-            with options.section("joints") as joints:
-                description = replace(
-                    description, joints=tuple(_with_motor(joint, joints) for joint in description.joints)
-                )
-        rotor_model = options.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0])
-        description = replace(description, rotor_model=rotor_model)
-        gravity = options.vector("gravity", 3) if "gravity" in options else None
-        part: dict[str, Any] = {name: options.texts(name) for name in ("tip", "tools") if name in options}
-        if "root" in options:
-            part["root"] = options.text("root")
-        branches = options.choice("branches", BRANCHES, default="lump")
-        unphysical = options.choice("unphysical", UNPHYSICAL, default="warn")
-    return assemble(description, branches=branches, unphysical=unphysical, gravity=gravity, **part)
+    with Section(section or {}, "urdf", "parameters") as additions:
+        description = completed(description, additions)
+    return assemble(description)
 
 
-def _with_motor(joint: JointDescription, joints: Section) -> JointDescription:
-    """The joint with the motor and spring of its section."""
+def completed(description: Description, additions: Section) -> Description:
+    """Return the robot of a URDF with the entries of a section, see above."""
+    if "joints" in additions:
+        with additions.section("joints") as joints:
+            described = tuple(
+                joints.attempt(partial(_with_entries, joint), joint, one_entry=True) for joint in description.joints
+            )
+        description = replace(description, joints=described)
+    coupled, transmission = additions.attempt(partial(read_groups, description.joints), (None, None), one_entry=True)
+    transmissions = description.transmissions
+    if transmission is not None:
+        own = set(transmission.joints)
+        transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
+    description = replace(
+        description,
+        coupled_stiffness=coupled,
+        transmissions=transmissions,
+        rotor_model=additions.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0]),
+    )
+    if "gravity" in additions:
+        description = replace(description, base_gravity=additions.vector("gravity", 3))
+    if "tip" in additions:
+        description = replace(description, tip=additions.texts("tip"))
+    if "tools" in additions:
+        description = replace(description, tools=additions.texts("tools"))
+    if "root" in additions:
+        description = replace(description, root=additions.text("root"))
+    description = replace(
+        description,
+        branches=additions.choice("branches", BRANCHES, description.branches, otherwise=BRANCHES[0]),
+        unphysical=additions.choice("unphysical", UNPHYSICAL, description.unphysical, otherwise=UNPHYSICAL[0]),
+    )
+    return additions.attempt(partial(with_payloads, description), description, one_entry=True)
+
+
+def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:
+    """The joint with the entries of its section."""
     if joint.name not in joints:
         return joint
     if joint.type not in SINGLE_TYPES:
         joints.refuse(joint.name, f"a {joint.type} joint has no motor; remove the entry")
     if joint.mimic is not None:
         joints.refuse(joint.name, f"it mimics {joint.mimic.leader} and has no motor; remove the entry")
-    with joints.section(joint.name) as motor:
-        return replace(
-            joint,
-            spring=read_spring(motor),
-            actuator=read_actuator(motor),
-            rotor_inertia=motor.not_negative("rotor_inertia", joint.rotor_inertia),
-            rotor=read_rotor(motor),
-        )
+    with joints.section(joint.name) as section:
+        return with_entries(joint, section)

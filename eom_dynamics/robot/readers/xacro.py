@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,14 +12,16 @@ from xml.parsers.expat import ErrorString, ExpatError
 
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
+from ...spelling import close_match, hint
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF with the package ``xacro``.
 
-    A xacro file is a program: it reads other files, evaluates Python expressions, and runs with your rights in this
-    process. Expand only files that you trust, and none from the network. The package ``xacro`` keeps its state in
-    global variables: expand one file at a time.
+    A xacro file is a program: it reads any file that you can read, evaluates Python expressions, and runs with your
+    rights in this process. It is run by xacro's own function ``xacro.process_file``, without limits. Expand only files
+    that you trust, and none that something from the network names. The package ``xacro`` keeps its state in global
+    variables: expand one file at a time.
 
     Args:
         path: the file.
@@ -40,13 +41,13 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     try:
         document = xacro.process_file(str(path), mappings=values, verbosity=0)
     except Exception as error:  # of xacro, its expressions, the XML parser, the file system
-        raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro)}") from None
+        unused = [name for name in arguments if name not in values.used]
+        raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro, unused)}") from None
     for name in arguments:
         if name not in values.used:
-            close = difflib.get_close_matches(name, values.used, n=1)
-            known = ", ".join(sorted(values.used)) or "none"
-            hint = f"did you mean {close[0]}?" if close else f"known are {known}"
-            raise RobotDescriptionError(f"{path}: xacro argument {name!r} does not exist; {hint}")
+            raise RobotDescriptionError(
+                f"{path}: xacro argument {name!r} does not exist; {hint(name, sorted(values.used))}"
+            )
     text: str = document.documentElement.toxml()
     return text
 
@@ -73,7 +74,7 @@ def _place(path: Path, xacro: ModuleType) -> str:
     return str(path) if current == str(path) else f"{path}: in {os.path.relpath(current, path.parent)}"
 
 
-def _reason(error: Exception, path: Path, xacro: ModuleType) -> str:
+def _reason(error: Exception, path: Path, xacro: ModuleType, unused: Sequence[str]) -> str:
     """The innermost cause of an error, on one line, and what to do about it."""
     context = ""
     cause: Any = error
@@ -82,6 +83,8 @@ def _reason(error: Exception, path: Path, xacro: ModuleType) -> str:
         cause = cause.exc
     kind = type(cause).__name__
     if kind == "ArgException":
+        if given := close_match(cause, unused):
+            return f"argument {str(cause)!r} has no value; is {given} a misspelling of it?"
         return f"argument {str(cause)!r} has no value; set it in xacro_arguments (command line: --xacro {cause}:=…)"
     if kind == "PackageNotFoundError":
         return f"{cause.args[0]}; source the workspace that has it".replace("\n", " ")

@@ -2,8 +2,8 @@
 # PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
-Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line on
-stderr.
+Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
+on stderr.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
-from ...exceptions import EomDynamicsError
+from ...exceptions import EomDynamicsError, RobotDescriptionError
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, demo, inspect, replay, report, simulate
+from . import bench, codegen, convert, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "bench": bench,
     "codegen": codegen,
+    "convert": convert,
     "demo": demo,
     "inspect": inspect,
     "replay": replay,
@@ -64,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return 141
+    except RobotDescriptionError as error:
+        for line in error.errors:
+            complain(program, line)
     except EomDynamicsError as error:
         complain(program, str(error))
     except OSError as error:

@@ -19,6 +19,7 @@ from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
 from .arguments import not_negative, path, whole_number
 from .console import complain, progress_bars
+from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
 
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the output; default: by the ending of OUT, else mcap",
     )
     add_motion_arguments(parser)
+    add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     node = parser.add_argument_group("parameters of the node, by their names there")
@@ -140,6 +142,8 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
     if options.tolerance and not options.against:
         raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
+    if (options.effort_scale or options.effort_offset) and not options.against:
+        raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
     for name, _ in (*options.atol, *options.rtol):
         if name and name not in FIELDS:
             raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
@@ -163,6 +167,7 @@ def run(options: argparse.Namespace) -> int:
         against=options.against,
         force=options.force,
         robot_options=robot_options(options),
+        conventions=conventions(options),
     )
     golden = None
     if options.compare:

@@ -20,6 +20,7 @@ from ...terminal import printable
 from ..writing import check_file, whole_file
 from .arguments import path
 from .console import complain, progress_bars
+from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", type=_page, required=True, help="page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
     add_motion_arguments(parser)
+    add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite a page that exists")
 
 
@@ -60,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from ..report.read import read_records
     from ..report.report_page import report_page
 
-    settings = Settings(options.cutoff, options.rate, robot_options(options))
+    settings = Settings(options.cutoff, options.rate, robot_options(options), conventions(options))
     records: list[Record] = []
     shown: list[Path] = []
     complaints: list[str] = []

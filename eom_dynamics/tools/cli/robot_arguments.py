@@ -42,9 +42,8 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     part.add_argument(
         "--branches",
         choices=BRANCHES,
-        default=BRANCHES[0],
         help="how to treat joints that lead to no tip: freeze at zero and keep their inertia, or leave out; "
-        "default: %(default)s",
+        f"default: that of the file, else {BRANCHES[0]}",
     )
     part.add_argument(
         "--unphysical",

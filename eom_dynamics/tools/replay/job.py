@@ -14,6 +14,7 @@ import numpy as np
 from ... import __version__
 from ..robot_options import RobotOptions
 from .batch import Refusals
+from .conventions import DEFAULT, Conventions
 from .evaluation import Options
 
 PROVENANCE = "eom_dynamics replay"
@@ -37,6 +38,7 @@ class Job:
         output: folder of the bag to write, .mcap file to write alone, or Parquet file.
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
+        conventions: of the recording.
         topic: to replay; None for the only candidate.
         format: of the output.
         options: the node's parameters.
@@ -57,6 +59,7 @@ class Job:
     against: str | None = None
     force: bool = False
     robot_options: RobotOptions = field(default_factory=RobotOptions)
+    conventions: Conventions = DEFAULT
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides the content of the output."""
@@ -71,6 +74,7 @@ class Job:
             "rate": self.rate,
             "against": self.against,
             **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
+            **({"conventions": given} if (given := self.conventions.as_json()) else {}),
         }
 
 

@@ -24,6 +24,7 @@ from ...messages.joint_order import places
 from ...trajectory import fit
 from ..bags import Bag, BagError, Layouts, Rows, Topic
 from .batch import Batch, Refusals, Stamps
+from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
 
 TYPE = "sensor_msgs/msg/JointState"
@@ -100,6 +101,7 @@ def joint_state_batches(
     refusals: Refusals,
     figures: FitFigures,
     progress: Callable[[float], None] | None = None,
+    conventions: Conventions = DEFAULT,
 ) -> Iterator[Batch]:
     """Fit the measured motion, and sample it at the times of the measurements.
 
@@ -111,11 +113,12 @@ def joint_state_batches(
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
         progress: called with the fraction of the bag read.
+        conventions: of the recording.
 
     Raises:
         BagError: the bag's definition of the type lacks a field.
     """
-    samples = _samples(bag, topic, joint_names, refusals, progress)
+    samples = _samples(bag, topic, joint_names, refusals, progress, conventions)
     for motion in _motions(_counted(samples, figures.repeats)):
         yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
 
@@ -126,6 +129,7 @@ def _samples(
     joint_names: tuple[str, ...],
     refusals: Refusals,
     progress: Callable[[float], None] | None,
+    conventions: Conventions,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
     store = topic.types()
@@ -144,7 +148,7 @@ def _samples(
                 continue
             start, layout, rows = part
             stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
-            names, numbers = list(layout.message.name), layout.numbers(rows, "position")
+            names, numbers = conventions.names(layout.message.name), layout.numbers(rows, "position")
             try:
                 columns = places(joint_names, names, field="name", kind="joint", others=True)
                 if numbers.shape[1] != len(names):
@@ -155,7 +159,7 @@ def _samples(
             position = numbers[:, columns].astype(float)
             effort: Array = np.full((len(rows), len(columns)), np.nan)
             if layout.has("effort") and len(layout.message.effort) == len(names):
-                effort = layout.numbers(rows, "effort")[:, columns].astype(float)
+                effort = conventions.efforts(joint_names, layout.numbers(rows, "effort")[:, columns].astype(float))
             # A publisher without a clock leaves the header's stamp zero.
             time = stamps.header if stamps.header.any() else stamps.recorded
             finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)

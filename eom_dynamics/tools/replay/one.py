@@ -41,6 +41,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             warnings.simplefilter("always", RobotDescriptionWarning)
             arm = ElasticArm(_robot(job, bag))
         robot = arm.robot
+        job.conventions.check(robot.name, robot.joint_names)
         if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
             raise BagError(
                 f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
@@ -48,7 +49,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             )
         report = Report(topic.name, robot.name, robot.joint_names)
         report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
-        figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate)
+        figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate, job.conventions)
         evaluation = Evaluation(arm, job.options, report.refusals)
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)

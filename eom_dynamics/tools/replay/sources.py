@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
 from . import joint_states, setpoints, trajectories
 from .batch import Batch, Refusals
+from .conventions import DEFAULT, Conventions
 from .joint_states import FitFigures
 
 INPUT_TYPES = (setpoints.TYPE, trajectories.TYPE, joint_states.TYPE)
@@ -27,10 +29,12 @@ class Sampling(NamedTuple):
     Attributes:
         cutoff: Hz, of the fit to measured positions.
         rate: Hz, of samples of planned trajectories.
+        conventions: of the recording.
     """
 
     cutoff: float = 5.0
     rate: float = 1000.0
+    conventions: Conventions = DEFAULT
 
 
 def read_setpoints(
@@ -56,11 +60,16 @@ def read_setpoints(
     Raises:
         BagError: the messages cannot be read.
     """
+    names = sampling.conventions.names
+    if topic.type == joint_states.TYPE:
+        return joint_states.joint_state_batches(
+            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress, sampling.conventions
+        )
     if topic.type == setpoints.TYPE:
-        return setpoints.setpoint_batches(bag, topic, refusals, progress)
-    if topic.type == trajectories.TYPE:
-        return trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
-    return joint_states.joint_state_batches(bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress)
+        batches = setpoints.setpoint_batches(bag, topic, refusals, progress)
+    else:
+        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
+    return (replace(batch, names=names(batch.names)) for batch in batches)
 
 
 def is_of_motors(topic: Topic) -> bool:

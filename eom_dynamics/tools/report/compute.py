@@ -12,6 +12,7 @@ from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..bags import Bag
 from ..replay import Options, joint_states, setpoints, trajectories
 from ..replay.batch import Refusals, Stamps
+from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import FitFigures
 from ..replay.sources import Sampling, choose_topic, read_setpoints
@@ -28,11 +29,13 @@ class Settings:
         cutoff: of the fit of measured positions, Hz.
         rate: of the samples of planned trajectories, Hz.
         robot_options: part of the robot that a bag describes.
+        conventions: of the recording.
     """
 
     cutoff: float = 5.0
     rate: float = 1000.0
     robot_options: RobotOptions = field(default_factory=RobotOptions)
+    conventions: Conventions = field(default_factory=Conventions)
 
 
 DEFAULT = Settings()
@@ -61,7 +64,7 @@ def with_commands(
     states: list[Part] = []
     efforts: list[Part] = []
     motors: list[Part] = []
-    sampling = Sampling(settings.cutoff, settings.rate)
+    sampling = Sampling(settings.cutoff, settings.rate, settings.conventions)
     for batch in read_setpoints(bag, topic, robot, sampling, refusals, FitFigures(), progress):
         states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in evaluation.commands(batch):

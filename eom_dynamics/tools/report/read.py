@@ -18,6 +18,7 @@ from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOT
 from ...robot import Robot
 from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
 from ..replay import joint_states, setpoints, trajectories
+from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
@@ -56,7 +57,9 @@ def read_records(
     """
     with Bag(path) as bag:
         robot = described_robot(bag, settings.robot_options) if robot is None else robot
-        reader = _Reader(bag, progress)
+        if robot is not None:
+            settings.conventions.check(robot.name, robot.joint_names)
+        reader = _Reader(bag, progress, settings.conventions)
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
@@ -164,8 +167,8 @@ def _with_robot(record: Record, robot: Robot | None) -> Record:
 class _Reader:
     """Reader of the topics of a bag, with warnings on what it could not read."""
 
-    def __init__(self, bag: Bag, progress: Progress | None) -> None:
-        self._bag, self._progress = bag, progress
+    def __init__(self, bag: Bag, progress: Progress | None, conventions: Conventions) -> None:
+        self._bag, self._progress, self._conventions = bag, progress, conventions
         self.notes: list[str] = []
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
@@ -179,12 +182,15 @@ class _Reader:
             stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
             stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
             held += int(np.sum(layout.numbers(rows, "held"))) if layout.has("held") else 0
-            for kind, names, fields in _contents(topic, layout.message):
+            for kind, recorded_names, fields in _contents(topic, layout.message):
+                names = tuple(self._conventions.names(recorded_names))
                 values = {
                     ours: layout.numbers(rows, field).astype(float)
                     for ours, field in fields.items()
                     if layout.has(field) and np.size(getattr(layout.message, field)) == len(names)
                 }
+                if kind == "measured" and "effort" in values:
+                    values["effort"] = self._conventions.efforts(names, values["effort"])
                 parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
         if bad:
             self.notes.append(f"{topic.name}: {bad:,} messages could not be read")

@@ -42,15 +42,15 @@ GOOD = as_file(packaged_parameters("planar_2r"))
 
 
 def refusal(folder: Path, content: str | bytes) -> str:
-    """The message with which a file of this content is refused, without the name of the file."""
+    """The first message with which a file of this content is refused, without the name of the file."""
     path = folder / "arm.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(RobotDescriptionError) as error:
         load_robot(path)
-    message = str(error.value)
-    assert message.startswith(f"{path}: ")
-    assert "\n" not in message
-    return message.removeprefix(f"{path}: ")
+    for message in error.value.errors:
+        assert message.startswith(f"{path}: ")
+        assert "\n" not in message
+    return error.value.errors[0].removeprefix(f"{path}: ")
 
 
 # Entry, invalid value, and part of the message.
@@ -187,7 +187,7 @@ def test_invalid_entry_of_a_robot(tmp_path: Path, entry: str, value: Any, reason
         "inertia_reference",
         "joints",
         "joints.joint_2",
-        *(f"{JOINT}.{entry}" for entry in ("type", "screw", "origin", "origin.xyz", "origin.rpy")),
+        *(f"{JOINT}.{entry}" for entry in ("type", "screw", "origin", "origin.xyz")),
         *(f"{JOINT}.{entry}" for entry in ("mass", "center_of_mass", "inertia")),
         *(f"{JOINT}.{entry}" for entry in ("elasticity.type", "elasticity.stiffness")),
     ],
@@ -261,7 +261,6 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "key is a number": (GOOD.replace(MASS, "1: 2.0"), "1 is not a string"),
     "key is a list": (GOOD.replace(MASS, "[mass]: 2.0"), "['mass'] is not a string"),
     "key is null": (GOOD.replace(MASS, "~: 2.0"), "None is not a string"),
-    "integers among floats": (GOOD.replace("[0.5, 0.0, 0.0]", "[0.5, 0, 0]"), "write 0.0, not 0, among floats"),
     "text among numbers": (GOOD.replace("[0.5, 0.0, 0.0]", "[0.5, 0.0, x]"), "list of mixed types"),
     "alias": (GOOD.replace(MASS, "mass: &m 2.0").replace("mass: 1.0", "mass: *m"), "aliases are not allowed"),
     "alias of itself": ("a: &a [*a]", "aliases are not allowed"),

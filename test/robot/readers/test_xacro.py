@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from eom_dynamics import RobotDescriptionError, load_robot
+from eom_dynamics.robot import robot_from_urdf
+from eom_dynamics.robot.readers.xacro import expand_xacro
 
 pytest.importorskip("xacro")
 
@@ -132,6 +134,38 @@ def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, rea
     assert reason in error_of(path)
 
 
+def test_a_xacro_file_is_a_program_run_by_the_function_of_xacro(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads other files, evaluates Python, and may have entities, which no URDF may."""
+    import xacro
+
+    calls = []
+    process_file = xacro.process_file
+    monkeypatch.setattr(
+        xacro, "process_file", lambda path, **keywords: calls.append(path) or process_file(path, **keywords)
+    )
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret.yaml").write_text("mass: 4.5")
+    secret = f"xacro.load_yaml('{tmp_path}/elsewhere/secret.yaml')['mass']"
+    (tmp_path / "arms").mkdir()
+    path = arm(tmp_path / "arms", '<link name="${[k*k for k in range(3)][-1]}&tool;"/>')
+    path.write_text(path.read_text().replace("?>\n", '?>\n<!DOCTYPE robot [<!ENTITY tool "_hand">]>\n', 1))
+    path.write_text(path.read_text().replace('name="mass" default="2"', f'name="mass" default="${{{secret}}}"'))
+    text = expand_xacro(path, {})
+    assert calls == [str(path)]
+    assert 'mass value="4.5"' in text and 'link name="4_hand"' in text and "DOCTYPE" not in text
+
+
+def test_text_is_never_expanded(tmp_path: Path) -> None:
+    text = arm(tmp_path).read_text()
+    for load in (load_robot, robot_from_urdf):
+        with pytest.raises(
+            RobotDescriptionError, match=r"robot_description: .*has xacro elements: expand it with xacro"
+        ):
+            load(text)
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert error_of(tmp_path / "none.xacro") == "cannot be read: No such file or directory"
     (tmp_path / "folder.xacro").mkdir()
@@ -141,6 +175,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_unknown_arguments_are_named(tmp_path: Path) -> None:
     assert error_of(arm(tmp_path), mas="3") == "xacro argument 'mas' does not exist; did you mean mass?"
     assert error_of(arm(tmp_path), colour="red") == "xacro argument 'colour' does not exist; known are mass"
+
+
+def test_a_misspelling_of_an_argument_without_a_default_is_named(tmp_path: Path) -> None:
+    message = error_of(arm(tmp_path, "<link name='$(arg side)'/>"), sid="left", colour="red")
+    assert message == "argument 'side' has no value; is sid a misspelling of it?"
 
 
 @pytest.mark.parametrize("source", ["iiwa", "arm.yaml", "arm.urdf", "<robot/>"])

@@ -16,6 +16,7 @@ from eom_dynamics.tools.robot_options import RobotOptions
 COMMANDS = {
     "bench": ["bench", "ROBOT"],
     "codegen": ["codegen", "ROBOT", "-o", "out"],
+    "convert": ["convert", "ROBOT", "-o", "out.yaml"],
     "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
     "inspect": ["inspect", "ROBOT"],
     "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of a joint in a parameter file that say more than where it is: limits, friction, gear, motor and spring.
+
+They are the same for the joints of a robot's own file and for those of a URDF, which they complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...actuators.actuator import IDEAL_ACTUATOR
+from ...actuators.springs import RIGID
+from ..description import JointDescription
+from ..model import Limits
+from .elasticity import read_actuator, read_rotor, read_spring
+from .section import Section
+
+_RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
+
+
+def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:
+    """Return a joint with one variable, with the entries of its section in place of its own.
+
+    Args:
+        joint: the joint.
+        section: entries of the joint.
+        actuated: whether it has a motor; the entries of motor and spring are not read for a joint that has none.
+    """
+    joint = replace(
+        joint,
+        limits=section.attempt(lambda of: _limits(of, joint.limits), joint.limits, one_entry=True),
+        damping=section.not_negative("damping", joint.damping),
+        friction=section.not_negative("friction", joint.friction),
+    )
+    if not actuated:
+        return joint
+    return replace(
+        joint,
+        spring=section.attempt(read_spring, RIGID, one_entry=True),
+        actuator=section.attempt(read_actuator, IDEAL_ACTUATOR, one_entry=True),
+        rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
+        gear_ratio=section.attempt(lambda of: _gear_ratio(of, joint.gear_ratio), 1.0, one_entry=True),
+        rotor=section.attempt(read_rotor, None, one_entry=True),
+    )
+
+
+def _limits(joint: Section, present: Limits) -> Limits:
+    if "limits" not in joint:
+        return present
+    with joint.section("limits") as limits:
+        lower = limits.number("lower") if "lower" in limits else present.lower
+        upper = limits.number("upper") if "upper" in limits else present.upper
+        rates = {rate: limits.positive(rate) for rate in _RATES if rate in limits}
+        if lower > upper:
+            limits.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
+        return replace(present, lower=lower, upper=upper, **rates)
+
+
+def _gear_ratio(joint: Section, present: float) -> float:
+    ratio = joint.number("gear_ratio", present)
+    if ratio == 0:
+        joint.refuse("gear_ratio", "must not be 0")
+    return ratio

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a robot from the ``robot`` section of a ROS 2 parameter tree.
+
+The section describes the robot itself, see :mod:`.robot_section`, or names its URDF or xacro file and completes it,
+with the entries of :mod:`.urdf_section`:
+
+.. code-block:: yaml
+
+    robot:
+      urdf: urdf/my_arm.urdf.xacro        # relative to this file, absolute, or package://my_arm_description/urdf/…
+      xacro_arguments: {side: left}       # optional; values of <xacro:arg>
+      tip: tool0                          # and all other entries of the section urdf
+      joints:
+        shoulder: {elasticity: {type: linear, stiffness: 1.0e4}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..assembly import assemble
+from ..description import Description
+from ..model import Robot
+from .robot_section import own_description
+from .section import Section
+from .urdf_file import description_of_entry
+from .urdf_section import completed
+
+
+def robot_from_parameters(
+    parameters: Mapping[str, Any], source: str = "parameters", *, folder: Path | None = None, xacro: bool = True
+) -> Robot:
+    """Build a robot from the ``robot`` section of a parameter tree.
+
+    A xacro file is a program that runs with your rights.
+
+    Args:
+        parameters: contents of the section, as nested mappings, numbers and lists.
+        source: file or node that they come from; every message begins with it.
+        folder: that relative paths of a URDF start from; None refuses relative paths.
+        xacro: whether to expand the xacro file that the section names; not for a section from the network.
+
+    Raises:
+        RobotDescriptionError: an entry is missing, unknown, of the wrong type or length or not finite, or no robot can
+            be described like this. The message names the parameter and the reason.
+    """
+    return assemble(description_from_parameters(parameters, source, folder=folder, xacro=xacro))
+
+
+def description_from_parameters(
+    parameters: Mapping[str, Any], source: str = "parameters", *, folder: Path | None = None, xacro: bool = True
+) -> Description:
+    """Read the ``robot`` section of a parameter tree; arguments and errors as in :func:`robot_from_parameters`."""
+    robot = Section(parameters, "robot", source)
+    if not names_urdf(parameters):
+        return own_description(robot)
+    with robot:
+        return completed(description_of_entry(robot, folder, xacro=xacro), robot)
+
+
+def names_urdf(parameters: Mapping[str, Any]) -> bool:
+    """Whether the section names a URDF or xacro file, instead of describing the robot itself."""
+    return "urdf" in parameters

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write a robot as the ``robot`` section of a ROS 2 parameter file."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ...actuators.actuator import Actuator
+from ...actuators.friction import FRICTIONLESS
+from ...actuators.gear import LOSSLESS
+from ...actuators.motor import IDEAL
+from ...actuators.springs import Spring
+from ...exceptions import RobotDescriptionError
+from ..inertia import Inertial
+from ..model import Joint, Limits, Robot
+from ..physical_consistency import body_violation, joints_without_inertia
+from ..readers.robot_section import BASE
+from .written import Written, moments, rpy
+
+_HEADER = "# Written by eom_dynamics convert. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
+
+
+def robot_as_yaml(robot: Robot) -> Written:
+    """Write a robot as a parameter file, in body screws and with inertias about the centre of mass.
+
+    Frames become fixed joints without mass, so that tips, tools and payloads keep their names.
+
+    Raises:
+        RobotDescriptionError: a joint has a name that is no name of a ROS 2 parameter.
+    """
+    lost: list[str] = []
+    section = robot_as_parameters(robot, lost)
+    document = {"/**": {"ros__parameters": {"robot": section}}}
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120)
+    return Written(_HEADER + text, tuple(lost))
+
+
+def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
+    """Return the section; adds a line to ``lost`` for each thing that a parameter file cannot say."""
+    names = [joint.name for joint in robot.joints]
+    for name in names:
+        if reason := _bad_name(name):
+            raise RobotDescriptionError(f"{robot.name}: joint {name!r}: {reason}; rename it")
+    joints = {joint.name: _joint(robot, joint, lost) for joint in robot.joints}
+    for frame in robot.frames:
+        if frame.name in joints or (frame.name == BASE and frame.joint < 0):
+            if not _is_body(robot, frame.name, frame.joint, frame.pose):
+                lost.append(f"frame {frame.name} is left out: a joint has its name")
+        elif reason := _bad_name(frame.name):
+            lost.append(f"frame {frame.name} is left out: {reason}")
+        else:
+            parent = robot.joints[frame.joint].name if frame.joint >= 0 else BASE
+            joints[frame.name] = {"type": "fixed", "parent": parent, "origin": _origin(frame.pose)}
+    section: dict[str, Any] = {
+        "name": robot.name,
+        "joint_names": list(joints),
+        "inertia_reference": "com",
+        "gravity": [float(x) for x in robot.gravity],
+        "unphysical": "warn" if _is_unphysical(robot) else "refuse",
+        "joints": joints,
+    }
+    for key, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
+        if shared is not None:
+            members = [robot.joint_names[i] for i in shared[0]]
+            section[key] = {"joints": members, "matrix": [float(x) for x in shared[1].matrix.ravel()]}
+    section["rotor_model"] = robot.rotor_model
+    section["tool_names"], tools = [], {}
+    for tool in robot.tools:
+        name = tool.name
+        if name not in joints or (name in names and not _is_body(robot, name, tool.joint, tool.pose)):
+            name = re.sub(r"[./]", "_", f"{name}_tool")
+            tools[name] = {"body": robot.joints[tool.joint].name, "origin": _origin(tool.pose)}
+            lost.append(f"tool {tool.name} becomes {name}: its name is not free")
+        section["tool_names"].append(name)
+    return section | ({"tools": tools} if tools else {})
+
+
+def _is_unphysical(robot: Robot) -> bool:
+    bodies = (Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) for joint in robot.joints)
+    return any(map(body_violation, bodies)) or bool(joints_without_inertia(robot))
+
+
+def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
+    entries: dict[str, Any] = {
+        "type": joint.type,
+        "parent": robot.joints[joint.parent].name if joint.parent >= 0 else BASE,
+        "screw": [float(x) for x in joint.screw],
+        "origin": _origin(joint.reference_pose),
+        "mass": float(joint.mass),
+    }
+    if joint.mass or np.any(joint.inertia_about_origin):
+        entries["center_of_mass"] = [float(x) for x in joint.center_of_mass]
+        entries["inertia"] = moments(joint)
+    if limits := _limits(joint, lost):
+        entries["limits"] = limits
+    for name, default in (("damping", 0.0), ("friction", 0.0)):
+        if getattr(joint, name) != default:
+            entries[name] = float(getattr(joint, name))
+    if joint.mimic is not None:
+        leader = robot.joints[joint.mimic.joint].name
+        entries["mimic"] = {"joint": leader, "ratio": float(joint.mimic.ratio), "offset": float(joint.mimic.offset)}
+        return entries
+    for name, default in (("gear_ratio", 1.0), ("rotor_inertia", 0.0)):
+        if getattr(joint, name) != default:
+            entries[name] = float(getattr(joint, name))
+    if joint.rotor_mount is not None:
+        carrier = robot.joints[joint.rotor_mount.carrier].name if joint.rotor_mount.carrier >= 0 else BASE
+        entries["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
+    if not joint.spring.is_rigid:
+        entries["elasticity"] = _elasticity(joint.spring)
+    if actuator := _actuator(joint.actuator):
+        entries["actuator"] = actuator
+    return entries
+
+
+def _origin(pose: np.ndarray) -> dict[str, list[float]]:
+    return {"xyz": [float(x) for x in pose[:3, 3]], "rpy": rpy(pose[:3, :3])}
+
+
+def _limits(joint: Joint, lost: list[str]) -> dict[str, float]:
+    given = {}
+    for entry in dataclasses.fields(Limits):
+        value = float(getattr(joint.limits, entry.name))
+        if not np.isfinite(value):
+            continue
+        if value == 0 and entry.name not in ("lower", "upper"):
+            lost.append(f"joint {joint.name}: limit {entry.name} of 0 is left out: it must be positive")
+            continue
+        given[entry.name] = value
+    return given
+
+
+def _elasticity(spring: Spring) -> dict[str, Any]:
+    values = {declared.name: getattr(spring, name) for name, declared in spring.parameters().items()}
+    return {"type": spring.kind, **{name: np.asarray(value).tolist() for name, value in values.items()}}
+
+
+def _actuator(actuator: Actuator) -> dict[str, Any]:
+    """The entries that differ from the defaults."""
+    entries: dict[str, Any] = _differences(actuator.gear, LOSSLESS)
+    if friction := _differences(actuator.friction, FRICTIONLESS):
+        entries["friction"] = friction
+    limits = {}
+    for name, value in _differences(actuator.motor, IDEAL).items():
+        if name.endswith("_limit"):
+            limits[name.removesuffix("_limit")] = value
+        else:
+            entries[name] = value
+    return entries | ({"limits": limits} if limits else {})
+
+
+def _differences(part: Any, default: Any) -> dict[str, float]:
+    values = {field.name: float(getattr(part, field.name)) for field in dataclasses.fields(part)}
+    return {
+        name: value for name, value in values.items() if value != float(getattr(default, name)) and not np.isnan(value)
+    }
+
+
+def _is_body(robot: Robot, name: str, joint: int, pose: np.ndarray) -> bool:
+    """Whether a frame is the one that a body has by the name of its joint."""
+    body = robot.joints[joint].name if joint >= 0 else BASE
+    return body == name and np.array_equal(pose, np.eye(4))
+
+
+def _bad_name(name: str) -> str | None:
+    if name == BASE:
+        return f"{BASE!r} is reserved for the base"
+    if "." in name or "/" in name or not name or name != name.strip() or not name.isprintable():
+        return "it is no name of a ROS 2 parameter, which has no '.', '/' or blanks at its ends"
+    return None
+
+
+class _Dumper(yaml.SafeDumper):
+    """Floats so that ROS 2, PyYAML and this library read them as floats: 1.0e-05, not 1e-05."""
+
+
+def _float(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    text = repr(value)
+    if "." not in text:
+        text = text.replace("e", ".0e")
+    return dumper.represent_scalar("tag:yaml.org,2002:float", text)
+
+
+_Dumper.add_representer(float, _float)

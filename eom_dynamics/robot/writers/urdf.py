@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write a robot as a URDF."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ... import lie
+from ...arrays import Array
+from ...exceptions import RobotDescriptionError
+from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
+from .written import Written, moments, rpy, unused
+
+# Stands for no limit where the format requires one; the largest number that the reader takes.
+_UNLIMITED = 1e12
+
+
+def robot_as_urdf(robot: Robot) -> Written:
+    """Write a robot as a URDF, whose joint axes run through the origins of the links.
+
+    Where URDF requires a limit and the robot has none, it is 1e12. Bodies whose joint axis is off their frame get a
+    link on the axis, and keep their frame as a link fixed to it.
+
+    Raises:
+        RobotDescriptionError: a joint is helical, which URDF does not have.
+    """
+    for joint in robot.joints:
+        if joint.type == "helical":
+            raise RobotDescriptionError(f"{robot.name}: joint {joint.name}: URDF has no helical joints; write YAML")
+    writer = _Writer(robot)
+    ET.indent(writer.root)
+    text = ET.tostring(writer.root, encoding="unicode", xml_declaration=False)
+    return Written(f'<?xml version="1.0"?>\n{text}\n', (*_lost(robot), *_implied(robot, writer.last)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """Name of a link on a body's joint axis, and its pose (4, 4) in the body's frame."""
+
+    name: str
+    pose: Array
+
+
+class _Writer:
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.root = ET.Element("robot", name=robot.name)
+        self._taken = {frame.name for frame in (*robot.frames, *robot.tools)}
+        self._joint_names = {joint.name for joint in robot.joints}
+        self._placed: set[str] = set()
+        self._base = self._link(-1, np.eye(4))
+        ET.SubElement(self.root, "link", name=self._base.name)
+        self._links = [self._link(i, _to_axis(joint)) for i, joint in enumerate(robot.joints)]
+        for joint, link in zip(robot.joints, self._links, strict=True):
+            self._add(joint, link)
+        self.last = self._links[robot.joints.index(list(_depth_first(robot, -1))[-1])].name
+        for frame in (*robot.frames, *robot.tools):
+            if frame.name not in self._placed:
+                self._placed.add(frame.name)
+                self._fix(frame.name, frame.joint, frame.pose)
+
+    def _link(self, body: int, pose: Array) -> _Link:
+        """The link of a body, with the name of a frame at its place if there is one."""
+        at = [frame.name for frame in self.robot.frames if frame.joint == body and np.array_equal(frame.pose, pose)]
+        name = self.robot.joints[body].name if body >= 0 else "base"
+        name = at[0] if at else unused(name, self._taken)
+        self._taken.add(name)
+        self._placed.add(name)
+        return _Link(name, pose)
+
+    def _of(self, body: int) -> _Link:
+        return self._links[body] if body >= 0 else self._base
+
+    def _add(self, joint: Joint, link: _Link) -> None:
+        element = ET.SubElement(self.root, "link", name=link.name)
+        if joint.mass or np.any(joint.inertia_about_origin):
+            inertial = ET.SubElement(element, "inertial")
+            ET.SubElement(inertial, "origin", xyz=_words(joint.center_of_mass - link.pose[:3, 3]), rpy="0 0 0")
+            ET.SubElement(inertial, "mass", value=_word(joint.mass))
+            names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+            ET.SubElement(inertial, "inertia", dict(zip(names, map(_word, moments(joint)), strict=True)))
+        parent = self._of(joint.parent)
+        bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
+        kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"
+        moved = self._joint(joint.name, kind, parent, joint.reference_pose @ link.pose, link.name)
+        ET.SubElement(moved, "axis", xyz=_words(joint.axis))
+        _limit(moved, joint.limits, kind)
+        if joint.damping or joint.friction:
+            ET.SubElement(moved, "dynamics", damping=_word(joint.damping), friction=_word(joint.friction))
+        if joint.mimic is not None:
+            leader = self.robot.joints[joint.mimic.joint].name
+            given = {"multiplier": _word(joint.mimic.ratio), "offset": _word(joint.mimic.offset)}
+            ET.SubElement(moved, "mimic", {"joint": leader, **given})
+        elif joint.gear_ratio != 1 or joint.rotor_inertia:
+            self._transmission(joint)
+
+    def _joint(self, name: str, kind: str, parent: _Link, pose: Array, child: str) -> ET.Element:
+        """A joint at a pose in the parent body's frame."""
+        element = ET.SubElement(self.root, "joint", name=name, type=kind)
+        origin = lie.inverse(parent.pose) @ pose
+        ET.SubElement(element, "origin", xyz=_words(origin[:3, 3]), rpy=_words(rpy(origin[:3, :3])))
+        ET.SubElement(element, "parent", link=parent.name)
+        ET.SubElement(element, "child", link=child)
+        return element
+
+    def _fix(self, name: str, body: int, pose: Array) -> None:
+        """A frame as a link on a fixed joint."""
+        ET.SubElement(self.root, "link", name=name)
+        joint = unused(f"{name}_fixed", self._joint_names)
+        self._joint_names.add(joint)
+        self._joint(joint, "fixed", self._of(body), pose, name)
+
+    def _transmission(self, joint: Joint) -> None:
+        element = ET.SubElement(self.root, "transmission", name=f"{joint.name}_transmission")
+        ET.SubElement(element, "type").text = "transmission_interface/SimpleTransmission"
+        ET.SubElement(element, "joint", name=joint.name)
+        motor = ET.SubElement(element, "actuator", name=f"{joint.name}_motor")
+        ET.SubElement(motor, "mechanicalReduction").text = _word(joint.gear_ratio)
+        if joint.rotor_inertia:
+            ET.SubElement(motor, "motorInertia").text = _word(joint.rotor_inertia / joint.gear_ratio**2)
+
+
+def _to_axis(joint: Joint) -> Array:
+    """Pose (4, 4) in the body's frame of the frame on the joint axis that is closest to it."""
+    if joint.type == "prismatic":
+        return np.eye(4)
+    return lie.pose(np.eye(3), np.cross(joint.screw[:3], joint.screw[3:]))
+
+
+def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
+    given = {name: getattr(limits, name) for name in ("velocity", "effort")}
+    if kind != "continuous":
+        given = {"lower": limits.lower, "upper": limits.upper, **given}
+    elif not any(map(np.isfinite, given.values())):
+        return
+    bounded = {name: float(np.clip(value, -_UNLIMITED, _UNLIMITED)) for name, value in given.items()}
+    ET.SubElement(joint, "limit", {name: _word(value) for name, value in bounded.items()})
+
+
+def _lost(robot: Robot) -> list[str]:
+    """What URDF cannot say, by name."""
+    joints = robot.independent_joints
+    unsaid = {
+        "springs (elasticity)": [joint.name for joint in joints if not joint.spring.is_rigid],
+        "actuators": [joint.name for joint in joints if not _is_ideal(joint)],
+        "rotor mounts": [joint.name for joint in joints if joint.rotor_mount is not None],
+        "limits of acceleration, jerk and effort rate": [
+            joint.name
+            for joint in robot.joints
+            if replace(joint.limits, lower=0, upper=0, velocity=0, effort=0) != _NONE
+        ],
+    }
+    lines = [f"{what} are left out: {', '.join(names)}" for what, names in unsaid.items() if names]
+    for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
+        if shared is not None:
+            lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
+    if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
+        lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
+    if robot.rotor_model != "reduced":
+        lines.append(f"rotor_model {robot.rotor_model} is left out")
+    return lines
+
+
+def _implied(robot: Robot, last: str) -> list[str]:
+    """What a URDF implies and is different for the robot: the order of the joints, and the tool on the last link."""
+    lines = []
+    order = [joint.name for joint in _depth_first(robot, -1) if joint.mimic is None]
+    if order != list(robot.joint_names):
+        lines.append(f"the joints are in another order, depth-first: {', '.join(order)}")
+    if [tool.name for tool in robot.tools] != [last]:
+        options = " ".join(f"--tool {tool.name}" for tool in robot.tools)
+        lines.append(f"tools are left out: load the URDF with {options}")
+    return lines
+
+
+def _depth_first(robot: Robot, body: int) -> Iterator[Joint]:
+    for i, joint in enumerate(robot.joints):
+        if joint.parent == body:
+            yield joint
+            yield from _depth_first(robot, i)
+
+
+_NONE = Limits(lower=0, upper=0, velocity=0, effort=0)
+
+
+def _is_ideal(joint: Joint) -> bool:
+    parts = joint.actuator
+    motor = [x for x in vars(parts.motor).values() if np.isfinite(x)]
+    return parts.friction.is_none and parts.gear.is_lossless and not motor
+
+
+def _words(values: Array | list[float]) -> str:
+    return " ".join(map(_word, values))
+
+
+def _word(value: float) -> str:
+    return repr(float(value))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the writers of all formats share: the result, names, and numbers that read back as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...arrays import Array
+from ..model import Joint
+
+# Relative to the inertia about the origin: rounding error of the shift to the centre of mass.
+_ROUNDING = 1e-15
+
+
+@dataclass(frozen=True)
+class Written:
+    """A robot as text.
+
+    Attributes:
+        text: contents of the file.
+        lost: what the format cannot say, one line each, by name.
+    """
+
+    text: str
+    lost: tuple[str, ...]
+
+
+def moments(joint: Joint) -> list[float]:
+    """Return xx xy xz yy yz zz about the centre of mass of a joint's body, kg m², without rounding errors of zeros."""
+    c = joint.center_of_mass
+    about_origin = joint.inertia_about_origin
+    about_center = about_origin - joint.mass * (c @ c * np.eye(3) - np.outer(c, c))
+    scale = float(np.max(np.abs(about_origin)))
+    about_center = np.where(np.abs(about_center) <= _ROUNDING * scale, 0.0, about_center)
+    return [float(about_center[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
+
+
+def rpy(rotation: Array) -> list[float]:
+    """Return roll, pitch and yaw, rad, of a rotation matrix (3, 3), accurate at a pitch of ±pi/2, too."""
+    R = rotation
+    yaw = math.atan2(R[1, 0], R[0, 0])
+    s, c = math.sin(yaw), math.cos(yaw)
+    roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return [roll, math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0]), yaw]
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """Return the name, with underscores added until it is not taken."""
+    while name in taken:
+        name += "_"
+    return name

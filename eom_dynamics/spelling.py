@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints about misspelt names, at a bounded cost however many names there are and however long they are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from itertools import islice
+
+# No robot has longer names, and a hint of more names helps nobody. A comparison takes some 10 µs.
+_LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
+
+
+def close_match(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name most similar to a name; None if none is similar.
+
+    Args:
+        name: the name, perhaps misspelt.
+        known: names to compare with; at most 500 are, and no names of more than 100 characters.
+        cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`.
+    """
+    text = str(name)
+    if len(text) > _LONGEST:
+        return None
+    names = [other for other in islice(known, _MOST) if len(other) <= _LONGEST]
+    return next(iter(difflib.get_close_matches(text, names, n=1, cutoff=cutoff)), None)
+
+
+def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
+    """Return the end of a message about an unknown name: what it may mean, or else which names are known.
+
+    Args:
+        name: the unknown name.
+        known: the known names; the message lists at most 40 of them.
+        candidates: those that may be meant; by default all.
+    """
+    names = list(dict.fromkeys(known))
+    close = close_match(name, names if candidates is None else candidates)
+    if close is not None:
+        return f"did you mean {close}?"
+    return f"known are {listed(names)}" if names else "known are none"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a list in a message, at most 40 of them."""
+    first = list(islice(names, _MOST_LISTED + 1))
+    return ", ".join(first[:_MOST_LISTED]) + (", …" if len(first) > _MOST_LISTED else "")
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in order, each once."""
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)

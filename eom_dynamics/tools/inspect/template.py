@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Template of a robot's parameter file: it loads as it is, and shows every entry."""
+
+TEMPLATE = """\
+# Robot for eom_dynamics: load_robot("my_arm.yaml"), or a node's --params-file my_arm.yaml.
+# SI units, angles rad. Entries that are commented out are optional, with their defaults or an example.
+/**:
+  ros__parameters:
+    robot:
+      # A URDF or xacro file instead of all below, completed by entries of its joints: docs/robots.md
+      # urdf: package://my_arm_description/urdf/my_arm.urdf.xacro
+      name: my_arm
+      joint_names: [shoulder, elbow]        # parents before children; the order of all joint vectors
+      # convention: body_screws             # body_screws | spatial_screws | dh | modified_dh
+      inertia_reference: com                # inertias are about: com (centre of mass) | link (origin of the body)
+      # gravity: [0.0, 0.0, -9.80665]       # gravitational acceleration in the frame of the base
+      # unphysical: refuse                  # refuse | warn about inertia that no body can have
+      # rotor_model: reduced                # reduced | complete: docs/elastic_joints.md
+      joints:
+        shoulder:
+          type: revolute                    # revolute | continuous | prismatic | helical | fixed | planar | floating
+          # parent: base                    # body that the joint is on: base, or the name of a joint before it
+          screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]     # axis in the body's frame; prismatic: 0.0, 0.0, 0.0 and the axis
+          origin: {xyz: [0.0, 0.0, 0.3]}    # of the body in its parent at q = 0; rpy: [0.0, 0.0, 0.0] if not given
+          mass: 3.0
+          center_of_mass: [0.2, 0.0, 0.0]   # in the body's frame
+          inertia: [0.01, 0.0, 0.0, 0.05, 0.0, 0.05]    # xx xy xz yy yz zz
+          # limits: {lower: -2.9, upper: 2.9, velocity: 2.0, effort: 80.0, acceleration: 10.0, jerk: 500.0,
+          #          effort_rate: 1000.0}
+          # damping: 0.0                    # viscous friction of the joint, N m s/rad
+          # friction: 0.0                   # dry friction of the joint, N m
+          # elasticity: {type: linear, stiffness: 1.0e+4}     # spring; rigid if not given; all types: docs/actuators.md
+          # rotor_inertia: 0.2              # on the link side of the gear, kg m^2
+          # gear_ratio: 100.0               # motor revolutions per joint revolution
+          # rotor: {carrier: base, axis: [0.0, 0.0, 1.0]}     # body that carries the rotor, spin axis in its frame
+          # actuator:
+          #   friction: {viscous: 0.5, coulomb: 0.5, static: 0.6}
+          #   efficiency: 0.9               # of the gear
+          #   torque_constant: 0.05         # N m/A, of the motor
+          #   resistance: 0.5               # ohm
+          #   limits: {torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}
+        elbow:
+          type: revolute
+          screw: [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+          origin: {xyz: [0.4, 0.0, 0.0], rpy: [0.0, 0.0, 0.0]}
+          mass: 2.0
+          center_of_mass: [0.15, 0.0, 0.0]
+          inertia: [0.005, 0.0, 0.0, 0.02, 0.0, 0.02]
+          # mimic: {joint: shoulder, ratio: 1.0, offset: 0.0}   # follows another joint; has no motor and no spring
+      # coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}
+      # transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}
+      tool_names: [gripper]                 # where wrenches act; the last body if not given
+      tools:
+        gripper: {body: elbow, origin: {xyz: [0.3, 0.0, 0.0]}}
+      # payloads:                           # bodies added at a joint's body or a tool, in its frame
+      #   gripper: {mass: 1.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
+"""

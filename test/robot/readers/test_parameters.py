@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter files that name a URDF or xacro file and complete it, and payloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from chains import packaged_parameters
+from urdf_arms import urdf_arm
+
+from eom_dynamics import ElasticArm, RobotDescriptionError, equations_of_motion, lie, load_robot, robot_from_parameters
+from eom_dynamics.robot import Limits, Robot, robot_from_urdf
+from eom_dynamics.robot.inertia import symmetric
+
+SPRING = {"type": "linear", "stiffness": 500.0}
+ADDITIONS: dict[str, Any] = {
+    "tip": "shoulder_link",
+    "branches": "drop",
+    "gravity": [0.0, 9.0, 0.0],
+    "rotor_model": "complete",
+    "joints": {
+        "shoulder": {
+            "limits": {"upper": 1.0, "effort": 5.0, "acceleration": 6.0, "jerk": 7.0, "effort_rate": 8.0},
+            "gear_ratio": 50.0,
+            "friction": 0.3,
+            "damping": 0.2,
+            "actuator": {"efficiency": 0.8},
+            "elasticity": SPRING,
+            "rotor_inertia": 0.1,
+            "rotor": {"carrier": "base"},
+        }
+    },
+    "payloads": {"shoulder_link": {"mass": 2.0}},
+}
+
+
+def write(folder: Path, section: dict[str, Any], name: str = "arm.yaml") -> Path:
+    (folder / "urdf").mkdir(parents=True, exist_ok=True)
+    (folder / "urdf/arm.urdf").write_text(urdf_arm(), encoding="utf-8")
+    path = folder / name
+    path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": section}}}), encoding="utf-8")
+    return path
+
+
+def assert_same(a: Robot, b: Robot) -> None:
+    assert a.joint_names == b.joint_names and a.rotor_model == b.rotor_model
+    np.testing.assert_array_equal(a.gravity, b.gravity)
+    for one, other in zip(a.joints, b.joints, strict=True):
+        np.testing.assert_array_equal(one.spatial_inertia, other.spatial_inertia)
+        assert (one.limits, one.stiffness, one.damping) == (other.limits, other.stiffness, other.damping)
+
+
+def test_a_file_names_a_urdf_and_completes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "robots", {"urdf": "urdf/arm.urdf", **ADDITIONS})
+    robot = load_robot(path)
+    (joint,) = robot.joints
+    assert (joint.name, robot.rotor_model, robot.gravity[1]) == ("shoulder", "complete", 9.0)
+    assert joint.limits == Limits(-3.0, 1.0, 10.0, 5.0, 6.0, 7.0, 8.0)
+    assert (joint.gear_ratio, joint.friction, joint.damping, joint.rotor_inertia) == (50.0, 0.3, 0.2, 0.1)
+    assert (joint.stiffness, joint.actuator.gear.efficiency, joint.mount.carrier, joint.mass) == (500.0, 0.8, -1, 3.0)
+    assert_same(robot, robot_from_urdf(urdf_arm(), ADDITIONS))  # as the node completes a URDF
+    absolute = {"urdf": str(tmp_path / "robots/urdf/arm.urdf"), **ADDITIONS}
+    assert_same(robot, robot_from_parameters(absolute))
+    assert_same(robot, load_robot(write(tmp_path, absolute).read_text()))  # a parameter file as text
+
+
+def test_options_of_load_robot_take_precedence(tmp_path: Path) -> None:
+    path = write(tmp_path, {"urdf": "urdf/arm.urdf", "tip": "shoulder_link", "tools": "shoulder_link"})
+    robot = load_robot(path, tip="elbow_link", gravity=[1.0, 2.0, 3.0])
+    assert robot.joint_names == ("shoulder", "elbow")
+    assert [tool.name for tool in robot.tools] == ["elbow_link"] and robot.gravity.tolist() == [1.0, 2.0, 3.0]
+    write(tmp_path, {"urdf": "urdf/arm.urdf", "root": "shoulder_link", "gravity": [0.0, 0.0, -1.0]})
+    assert load_robot(path).joint_names == ("elbow",)
+    with pytest.raises(
+        RobotDescriptionError, match="gravity is given in the frame of shoulder_link, the base is to be"
+    ):
+        load_robot(path, root="base")
+
+
+def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    section = {"urdf": "urdf/arm.xacro", "xacro_arguments": {"mass": 3.5, "name": "arm", "heavy": True}}
+    path = write(tmp_path, section)
+    arguments = "".join(f'<xacro:arg name="{name}" default="0"/>' for name in section["xacro_arguments"])
+    text = urdf_arm().replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ', 1)
+    text = text.replace('value="1.0"', 'value="$(arg mass)"').replace('name="arm"', 'name="$(arg name)_$(arg heavy)"')
+    (tmp_path / "urdf/arm.xacro").write_text(text.replace("<link", f"{arguments}<link", 1), encoding="utf-8")
+    robot = load_robot(path)
+    assert robot.name == "arm_true" and robot.joints[0].mass == 3.5
+    write(tmp_path, {**section, "xacro_arguments": {"mas": 3.5, "name": "arm", "heavy": True}})
+    with pytest.raises(RobotDescriptionError, match="xacro argument 'mas' does not exist; did you mean mass"):
+        load_robot(path)
+
+
+def test_a_package_is_found_in_the_ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ament_index_python")
+    (tmp_path / "share/ament_index/resource_index/packages").mkdir(parents=True)
+    (tmp_path / "share/ament_index/resource_index/packages/arms").write_text("")
+    write(tmp_path / "share/arms", {})
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    assert robot_from_parameters({"urdf": "package://arms/urdf/arm.urdf"}).n == 2
+    with pytest.raises(RobotDescriptionError, match=r"robot\.urdf: package 'legs' not found .*source the workspace"):
+        robot_from_parameters({"urdf": "package://legs/urdf/arm.urdf"})
+
+
+REFUSED = {
+    "unknown joint": ({"joints": {"sholder": {}}}, "robot.joints.sholder: unknown entry; did you mean shoulder?"),
+    "unknown entry": ({"name": "arm"}, "robot.name: unknown entry"),
+    "crossed limits": (
+        {"joints": {"elbow": {"limits": {"lower": 3.5}}}},
+        "robot.joints.elbow.limits.lower: must not exceed upper, 3, is 3.5",
+    ),
+    "no file": ({"urdf": "urdf/leg.urdf"}, "leg.urdf: cannot be read: No such file or directory"),
+    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a .urdf or .xacro file, is "),
+    "arguments of a URDF": ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
+    "payload nowhere": (
+        {"payloads": {"hand": {"mass": 1.0}}},
+        "robot.payloads.hand: there is no link or tool of this name; known are base, shoulder_link, elbow_link",
+    ),
+    "payload of no body": (
+        {"payloads": {"elbow_link": {"mass": 1.0, "inertia": [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]}}},
+        "robot.payloads.elbow_link.inertia: the largest principal moment",
+    ),
+    "tip twice": ({"tip": ["elbow_link", "elbow_link"]}, "tip: 'elbow_link' is listed twice"),
+}
+
+
+@pytest.mark.parametrize(("section", "reason"), REFUSED.values(), ids=REFUSED)
+def test_invalid_entries_are_named(tmp_path: Path, section: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RobotDescriptionError) as error:
+        load_robot(write(tmp_path, {"urdf": "urdf/arm.urdf", **section}))
+    assert reason in str(error.value) and "\n" not in str(error.value)
+
+
+def test_parameters_without_a_file_need_an_absolute_path() -> None:
+    with pytest.raises(RobotDescriptionError, match=r"parameters: robot\.urdf: must be an absolute path or package://"):
+        robot_from_parameters({"urdf": "arm.urdf"})
+
+
+def test_parameters_from_the_network_expand_no_xacro(tmp_path: Path) -> None:
+    (tmp_path / "arm.xacro").write_text(urdf_arm())
+    with pytest.raises(RobotDescriptionError, match="is a xacro file, a program, and comes from another node"):
+        robot_from_parameters({"urdf": str(tmp_path / "arm.xacro")}, xacro=False)
+
+
+def test_a_payload_acts_at_its_link_or_tool() -> None:
+    moments = [0.02, 0.001, 0.0, 0.03, 0.0, 0.04]
+    payload = {"mass": 1.5, "center_of_mass": [0.1, 0.0, 0.05], "inertia": moments}
+    parameters = packaged_parameters("dual_arm")
+    loaded = robot_from_parameters(parameters | {"payloads": {"left_hand": payload}})
+    bare = robot_from_parameters(parameters)
+    tool = bare.tools[0]
+    # A point mass at the tool and its inertia weigh as a wrench of the payload at rest does.
+    q = np.linspace(-0.5, 0.5, bare.n)
+    pose = np.eye(4)
+    body: int = tool.joint
+    pose = tool.pose
+    while body >= 0:
+        joint = bare.joints[body]
+        pose = joint.reference_pose @ lie.exp(joint.screw, q[body]) @ pose
+        body = joint.parent
+    weight = -1.5 * pose[:3, :3].T @ bare.gravity
+    W = np.zeros((len(bare.tools), 6))
+    W[0] = np.concatenate([np.cross(payload["center_of_mass"], weight), weight])
+    held = equations_of_motion(bare, q, 0 * q, wrench=[W])
+    expected = held.gravity[0] + held.external[0]
+    np.testing.assert_allclose(equations_of_motion(loaded, q, 0 * q).gravity[0], expected, atol=1e-12)
+    urdf = robot_from_urdf(urdf_arm(), {"payloads": {"elbow_link": payload}}).joints[1]
+    R = urdf.inertia_about_origin - robot_from_urdf(urdf_arm()).joints[1].inertia_about_origin
+    c = lie.skew([0.1, 0.0, 0.05])
+    np.testing.assert_allclose(R, symmetric(*moments) + 1.5 * c.T @ c, atol=1e-15)
+
+
+def test_unphysical_inertia_is_a_warning_if_the_file_says_so() -> None:
+    parameters = packaged_parameters("pendulum")
+    parameters["joints"]["hinge"]["inertia"] = [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]
+    with pytest.warns(UserWarning, match="largest principal moment"):
+        assert robot_from_parameters(parameters | {"unphysical": "warn"}).n == 1
+
+
+def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:
+    group = {"joints": ["shoulder", "elbow"], "matrix": [0.5, 0.5, 0.5, -0.5]}
+    stiffness = {"joints": ["shoulder", "elbow"], "matrix": [300.0, 20.0, 20.0, 200.0]}
+    arm = ElasticArm(robot_from_urdf(urdf_arm(), {"transmission": group, "coupled_stiffness": stiffness}))
+    assert arm.transmission is not None and arm.coupled is not None

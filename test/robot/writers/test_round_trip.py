@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots written as parameter files and URDFs: they load to the same robot, and what is lost is named."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chains import fixed_case, packaged_parameters
+from urdf_arms import urdf_arm
+
+from eom_dynamics import (
+    ElasticArm,
+    Robot,
+    RobotDescriptionError,
+    equations_of_motion,
+    load_robot,
+    packaged_robots,
+    robot_from_parameters,
+)
+from eom_dynamics.actuators.springs import SPRINGS
+from eom_dynamics.lie import rotation_from_rpy
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.robot.writers.urdf import robot_as_urdf
+from eom_dynamics.robot.writers.written import Written, rpy
+
+WRITERS = {"YAML": robot_as_yaml, "URDF": robot_as_urdf}
+EXAMPLES = ("panda", "romeo_small", "talos_reduced", "tiago", "hyq_no_sensors", "ur5_robot", "solo12", "kinova")
+
+
+def loaded(written: Written, robot: Robot, *, tools: bool = True) -> Robot:
+    """The written robot, with the gravity that a URDF cannot say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_robot(
+            written.text, gravity=robot.gravity, tools=[tool.name for tool in robot.tools] if tools else ()
+        )
+
+
+def assert_same_dynamics(robot: Robot, again: Robot) -> None:
+    assert sorted(again.joint_names) == sorted(robot.joint_names)
+    order = [robot.joint_names.index(name) for name in again.joint_names]
+    rng = np.random.default_rng(3)
+    q, qd, qdd = rng.uniform(-1, 1, (3, robot.n))
+    W = rng.uniform(-1, 1, robot.wrench_shape)
+    one = equations_of_motion(robot, q, qd, wrench=[W]).efforts(qdd)[0]
+    other = equations_of_motion(again, q[order], qd[order], wrench=[W]).efforts(qdd[order])[0]
+    np.testing.assert_allclose(other, one[order], rtol=0, atol=1e-12 * max(1.0, float(np.max(np.abs(one)))))
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("name", packaged_robots())
+def test_packaged_robots(name: str, write: Callable[[Robot], Written]) -> None:
+    robot = load_robot(name)
+    assert_same_dynamics(robot, loaded(write(robot), robot))
+
+
+def _examples() -> list[Path]:
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    found = {Path(file.name).stem: Path(str(file.locate())) for file in files if file.name.endswith(".urdf")}
+    return [found[name] for name in EXAMPLES if name in found]
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("path", _examples(), ids=lambda path: path.stem)
+def test_robots_in_use(path: Path, write: Callable[[Robot], Written]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = load_robot(path)
+    again = loaded(write(robot), robot)
+    assert_same_dynamics(robot, again)
+    names = {frame.name for frame in robot.frames} - {"base"}
+    assert names <= {frame.name for frame in again.frames}
+
+
+def test_screws_off_the_origin_and_helical_joints() -> None:
+    robot = fixed_case("mixed_chain", 2).robot
+    assert_same_dynamics(robot, loaded(robot_as_yaml(robot), robot))
+    with pytest.raises(RobotDescriptionError, match="joint joint_3: URDF has no helical joints"):
+        robot_as_urdf(robot)
+    part = load_robot(robot_as_yaml(robot).text, tip="joint_2", branches="drop")
+    assert_same_dynamics(part, loaded(robot_as_urdf(part), part))
+
+
+def test_mimic_planar_and_floating_joints() -> None:
+    text = urdf_arm(joints=("a", "b", "c")).replace('name="b" type="revolute"', 'name="b" type="planar"')
+    text = text.replace("</joint></robot>", '<mimic joint="a" multiplier="-2" offset="0.3"/></joint></robot>')
+    for kind in ("planar", "floating"):
+        robot = load_robot(text.replace("planar", kind))
+        for write in WRITERS.values():
+            assert_same_dynamics(robot, loaded(write(robot), robot))
+
+
+@pytest.mark.parametrize("kind", sorted(set(SPRINGS) - {"rigid"}))
+def test_springs_motors_and_limits_are_kept_in_a_parameter_file(kind: str) -> None:
+    entries = {
+        "linear": {"stiffness": 300.0},
+        "cubic": {"stiffness": 300.0, "cubic": 1e-5},
+        "polynomial": {"coefficients": [300.0, 0.0, 50.0]},
+        "exponential": {"stiffness": 300.0, "growth": 2.0},
+        "dead_zone": {"stiffness": 300.0, "inner_stiffness": 30.0, "half_gap": 0.01, "width": 0.001},
+        "tabulated": {"deflections": [0.0, 0.1, 0.2], "efforts": [0.0, 20.0, 50.0]},
+        "damped": {"stiffness": 300.0, "damping": 5.0},
+        "variable": {"lower": 100.0, "upper": 900.0, "nominal": 300.0},
+        "antagonistic_exponential": {"stiffness": 50.0, "growth": 8.0, "nominal": 900.0},
+        "antagonistic_quadratic": {"stiffness": 30.0, "slope": 400.0, "nominal": 900.0},
+    }[kind]
+    parameters = packaged_parameters("sea_planar_2r")
+    parameters["joints"]["joint_1"]["elasticity"] = {"type": "linear", "stiffness": 400.0}
+    parameters["joints"]["joint_2"] |= {
+        "elasticity": {"type": kind, **entries},
+        "rotor": {"carrier": "base", "axis": [0.0, 0.6, 0.8]},
+        "limits": {"upper": 1.0, "jerk": 20.0},
+    }
+    robot = robot_from_parameters(parameters | {"rotor_model": "complete"})
+    again = loaded(robot_as_yaml(robot), robot)
+    states = 0.1 * np.random.default_rng(1).uniform(-1, 1, (5, 2))
+    one, other = ElasticArm(robot).feedforward(*states), ElasticArm(again).feedforward(*states)
+    np.testing.assert_allclose(other.motor_effort, one.motor_effort, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(ElasticArm(again).drive(other).current, ElasticArm(robot).drive(one).current)
+    assert again.joints[1].limits == robot.joints[1].limits
+
+
+def test_coupled_springs_and_transmissions_are_kept_in_a_parameter_file() -> None:
+    parameters = packaged_parameters("planar_2r")
+    for joint in parameters["joints"].values():
+        joint.pop("elasticity")
+    names = parameters["joint_names"]
+    coupled = {"joints": names, "matrix": [300.0, 20.0, 20.0, 200.0]}
+    transmission = {"joints": names, "matrix": [0.5, 0.5, 0.5, -0.5]}
+    robot = robot_from_parameters(parameters | {"coupled_stiffness": coupled, "transmission": transmission})
+    again = loaded(robot_as_yaml(robot), robot)
+    assert again.coupled_stiffness is not None and again.transmission is not None
+    np.testing.assert_array_equal(again.coupled_stiffness[1].matrix, [[300, 20], [20, 200]])
+    np.testing.assert_array_equal(again.transmission[1].matrix, [[0.5, 0.5], [0.5, -0.5]])
+
+
+def test_what_a_urdf_cannot_say_is_named() -> None:
+    lost = robot_as_urdf(load_robot("sea_planar_2r")).lost
+    assert lost[0] == "springs (elasticity) are left out: joint_1, joint_2"
+    assert lost[1] == "actuators are left out: joint_1, joint_2"
+    assert lost[2].startswith("gravity [0.0, -9.80665, 0.0] is left out")
+    assert robot_as_urdf(load_robot(urdf_arm())).lost == ()
+    assert robot_as_yaml(load_robot("vsa_planar_2r")).lost == ()
+
+
+def test_names_that_a_parameter_file_cannot_have() -> None:
+    robot = load_robot(urdf_arm(joints=("arm/shoulder",)))
+    with pytest.raises(RobotDescriptionError, match="joint 'arm/shoulder': it is no name of a ROS 2 parameter"):
+        robot_as_yaml(robot)
+
+
+@pytest.mark.parametrize("pitch", [-np.pi / 2, np.pi / 2, 1.5707963, 0.3])
+def test_angles_of_a_rotation_are_accurate_at_a_right_angle(pitch: float) -> None:
+    R = rotation_from_rpy([0.4, pitch, -2.0])
+    np.testing.assert_allclose(rotation_from_rpy(rpy(R)), R, atol=1e-15)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics inspect --template``: it loads as it is, and with its optional entries."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.tools.cli.main import main
+
+
+def template(capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["inspect", "--template"]) == 0
+    output = capsys.readouterr()
+    assert not output.err
+    return output.out
+
+
+def test_it_loads_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "my_arm.yaml"
+    path.write_text(template(capsys))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = load_robot(path)
+    assert robot.joint_names == ("shoulder", "elbow") and [tool.name for tool in robot.tools] == ["gripper"]
+
+
+def test_its_optional_entries_load(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line for line in template(capsys).splitlines() if "# urdf:" not in line and "# mimic:" not in line]
+    text = "\n".join(re.sub(r"^( +)# (?=[ a-z_]+: |[ a-z_]+:$| +effort_rate)", r"\1", line) for line in lines)
+    with_springs = load_robot(re.sub(r"(?m)^ +coupled_stiffness:.*\n", "", text))
+    assert with_springs.joints[0].limits.effort_rate == 1000 and np.isfinite(with_springs.joints[0].stiffness)
+    assert with_springs.joints[0].actuator.motor.voltage_limit == 48 and with_springs.joints[1].mass == 3
+    assert ElasticArm(with_springs).transmission is not None
+    assert load_robot(re.sub(r"(?m)^ +elasticity:.*\n", "", text)).coupled_stiffness is not None
+
+
+def test_it_needs_no_robot_and_a_robot_is_needed_else(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["inspect"], ["inspect", "iiwa", "--template"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+        assert "ROBOT or --template" in capsys.readouterr().err
