@@ -78,7 +78,7 @@ def trajectory_feedforward(
     t = sample_times(trajectory, rate) if rate else points
     progress(0.0)
     with np.errstate(all="ignore"):
-        efforts = arm.dynamics.inverse_dynamics(*_states(trajectory, points))[0]
+        efforts = arm.dynamics.inverse_dynamics(*_states(arm, trajectory, points))[0]
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
         with_memory = bool(np.any(arm.damped))
         through = np.union1d(t, sample_times(trajectory, fine)) if with_memory and rate < fine else t
@@ -110,15 +110,17 @@ def require_finite(arm: ElasticArm, trajectory: Trajectory, rate: float, most: i
     duration = trajectory.end - trajectory.start
     t = np.linspace(trajectory.start, trajectory.end, 1 + min(int(np.ceil(duration * rate)), most), dtype=np.float64)
     with np.errstate(all="ignore"):
-        _require_finite_command(arm, arm.feedforward(*_states(trajectory, t)), t)
+        _require_finite_command(arm, arm.feedforward(*_states(arm, trajectory, t)), t)
 
 
-def _states(trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
+def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
     states = trajectory.derivatives(t, len(STATE_NAMES) - 1)
     for name, values in zip(STATE_NAMES, states, strict=True):
         if not np.isfinite(values).all():
             at, place = np.argwhere(~np.isfinite(values))[0]
-            raise TrajectoryError(f"the motion is too fast: {name} of joint {place} overflows at {t[at]:g} s")
+            raise TrajectoryError(
+                f"the motion is too fast: {name} of {arm.robot.joint_names[place]} overflows at {t[at]:g} s"
+            )
     return states
 
 
@@ -132,7 +134,7 @@ def _sampled(
     deflection = None
     for first in range(0, len(t), _CHUNK):
         part = slice(first, first + _CHUNK)
-        states[:, part] = _states(trajectory, t[part])
+        states[:, part] = _states(arm, trajectory, t[part])
         if with_memory:
             deflection = _deflections(arm, t, states, first, deflection)
         command = arm.feedforward(*states[:, part], deflection=deflection)
