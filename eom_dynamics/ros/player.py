@@ -53,7 +53,6 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
 from rclpy.executors import ExternalShutdownException
-from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
@@ -67,6 +66,7 @@ from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
+from .executors import make_executor
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
 
 _QOS = QoSProfile(depth=1000)
@@ -156,7 +156,7 @@ class Player(Node):
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
         self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, _QOS)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._executor = EventsExecutor()
+        self._executor = make_executor(events=True)
         self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}

@@ -267,7 +267,7 @@ class RemoteParameters(Source):
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
-            raise _NoRobotError(f"its {DESCRIPTION} is empty")
+            raise _NoRobotError(f"its {DESCRIPTION} is empty; if it has its robot from a topic, use that topic")
         return _Answer(urdf=urdf, text=text)
 
     def _call(self, client: Client, request: Any) -> Any:

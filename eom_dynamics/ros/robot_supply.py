@@ -40,6 +40,7 @@ class RobotSupply:
         self._loading = threading.Lock()
         self._last: Loaded | None = None
         self._busy = False
+        self._told = ""
         self._asking, self._since = True, time.monotonic()
         self._choice = chosen_source(node)
         self._source = open_source(node, self._choice, self._look)
@@ -131,6 +132,9 @@ class RobotSupply:
 
     def _found(self, loaded: Loaded | None) -> None:
         self._busy = False
+        if (problem := self.problem) and problem != self._told and self._wanted():
+            self._node.get_logger().info(f"no robot from {self.source} yet: {printable(problem)}")
+        self._told = problem
         # Another description may have arrived during loading, or the node may have been cleaned up.
         if loaded is not None and self._wanted() and loaded.description == self._source.description:
             self._deliver(loaded)

@@ -11,8 +11,7 @@ from typing import TypeVar
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
-from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions, install_signal_handlers
@@ -21,6 +20,7 @@ from rclpy.utilities import try_shutdown
 
 from ..terminal import prepare_streams, printable
 from .command_line import Program, read_arguments
+from .executors import make_executor
 from .stopping import StopSignals
 from .worker import end_workers
 
@@ -60,7 +60,7 @@ def run(
         print(f"{program.node}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
-    executor = EventsExecutor() if events else SingleThreadedExecutor()
+    executor = make_executor(events=events)
     executor.add_node(node)
     begin(node)
     install_signal_handlers()

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any, cast
 
+import numpy as np
 from rclpy.clock import Clock, ROSClock
 from rclpy.clock_type import ClockType
 from rclpy.time import Time
@@ -66,6 +67,9 @@ topics (relative to the namespace):
 # Only the latest command matters.
 _QOS_DEPTH = 10
 
+# Largest velocity of a motor at rest, rad/s or m/s.
+_REST = 1e-3
+
 # Message type, topic, field with the motor names, and fields with values of each kind of command.
 _COMMANDS: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
     "motor_setpoint": (JointState, "motor_setpoint", "name", ("position", "velocity", "effort")),
@@ -96,6 +100,7 @@ class SimulatedRobotNode(RobotNode):
         self._robot: SimulatedRobot | None = None
         self._statistics = SimulatedRobotStatistics()
         self._published = 0
+        self._commanded_rest = False
         self.declare(TABLE)
         self._command = self.get_parameter("command").value
         self._period = 1.0 / self.get_parameter("rate").value
@@ -184,6 +189,7 @@ class SimulatedRobotNode(RobotNode):
                 robot.apply(*command)
             else:
                 robot.follow(*command)
+                self._commanded_rest = bool(np.all(np.abs(command[1]) <= _REST))
 
     def _refuse(self, reason: str) -> None:
         self._statistics.refuse(reason)
@@ -234,12 +240,14 @@ class SimulatedRobotNode(RobotNode):
     def _on_timeout(self, robot: SimulatedRobot) -> None:
         self._statistics.timeouts += 1
         action = self.get_parameter("on_timeout").value
+        # After a command at rest, a motion has ended as planned.
+        log = self.get_logger().info if self._commanded_rest else self.get_logger().warning
         if action == "hold":
             robot.hold()
         else:
             robot.apply(robot.readings().motor_effort * 0.0)
         done = "holding the position" if action == "hold" else "no effort"
-        self.get_logger().warning(f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}")
+        log(f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}")
 
     def _on_stop(self, reason: str, now: float) -> None:
         self._statistics.stops += 1

@@ -78,7 +78,7 @@ def trajectory_feedforward(
     t = sample_times(trajectory, rate) if rate else points
     progress(0.0)
     with np.errstate(all="ignore"):
-        efforts = arm.dynamics.inverse_dynamics(*_states(trajectory, points))[0]
+        efforts = arm.dynamics.inverse_dynamics(*_states(arm, trajectory, points))[0]
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
         with_memory = bool(np.any(arm.damped))
         through = np.union1d(t, sample_times(trajectory, fine)) if with_memory and rate < fine else t
@@ -111,18 +111,20 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     count = 1 + min(int(np.ceil(duration * rate)), most)
     t = np.linspace(trajectory.start, trajectory.end, count, dtype=np.float64)
     with np.errstate(all="ignore"):
-        states = _states(trajectory, t)
+        states = _states(arm, trajectory, t)
         _require_finite_command(arm, arm.feedforward(*states), t)
         spacing = duration / (count - 1) if count > 1 else 1 / rate
         return check(arm, trajectory, rate=1 / spacing, samples=Samples(t, *states))
 
 
-def _states(trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
+def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
     states = trajectory.derivatives(t, len(STATE_NAMES) - 1)
     for name, values in zip(STATE_NAMES, states, strict=True):
         if not np.isfinite(values).all():
             at, place = np.argwhere(~np.isfinite(values))[0]
-            raise TrajectoryError(f"the motion is too fast: {name} of joint {place} overflows at {t[at]:g} s")
+            raise TrajectoryError(
+                f"the motion is too fast: {name} of {arm.robot.joint_names[place]} overflows at {t[at]:g} s"
+            )
     return states
 
 
@@ -136,7 +138,7 @@ def _sampled(
     deflection = None
     for first in range(0, len(t), _CHUNK):
         part = slice(first, first + _CHUNK)
-        states[:, part] = _states(trajectory, t[part])
+        states[:, part] = _states(arm, trajectory, t[part])
         if with_memory:
             deflection = _deflections(arm, t, states, first, deflection)
         command = arm.feedforward(*states[:, part], deflection=deflection)

@@ -153,6 +153,32 @@ def test_signals_one_after_another_end_a_node_once(start):
     assert "Traceback" not in client.process.log
 
 
+@pytest.mark.parametrize("node", ["dynamics_node", "planning_node", "simulated_robot_node", "player"])
+def test_without_ros_the_error_is_one_line(tmp_path, node):
+    hide = (
+        "import importlib.util, runpy, sys\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'rclpy' else find(name, *rest)\n"
+        "sys.modules['rclpy'] = None\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hide)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    code, output, errors = processes.run(
+        [sys.executable, "-m", f"eom_dynamics.ros.{node}"], cwd=tmp_path, env=environment
+    )
+    assert (code, output) == (2, "")
+    assert errors.startswith("rclpy is not installed; run: ")
+    assert errors.count("\n") == 1
+
+
+def test_without_the_events_executor_the_node_warns_and_runs(start, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['rclpy.experimental.events_executor'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    client = start(*IIWA)
+    assert client.state == "active"
+    assert client.process.log.count("this rclpy has no events executor, single_threaded is used") == 1
+
+
 NODES = {
     "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "clip_to_limits", "hold_last_command", "autostart"),
     "planning_node": ("eom_dynamics/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),

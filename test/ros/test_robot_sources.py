@@ -264,7 +264,11 @@ def test_parameters_without_effect_are_logged(start, tmp_path):
         ("no_such_type", {}, "its answer cannot be read: unexpected parameter type 99"),
         ("parameters", {"speed": 1.0}, "it has neither robot_description nor parameters robot.*"),
         ("parameters", {"robot_description": 5}, "its robot_description must be a text, is 5"),
-        ("parameters", {"robot_description": ""}, "its robot_description is empty"),
+        (
+            "parameters",
+            {"robot_description": ""},
+            "its robot_description is empty; if it has its robot from a topic, use that topic",
+        ),
     ],
 )
 def test_another_node_without_a_robot_is_asked_until_it_has_one(probe, other, mode, parameters, reason):
@@ -419,6 +423,16 @@ def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
     assert client.state == "unconfigured"
     assert client.transition("configure") and client.transition("activate")
     assert_computes(client, eom.load_robot(HEAVY))
+
+
+def test_why_a_node_waits_for_another_is_logged_once(start, describe):
+    describe(ARM)
+    other = start("-r", f"robot_description:={describe.topic}")
+    client = start("-p", f"robot_source_node:={other.process.namespace}/{other.process.name}")
+    reason = "its robot_description is empty; if it has its robot from a topic, use that topic"
+    client.wait_for_diagnostics(lambda level, message, _: reason in message, "the reason")
+    client.spin(1.0)  # it is asked five times a second
+    assert client.process.log.count(f"yet: {reason}") == 1
 
 
 def test_without_autostart_configure_fails_as_long_as_there_is_no_robot(start, other):

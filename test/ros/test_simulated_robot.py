@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated robot as a process: alone, and at the end of the whole stack."""
 
+import re
 import signal
 import sys
 
@@ -196,12 +197,20 @@ def test_a_motion_that_diverges_stops_until_commands_have_paused(by_effort):
     by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the command after the stop")
 
 
+def test_the_end_of_commands_at_rest_is_no_warning(simulate):
+    robot = simulate(*IIWA, *AT_Q)
+    robot.send("motor_setpoint", position=robot.next_states()[1].position)
+    robot.wait_for_diagnostics(lambda level, message, v: v["phase"] == "lost", "the loss")
+    assert re.search(r"\[INFO\].* no commands for 0\.1 s: holding the position", robot.process.log)
+    assert "[WARN]" not in robot.process.log
+
+
 def test_when_commands_stop_the_position_is_held(simulate):
     robot = simulate(*IIWA, *AT_Q)
     start = np.array(robot.next_states()[1].position)
     robot.send("motor_setpoint", position=start + 0.1, velocity=np.full(7, 0.5))
     robot.wait_for_diagnostics(lambda level, message, v: (level, v["phase"]) == (1, "lost"), "the loss")
-    assert "no commands for 0.1 s: holding the position" in robot.process.log
+    assert re.search(r"\[WARN\].* no commands for 0\.1 s: holding the position", robot.process.log)
     robot.settle(lambda joints, motors: close(motors.position, start + 0.1), "the held position")
     robot.send("motor_setpoint", position=start)
     robot.wait_for_diagnostics(lambda level, message, v: int(v["timeouts"]) == 2, "the second loss")

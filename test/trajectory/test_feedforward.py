@@ -152,7 +152,7 @@ def test_number_of_samples_of_a_long_trajectory_is_limited():
         ({"rate": np.inf}, "rate must be a number of Hz"),
         ({"times": np.linspace(0, 2, 1001)}, "1001 times are more than 1000"),
         ({"trajectory": through([0, 1], [[0.0], [1.0]])}, "the trajectory has 1 joints, the robot 7"),
-        ({"trajectory": rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1e-150)}, "too fast: qddd of joint 0 overflows"),
+        ({"trajectory": rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1e-150)}, "too fast: qddd of iiwa_joint_1 overflows"),
         ({"trajectory": through([0, 1], [[0.0] * 7, [1e200] * 7])}, "too fast: tau of iiwa_joint_1 overflows"),
     ],
 )
