@@ -15,6 +15,12 @@ from .errors import BagError
 
 PACKAGE = "eom_dynamics"
 
+# Of a definition: its text, and the fields of a message, with those of the messages in it. Those of ROS 2 have at most
+# some ten thousand characters and some hundred fields; others would take minutes to read, or never end.
+_LONGEST_TEXT = 2**18
+_MOST_FIELDS = 2000
+_DEEPEST = 30
+
 
 @lru_cache(maxsize=1)
 def own_definitions() -> dict[str, str]:
@@ -53,12 +59,18 @@ def typestore(name: str, definition: str = "") -> Typestore:
         if name not in known.fielddefs:
             raise BagError(f"the bag has no definition of {name}, and neither ROS 2 Jazzy nor this package defines it")
         return known
+    if len(definition) > _LONGEST_TEXT:
+        raise BagError(
+            f"the bag's definition of {name} has {len(definition):,} characters, more than {_LONGEST_TEXT:,}"
+        )
     try:
         if definition.startswith("=" * 80 + "\nIDL: "):
             types: dict[str, Any] = dict(get_types_from_idl(definition))
         else:
             types = dict(get_types_from_msg(definition, name))
         _complete(types, known)
+        if name in types and _fields(types, name) > _MOST_FIELDS:
+            raise TypesysError(f"it has more than {_MOST_FIELDS:,} fields, or arrays of as many messages or texts")
         store = get_typestore(Stores.EMPTY)
         store.register(types)
     except (TypesysError, RecursionError) as error:
@@ -80,3 +92,20 @@ def _complete(types: dict[str, Any], known: Typestore) -> None:
                     raise TypesysError(f"{what} is not defined")
                 types[what] = known.fielddefs[what]
                 wanted.append(what)
+
+
+def _fields(types: dict[str, Any], name: str, depth: int = 0) -> int:
+    """Count the fields of a type that are read one by one, with those of the types in it; stops beyond the limit."""
+    if depth > _DEEPEST:
+        raise TypesysError(f"its types are nested more than {_DEEPEST} times, or contain themselves")
+    count = 0
+    for _, (kind, what) in types[name][1]:
+        length = what[1] if kind == Nodetype.ARRAY else 1
+        kind, what = what[0] if kind in (Nodetype.ARRAY, Nodetype.SEQUENCE) else (kind, what)
+        if kind == Nodetype.NAME:
+            count += length * (1 + _fields(types, what, depth + 1))
+        else:
+            count += length if what[0] == "string" else 1
+        if count > _MOST_FIELDS:
+            break
+    return count

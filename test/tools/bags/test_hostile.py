@@ -15,13 +15,14 @@ import lz4.frame
 import numpy as np
 import zstandard
 from bag_files import JOINT_STATE, SETPOINT, START, STORE, file_of, joint_state, setpoints, write_bag
-from mcap.records import Chunk, DataEnd, Footer
+from mcap.opcode import Opcode
+from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Schema
 from mcap.writer import MCAP0_MAGIC, RecordBuilder
 from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.bags import Bag, BagError, Layouts, compression
+from eom_dynamics.tools.bags import Bag, BagError, Layouts, compression, typestore
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
@@ -153,6 +154,53 @@ def test_messages_of_unknown_size_unpack_within_bounds(monkeypatch: pytest.Monke
     assert compression.unpack_message(decompressor, compressor.compress(kept), allowance) == kept
     with pytest.raises(compression.TooLargeError):
         compression.unpack_message(decompressor, compressor.compress(bytes(9_000_000)), allowance)
+
+
+RULE = "\n" + "=" * 80 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        (f"a/msg/B[2000000000] x{RULE}MSG: a/msg/B\nuint8 y", "more than 2,000 fields"),
+        ("string[900000000] x", "more than 2,000 fields"),
+        ("a/msg/A[] x", "its types are nested more than 30 times, or contain themselves"),
+        ("\n".join(f"float64 y{k}" for k in range(30_000)), "characters, more than"),
+    ],
+    ids=["messages", "texts", "itself", "long"],
+)
+def test_definitions_that_take_no_end_to_read_are_refused(definition: str, reason: str) -> None:
+    with pytest.raises(BagError, match=reason) as caught:
+        typestore("a/msg/A", definition)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_type_of_ros_is_small_enough() -> None:
+    for name in STORE.fielddefs:
+        typestore(name, STORE.generate_msgdef(name, ros_version=2)[0])
+
+
+def test_chunks_within_chunks_are_left_out(tmp_path: Path) -> None:
+    """An index of overlapping chunks would have the same bytes read again and again."""
+    inner = RecordBuilder()
+    Chunk("", b"", 0, 0, 0, 0).write(inner)
+    outer, records = RecordBuilder(), RecordBuilder()
+    Chunk("", inner.end(), 0, 0, 0, 0).write(outer)
+    data = outer.end()
+    start = len(MCAP0_MAGIC)
+    within = start + data.index(bytes([Opcode.CHUNK]), 1)
+    summary = start + len(data)
+    for record in (
+        Schema(1, b"", "ros2msg", JOINT_STATE),
+        Channel(1, "/joint_states", "cdr", {}, 1),
+        *(ChunkIndex(len(data), at, "", 0, 0, 0, {}, 0, 0) for at in (start, within)),
+        Footer(summary, 0, 0),
+    ):
+        record.write(records)
+    (tmp_path / "bag.mcap").write_bytes(MCAP0_MAGIC + data + records.end() + MCAP0_MAGIC)
+    with Bag(tmp_path / "bag.mcap") as bag:
+        assert list(bag.messages(bag.topics[0])) == []
+        assert any(f"the chunk at byte {within} cannot be read: it is within another" in line for line in bag.damage)
 
 
 def test_an_empty_block_has_no_rows() -> None:
