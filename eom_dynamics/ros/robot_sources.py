@@ -30,7 +30,7 @@ from std_msgs.msg import String
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
-from ..robot import robot_from_parameters, robot_from_urdf
+from ..robot import load_robot, robot_from_parameters, robot_from_urdf
 from ..robot.readers.loading import robot_from_file
 from ..robot.readers.urdf_file import URDF_ENDINGS, read_urdf
 from ..states import STATE_NAMES
@@ -84,7 +84,7 @@ class Description:
             parameters = nested(self.parameters, ROBOT, self.source)
             return robot_from_parameters(parameters, self.source, xacro=not self.remote)
         if not self.is_urdf:
-            return robot_from_file(self.file, xacro=not self.remote)
+            return robot_from_file(self.file, xacro=False) if self.remote else load_robot(self.file)
         if self.remote and self.file.endswith(".xacro"):
             raise RobotDescriptionError(
                 f"{self.source}: is a xacro file, a program, and comes from another node, is {self.file!r:.200}; name "

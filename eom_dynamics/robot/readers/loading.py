@@ -88,7 +88,7 @@ def load_robot(
     )
 
 
-def robot_from_file(path: str, *, xacro: bool = True) -> Robot:
+def robot_from_file(path: str, *, xacro: bool) -> Robot:
     """Build a robot from a parameter file.
 
     Args:
