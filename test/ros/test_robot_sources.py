@@ -132,6 +132,18 @@ def test_the_file_of_another_node(probe, other, tmp_path):
     arrived(node, "arm")
 
 
+@pytest.mark.parametrize("name", ["arm.xacro", "arm.yaml"])
+def test_no_program_is_run_for_the_file_of_another_node(probe, other, tmp_path, name):
+    """A xacro file, itself or named by a parameter file."""
+    (tmp_path / "arm.xacro").write_text(ARM)
+    robot = {"robot": {"urdf": "arm.xacro"}}
+    (tmp_path / "arm.yaml").write_text(json.dumps({"/**": {"ros__parameters": robot}}))
+    other("rsp", robot_file=str(tmp_path / name))
+    node = probe("-p", "robot_source_node:=/rsp")
+    node.spin_until(lambda: node.loaded)
+    assert "is a xacro file, a program, and comes from another node" in node.loaded[0].error
+
+
 def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, other):
     springs = {
         f"urdf.joints.shoulder.elasticity.{key}": value for key, value in {"type": "linear", "stiffness": 70.0}.items()
