@@ -26,7 +26,7 @@ demo:  ## run the node on the paper's robot and write demo/
 	@$(SETUP)
 	@$(BIN)/eom_dynamics demo --force
 
-check: lint  ## lint, types, and the tests that start no ROS process: a minute
+check: lint  ## lint, types, and the tests that start no ROS process
 	@$(PYTEST) -m "not ros and not soak and not fuzz" $(PYTEST_ARGS)
 
 test: lint  ## lint, types, and all tests (some of them: make test PYTEST_ARGS="-k robot")
