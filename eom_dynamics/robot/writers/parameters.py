@@ -15,6 +15,7 @@ from ...actuators.friction import FRICTIONLESS
 from ...actuators.gear import LOSSLESS
 from ...actuators.motor import IDEAL
 from ...actuators.springs import Spring
+from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ..inertia import Inertial
 from ..model import Joint, Limits, Robot
@@ -118,7 +119,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     return entries
 
 
-def _origin(pose: np.ndarray) -> dict[str, list[float]]:
+def _origin(pose: Array) -> dict[str, list[float]]:
     return {"xyz": [float(x) for x in pose[:3, 3]], "rpy": rpy(pose[:3, :3])}
 
 
@@ -161,7 +162,7 @@ def _differences(part: Any, default: Any) -> dict[str, float]:
     }
 
 
-def _is_body(robot: Robot, name: str, joint: int, pose: np.ndarray) -> bool:
+def _is_body(robot: Robot, name: str, joint: int, pose: Array) -> bool:
     """Whether a frame is the one that a body has by the name of its joint."""
     body = robot.joints[joint].name if joint >= 0 else BASE
     return body == name and np.array_equal(pose, np.eye(4))
