@@ -20,7 +20,7 @@ def private_folder(path: Path) -> Iterator[int]:
         path: absolute path of the folder.
 
     Yields:
-        Descriptor of the folder: whoever renames a folder above it afterwards changes nothing.
+        Descriptor of the folder, which stays the same if a parent folder is renamed.
 
     Raises:
         OSError: the folder cannot be created or opened, belongs to another user, or other users can write to it or

@@ -19,6 +19,9 @@ _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_
 UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
 """Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
 
+TOLERANCE = 1e-9
+"""Relative violation of a limit up to which it is rounding."""
+
 
 class Bounds(NamedTuple):
     """Limits of an arm.

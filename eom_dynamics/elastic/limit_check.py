@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from .bounds import bounds
+from .bounds import TOLERANCE, bounds
 from .elastic_arm import ElasticArm, Feedforward
 from .limit_violations import LimitViolation, limit_violations
-
-# Relative violation up to which it is rounding.
-_TOLERANCE = 1e-9
 
 _RATES = ("velocity", "acceleration", "jerk")
 
@@ -60,13 +57,13 @@ class LimitCheck:
             "position",
             own.units["position"],
             states[0] @ E.T + e,
-            own.lower - _TOLERANCE * np.abs(own.lower),
-            own.upper + _TOLERANCE * np.abs(own.upper),
+            own.lower - TOLERANCE * np.abs(own.lower),
+            own.upper + TOLERANCE * np.abs(own.upper),
         )
         values = {name: x @ E.T for name, x in zip(_RATES, states[1:4], strict=True)}
         values |= {"effort": command.tau, "effort_rate": command.taud}
         for name, x in values.items():
-            most = own.largest[name] * (1 + _TOLERANCE)
+            most = own.largest[name] * (1 + TOLERANCE)
             found += limit_violations(own.names[name], name, own.units[name], x, -most, most)
         found += self._arm.drive(command).exceeded
         return tuple(sorted(found, key=lambda violation: -violation.ratio))
@@ -100,4 +97,4 @@ class LimitCheck:
         motors[1] = motor.speed_limit / ratio
         motors[3] = ratio * np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
         ends = np.concatenate((lower.ravel(), -motors.ravel())), np.concatenate((upper.ravel(), motors.ravel()))
-        return ends[0] - _TOLERANCE * np.abs(ends[0]), ends[1] + _TOLERANCE * np.abs(ends[1])
+        return ends[0] - TOLERANCE * np.abs(ends[0]), ends[1] + TOLERANCE * np.abs(ends[1])

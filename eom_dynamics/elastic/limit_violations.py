@@ -10,8 +10,6 @@ import numpy as np
 
 from ..arrays import Array
 
-_SHOWN = 5
-
 
 class LimitViolation(NamedTuple):
     """The worst sample of a quantity of a joint or motor that exceeds its limit.
@@ -44,10 +42,10 @@ class LimitViolation(NamedTuple):
         return f"{self.name}: {self.quantity} {self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
 
 
-def summary(violations: Sequence[LimitViolation]) -> str:
-    """One line about violations, in their order; of many, only the first."""
-    more = len(violations) - _SHOWN
-    text = "; ".join(map(str, violations[:_SHOWN]))
+def summary(violations: Sequence[object], shown: int = 5) -> str:
+    """One line about violations, in their order; of many, only the first ``shown``."""
+    more = len(violations) - shown
+    text = "; ".join(map(str, violations[:shown]))
     return f"{text}; and {more} more" if more > 0 else text
 
 

@@ -56,7 +56,7 @@ topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
-  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus, what has become of it
+  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
   motor_setpoint       out    sensor_msgs/msg/JointState
   effort_command       out    std_msgs/msg/Float64MultiArray

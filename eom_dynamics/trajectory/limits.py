@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import Bounds, bounds
+from ..elastic.bounds import TOLERANCE, Bounds, bounds
+from ..elastic.limit_violations import summary
 from ..exceptions import TrajectoryError
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .quantities import Load, quantities
-from .time_scaling import TOLERANCE, least_time_scaling
+from .time_scaling import least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 
 # Relative margin of a time scaling, for times that are rounded to nanoseconds.
@@ -102,12 +103,9 @@ class Verdict:
         """One line: the worst violations, and the time scaling that meets all limits; empty if they are met."""
         if self.ok:
             return ""
-        shown = [str(peak) for peak in self.exceeded[:_SHOWN]]
-        if len(self.exceeded) > _SHOWN:
-            shown.append(f"and {len(self.exceeded) - _SHOWN} more")
         s = self.time_scaling
         remedy = f"{s:.3g} times the duration meets all limits" if s else "no longer duration meets all limits"
-        return f"{'; '.join(shown)}; {remedy}"
+        return f"{summary(self.exceeded, _SHOWN)}; {remedy}"
 
     @cached_property
     def time_scaling(self) -> float | None:

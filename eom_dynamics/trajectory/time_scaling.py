@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import Bounds
+from ..elastic.bounds import TOLERANCE, Bounds
 from .quantities import Load, all_joints, quantities
-
-TOLERANCE = 1e-9
-"""Relative violation of a limit up to which it is rounding."""
 
 SLOWEST = 1e4
 """Largest time scaling in the search."""

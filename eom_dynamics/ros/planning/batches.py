@@ -40,7 +40,8 @@ def inverse_dynamics_batch(
     stiffness = read_stiffness(request, order, arm.variable, count)
     with np.errstate(all="ignore"):
         command = arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
-        exceeded = LimitCheck(arm).violations(states, command) if limits != "ignore" else ()
+        check = LimitCheck(arm)
+        exceeded = check.violations(states, command) if check.limited and limits != "ignore" else ()
     if exceeded and limits == "refuse":
         raise LimitError(f"exceeds limits: {summary(exceeded)}")
     response = ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)

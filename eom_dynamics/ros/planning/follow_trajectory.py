@@ -21,8 +21,9 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
-from ...exceptions import EomDynamicsError, StateError
+from ...exceptions import StateError
 from ...messages.joint_order import places
+from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...messages.tolerances import Tolerances
 from ...terminal import printable
@@ -143,8 +144,7 @@ class FollowTrajectory:
             goal = Tolerances.read("goal_tolerance", request.goal_tolerance, names)
         except Exception as error:
             code = codes.INVALID_JOINTS if "joint_names" in str(error) else codes.INVALID_GOAL
-            internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
-            return _RefusedError(code, f"{internal}{error}")
+            return _RefusedError(code, refusal_reason(error))
         now = self._node.get_clock().now().nanoseconds
         stamp = request.trajectory.header.stamp
         begin = stamp.sec * _SECOND + stamp.nanosec or now
@@ -252,9 +252,10 @@ class _Execution:
             if self._finished:
                 self.end(codes.SUCCESSFUL, "")
             return
-        if not actual or time.monotonic() > self._state_since + _PATIENCE:
-            if time.monotonic() > max(self._since, self._state_since) + _PATIENCE:
-                self.end(codes.INVALID_GOAL, f"tolerances need joint states on {self._states.topic_name}; none arrives")
+        if time.monotonic() > self._state_since + _PATIENCE:
+            self.end(codes.INVALID_GOAL, f"tolerances need joint states on {self._states.topic_name}; none arrives")
+            return
+        if not actual:
             return
         deviation = [x - y for x, y in zip(desired, actual, strict=False)]
         if self._finished:
