@@ -12,6 +12,8 @@ PYTEST := $(BIN)/pytest -n auto --dist loadfile
 # .venv brings its own ROS 2, which must not mix with one that is sourced in the calling shell.
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH
 unexport RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
+# Installation leaves bytecode to the first import: without it, each of hundreds of processes compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help build demo check test lint soak fuzz bench setup-tests clean
 .DEFAULT_GOAL := help

@@ -25,6 +25,9 @@ _ARGUMENTS = (
     "--disable-sync",
 )
 
+SIZE = {"width": 1280, "height": 720}
+"""Of the window, pixels."""
+
 
 def chromium() -> str:
     """Return the executable of the browser, or skip the test."""
@@ -59,6 +62,7 @@ class Tab:
     """
 
     def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
+        settings = {"viewport": SIZE} | settings
         self.page = browser.new_context(accept_downloads=True, **settings).new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -107,19 +111,26 @@ class Tab:
     def legend(self, name: str, entry: str, *, double: bool = False) -> None:
         """Click an entry of a chart's legend, or double-click it."""
         toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle")
-        toggle.dblclick() if double else toggle.click()
-        self.page.wait_for_timeout(600)  # Plotly waits for a second click
+        with self._redrawn(name, "plotly_restyle"):
+            toggle.dblclick() if double else toggle.click()
 
     def zoom(self, name: str, start: float, end: float) -> None:
         """Drag with the mouse between two fractions of a chart's width."""
         box = self.chart(name).locator(".nsewdrag").first.bounding_box()
         y = box["y"] + box["height"] / 2
         mouse = self.page.mouse
-        mouse.move(box["x"] + start * box["width"], y)
-        mouse.down()
-        mouse.move(box["x"] + end * box["width"], y, steps=5)
-        mouse.up()
-        self.page.wait_for_timeout(300)
+        with self._redrawn(name, "plotly_relayout"):
+            mouse.move(box["x"] + start * box["width"], y)
+            mouse.down()
+            mouse.move(box["x"] + end * box["width"], y, steps=5)
+            mouse.up()
+
+    @contextmanager
+    def _redrawn(self, name: str, event: str) -> Iterator[None]:
+        """Wait at the end for an event of a chart: Plotly acts on a click only when no second one has followed."""
+        self.of_plot(name, f"{{ plot.redrawn = false; plot.once('{event}', () => {{ plot.redrawn = true; }}); }}")
+        yield
+        self.wait(name, "plot.redrawn")
 
     def button(self, name: str, title: str) -> Any:
         """Return a button of a chart's mode bar, by a part of its title."""
@@ -130,6 +141,14 @@ class Tab:
         with self.page.expect_download(timeout=20_000) as download:
             self.button(name, kind).click()
         return Path(download.value.path()).read_bytes()
+
+    def colours(self) -> tuple[int, int]:
+        """Return the sums of red, green and blue, 0 to 765, of the page's text and of its background."""
+        ink, ground = self.page.evaluate(
+            "['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k].match(/[0-9]+/g).slice(0, 3)"
+            ".reduce((sum, x) => sum + Number(x), 0))"
+        )
+        return ink, ground
 
     def width(self) -> tuple[int, int]:
         """Return the widths of the page and of the visible part."""

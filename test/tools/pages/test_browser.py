@@ -24,6 +24,9 @@ pytest.importorskip("plotly", reason="pages need plotly")
 
 Write = Callable[[Path], None]
 
+# Names that a spreadsheet would run, and one that it would not.
+FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
+
 
 def demo(path: Path) -> None:
     from eom_dynamics.tools.demo.demo_page import write_page
@@ -49,7 +52,10 @@ def simulated(path: Path) -> None:
 def report(path: Path) -> None:
     from eom_dynamics.tools.report.report_page import report_page
 
-    records = [record("panda", count=6000, name="long"), record("planar_pr", name="<i>short</i>")]
+    stamp = START + np.arange(3) * 10**6
+    position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
+    formulas = Record("formulas", measured=Stream("/joint_states", stamp, stamp, FORMULAS, {"position": position}))
+    records = [record("panda", count=6000, name="long"), record("planar_pr", name="<i>short</i>"), formulas]
     path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
 
 
@@ -70,19 +76,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in PAGES}
 
 
-@pytest.fixture(params=list(PAGES))
+@pytest.fixture(scope="module", params=list(PAGES))
 def tab(chromium: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[browser.Tab]:
+    """An open page, which its tests leave as they find it: opening one takes longer than most of them."""
     yield from opened(chromium, pages[request.param])
 
 
-@pytest.fixture
-def report_tab(chromium: Any, pages: dict[str, Path]) -> Iterator[browser.Tab]:
-    yield from opened(chromium, pages["report"])
-
-
-@pytest.fixture
-def demo_tab(chromium: Any, pages: dict[str, Path]) -> Iterator[browser.Tab]:
-    yield from opened(chromium, pages["demo"])
+on_demo = pytest.mark.parametrize("tab", ["demo"], indirect=True)
+on_report = pytest.mark.parametrize("tab", ["report"], indirect=True)
 
 
 def opened(chromium: Any, file: Path, **settings: Any) -> Iterator[browser.Tab]:
@@ -93,96 +94,75 @@ def opened(chromium: Any, file: Path, **settings: Any) -> Iterator[browser.Tab]:
     assert tab.complaints == [] and tab.requests == []
 
 
-def test_every_chart_is_drawn(tab: browser.Tab) -> None:
-    names = tab.charts()
-    assert names
-    for name in names:
-        assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace').length") >= 1, name
-        # None of its texts lies outside of it.
-        assert tab.of_plot(name, "plot.clientHeight > 150 && plot.scrollWidth <= plot.clientWidth"), name
-
-
-@pytest.mark.parametrize(
-    ("name", "width", "height", "touch", "scheme"),
-    [
-        ("report", 360, 740, True, "dark"),
-        ("demo", 1280, 900, False, "light"),
-        ("simulate", 2560, 1300, False, "dark"),
-    ],
-)
-def test_fits_the_screen(
-    chromium: Any, pages: dict[str, Path], name: str, width: int, height: int, touch: bool, scheme: str
-) -> None:
-    settings = {"viewport": {"width": width, "height": height}, "has_touch": touch, "color_scheme": scheme}
-    for tab in opened(chromium, pages[name], **settings):
-        first = tab.charts()[0]
-        whole, seen = tab.width()
-        assert whole <= seen
-        ink, ground = tab.page.evaluate(
-            "['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k].match(/[0-9]+/g).slice(0, 3)"
-            ".reduce((sum, x) => sum + Number(x), 0))"
-        )
-        assert (ink < ground) == (scheme == "light") and abs(ink - ground) > 500
-        # A finger scrolls the page, a mouse zooms the chart.
-        assert tab.of_plot(first, "plot.layout.dragmode") == (False if touch else "zoom")
-
-
-def test_colours_follow_the_system(demo_tab: browser.Tab) -> None:
+@on_demo
+def test_colours_follow_the_system(tab: browser.Tab) -> None:
     ground = "getComputedStyle(plot.querySelector('.main-svg')).backgroundColor"
-    before = demo_tab.of_plot("effort", ground)
-    demo_tab.page.emulate_media(color_scheme="dark")
-    demo_tab.page.wait_for_timeout(300)
-    assert demo_tab.of_plot("effort", ground) != before
+    before = tab.of_plot("effort", ground)
+    ink_by_day, ground_by_day = tab.colours()
+    tab.page.emulate_media(color_scheme="dark")
+    tab.wait("effort", f"{ground} !== '{before}'")
+    ink_by_night, ground_by_night = tab.colours()
+    assert ink_by_day < ground_by_day - 500 and ink_by_night > ground_by_night + 500
+    tab.page.emulate_media(color_scheme="light")
+    tab.wait("effort", f"{ground} === '{before}'")
 
 
-def test_a_legend_shows_and_hides_joints_in_all_charts(demo_tab: browser.Tab) -> None:
+@on_demo
+def test_a_legend_shows_and_hides_joints_in_all_charts(tab: browser.Tab) -> None:
     first, second = eom.load_robot("planar_pr").joint_names
-    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {first, second}
-    demo_tab.legend("effort", first)
-    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {second}
-    assert demo_tab.shown("rotor_effort") == {second}, "drawn only now"
-    demo_tab.legend("rotor_effort", first)
-    assert demo_tab.shown("effort") == demo_tab.shown("rotor_effort") == {first, second}
-    demo_tab.legend("effort_rate", second, double=True)
-    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {second}
-    assert demo_tab.of_plot("tracking", "plot.data.every(t => t.visible === true)"), "curves of feedforwards"
-    demo_tab.legend("tracking", "no feedforward")
-    demo_tab.legend("effort_rate", second, double=True)
-    assert demo_tab.shown("effort") == demo_tab.shown("effort_rate") == {first, second}
-    assert demo_tab.of_plot("tracking", "plot.data.map(t => t.visible)") == ["legendonly", True, True]
+    assert tab.shown("effort") == tab.shown("effort_rate") == {first, second}
+    tab.legend("effort", first)
+    assert tab.shown("effort") == tab.shown("effort_rate") == {second}
+    assert tab.shown("rotor_effort") == {second}, "drawn only now"
+    tab.legend("rotor_effort", first)
+    assert tab.shown("effort") == tab.shown("rotor_effort") == {first, second}
+    tab.legend("effort_rate", second, double=True)
+    assert tab.shown("effort") == tab.shown("effort_rate") == {second}
+    assert tab.of_plot("tracking", "plot.data.every(t => t.visible === true)"), "curves of feedforwards"
+    tab.legend("tracking", "no feedforward")
+    tab.legend("effort_rate", second, double=True)
+    assert tab.shown("effort") == tab.shown("effort_rate") == {first, second}
+    assert tab.of_plot("tracking", "plot.data.map(t => t.visible)") == ["legendonly", True, True]
+    tab.legend("tracking", "no feedforward")
 
 
-def test_charts_zoom_together_and_come_back(demo_tab: browser.Tab) -> None:
-    home = demo_tab.range("effort")
-    percentiles = demo_tab.range("percentiles")
-    demo_tab.zoom("effort", 0.25, 0.5)
-    low, high = demo_tab.range("effort")
+@on_demo
+def test_charts_zoom_together_and_come_back(tab: browser.Tab) -> None:
+    assert tab.of_plot("effort", "plot.layout.dragmode") == "zoom"
+    home = tab.range("effort")
+    percentiles = tab.range("percentiles")
+    tab.zoom("effort", 0.25, 0.5)
+    low, high = tab.range("effort")
     span = home[1] - home[0]
     assert low == pytest.approx(home[0] + 0.25 * span, abs=0.02 * span)
     assert high == pytest.approx(home[0] + 0.5 * span, abs=0.02 * span)
-    assert demo_tab.range("effort_rate") == demo_tab.range("motor_effort") == [low, high]
-    assert demo_tab.range("percentiles") == percentiles, "its axis is no time"
-    demo_tab.button("motor_effort", "Reset").click()
-    assert demo_tab.range("effort") == demo_tab.range("motor_effort") == home
+    assert tab.range("effort_rate") == tab.range("motor_effort") == [low, high]
+    assert tab.range("percentiles") == percentiles, "its axis is no time"
+    tab.button("motor_effort", "Reset").click()
+    assert tab.range("effort") == tab.range("motor_effort") == home
 
 
-def test_png_is_a_picture_with_a_ground(demo_tab: browser.Tab) -> None:
+@on_demo
+def test_png_is_a_picture_with_a_ground(tab: browser.Tab) -> None:
     pytest.importorskip("matplotlib", reason="reads the picture")
     from matplotlib.image import imread
 
-    content = demo_tab.download("effort", "PNG")
+    content = tab.download("effort", "PNG")
     pixels = imread(io.BytesIO(content), format="png")
     assert content.startswith(b"\x89PNG") and pixels.shape[:2] == (1120, 2200)
     assert np.all(pixels[5, 5] == 1.0)
     assert np.mean(pixels[..., :3] < 0.9) > 0.005, "something is drawn"
 
 
-def test_csv_is_what_is_shown(demo_tab: browser.Tab) -> None:
+@on_demo
+def test_csv_is_what_is_shown(tab: browser.Tab) -> None:
     first, second = eom.load_robot("planar_pr").joint_names
-    demo_tab.legend("effort", first)
-    demo_tab.zoom("effort", 0.25, 0.5)
-    low, high = demo_tab.range("effort")
-    header, *rows = csv.reader(io.StringIO(demo_tab.download("effort", "CSV").decode()))
+    tab.legend("effort", first)
+    tab.zoom("effort", 0.25, 0.5)
+    low, high = tab.range("effort")
+    header, *rows = csv.reader(io.StringIO(tab.download("effort", "CSV").decode()))
+    tab.button("effort", "Reset").click()
+    tab.legend("effort", first)
     assert header == ["curve", "time [s]", "τ, joint effort [N or N m]"]
     assert {row[0] for row in rows} == {second}
     t = np.array([float(row[1]) for row in rows])
@@ -196,73 +176,107 @@ def test_csv_is_what_is_shown(demo_tab: browser.Tab) -> None:
     np.testing.assert_allclose([float(row[2]) for row in rows], tau[:, 1], rtol=1e-6)
 
 
-def test_one_recording_is_shown_at_a_time(report_tab: browser.Tab) -> None:
-    first = set(report_tab.charts())
-    report_tab.chart("0_position")
-    report_tab.page.locator(".pick:not(.rows) select").select_option(label="<i>short</i>")
-    second = set(report_tab.charts())
+@on_report
+def test_one_recording_is_shown_at_a_time(tab: browser.Tab) -> None:
+    first = set(tab.charts())
+    tab.chart("0_position")
+    tab.page.locator(".pick:not(.rows) select").select_option(label="<i>short</i>")
+    second = set(tab.charts())
     assert first and second and all(name.startswith("1_") for name in second) and not first & second
-    assert report_tab.shown("1_position") == set(eom.load_robot("planar_pr").joint_names)
-    home = report_tab.range("1_position")
-    report_tab.zoom("1_position", 0.2, 0.4)
-    assert report_tab.range("1_effort") == report_tab.range("1_position") != home
-    report_tab.page.set_viewport_size({"width": 800, "height": 600})
-    report_tab.page.locator(".pick:not(.rows) select").select_option(label="long")
-    assert set(report_tab.charts()) == first
-    assert report_tab.range("0_position")[1] > 10, "of another time"
+    assert tab.shown("1_position") == set(eom.load_robot("planar_pr").joint_names)
+    home = tab.range("1_position")
+    tab.zoom("1_position", 0.2, 0.4)
+    assert tab.range("1_effort") == tab.range("1_position") != home
+    tab.button("1_effort", "Reset").click()
+    tab.page.set_viewport_size({"width": 800, "height": 600})
+    tab.page.locator(".pick:not(.rows) select").select_option(label="long")
+    assert set(tab.charts()) == first
+    assert tab.range("0_position")[1] > 10, "of another time"
     # Plotly redraws a chart some time after its size has changed: wait until it is drawn for the window as it is now.
-    report_tab.wait("0_position", "plot.clientWidth === plot.querySelector('.main-svg').clientWidth")
+    drawn_for_the_window = "plot.clientWidth === plot.querySelector('.main-svg').clientWidth"
+    tab.wait("0_position", drawn_for_the_window)
+    tab.page.set_viewport_size(browser.SIZE)
+    tab.wait("0_position", drawn_for_the_window)
 
 
-def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(report_tab: browser.Tab) -> None:
+@on_report
+def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(tab: browser.Tab) -> None:
     joints = set(eom.load_robot("panda").joint_names)
-    before = report_tab.range("0_effort", "y")
-    assert max(map(abs, before)) < 87 and report_tab.shown("0_effort", limits=True) == set()
-    report_tab.legend("0_effort", "limits")
-    low, high = report_tab.range("0_effort", "y")
+    before = tab.range("0_effort", "y")
+    assert max(map(abs, before)) < 87 and tab.shown("0_effort", limits=True) == set()
+    tab.legend("0_effort", "limits")
+    low, high = tab.range("0_effort", "y")
     assert low < -87 and high > 87, "of a Panda's first joint, N m"
-    assert report_tab.shown("0_effort", limits=True) == report_tab.shown("0_velocity", limits=True) == joints
-    report_tab.legend("0_effort", "fer_joint5", double=True)
-    assert report_tab.shown("0_effort", limits=True) == set(), "limits are an entry of the legend too"
-    report_tab.legend("0_effort", "limits")
-    assert report_tab.shown("0_effort", limits=True) == report_tab.shown("0_effort") == {"fer_joint5"}
-    low, high = report_tab.range("0_effort", "y")
+    assert tab.shown("0_effort", limits=True) == tab.shown("0_velocity", limits=True) == joints
+    tab.legend("0_effort", "fer_joint5", double=True)
+    assert tab.shown("0_effort", limits=True) == set(), "limits are an entry of the legend too"
+    tab.legend("0_effort", "limits")
+    assert tab.shown("0_effort", limits=True) == tab.shown("0_effort") == {"fer_joint5"}
+    low, high = tab.range("0_effort", "y")
     assert -15 < low < -12 and 12 < high < 15, "of this joint, N m"
+    tab.legend("0_effort", "limits")
+    tab.legend("0_effort", "fer_joint5", double=True)
+    assert tab.shown("0_effort") == joints
 
 
-def test_the_table_of_limits_shows_one_joint_on_request(report_tab: browser.Tab) -> None:
-    report_tab.chart("0_position")
-    rows = report_tab.page.locator('[data-part="0"] .limits tbody tr')
+@on_report
+def test_the_table_of_limits_shows_one_joint_on_request(tab: browser.Tab) -> None:
+    tab.chart("0_position")
+    rows = tab.page.locator('[data-part="0"] .limits tbody tr')
     shown = "rows => rows.filter(r => r.checkVisibility()).map(r => r.dataset.group)"
     assert len(rows.evaluate_all(shown)) == 21
-    menu = report_tab.page.locator('[data-part="0"] .limits select')
+    menu = tab.page.locator('[data-part="0"] .limits select')
     menu.select_option(label="fer_joint5")
     assert rows.evaluate_all(shown) == ["fer_joint5"] * 3
     menu.select_option(label="all")
     assert len(rows.evaluate_all(shown)) == 21
 
 
-def test_no_spreadsheet_runs_a_name_in_a_csv_file(chromium: Any, tmp_path: Path) -> None:
-    from eom_dynamics.tools.report.report_page import report_page
-
-    stamp = START + np.arange(3) * 10**6
-    names = ("=1+1", "+a", "-a", "@a", "a")
-    position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(5)
-    stream = Stream("/joint_states", stamp, stamp, names, {"position": position})
-    path = tmp_path / "page.html"
-    path.write_text(report_page([Record("run", measured=stream)], {}), encoding="utf-8")
-    for tab in opened(chromium, path):
-        _, *rows = csv.reader(io.StringIO(tab.download("0_position", "CSV").decode()))
-        shown = [name if name == "a" else f"'{name}" for name in names]
-        assert [row[0] for row in rows] == np.repeat(shown, 3).tolist()
-        assert [float(row[2]) for row in rows] == position.T.ravel().tolist(), "numbers stay numbers"
+@on_report
+def test_no_spreadsheet_runs_a_name_in_a_csv_file(tab: browser.Tab) -> None:
+    recording = tab.page.locator(".pick:not(.rows) select")
+    recording.select_option(label="formulas")
+    _, *rows = csv.reader(io.StringIO(tab.download("2_position", "CSV").decode()))
+    recording.select_option(label="long")
+    shown = [name if name == "a" else f"'{name}" for name in FORMULAS]
+    assert [row[0] for row in rows] == np.repeat(shown, 3).tolist()
+    values = np.array([-1.0, 2.0, 3.0]) + 10.0 * np.arange(len(FORMULAS))[:, np.newaxis]
+    assert [float(row[2]) for row in rows] == values.ravel().tolist(), "numbers stay numbers"
 
 
-def test_csv_of_a_thinned_curve_holds_its_points(report_tab: browser.Tab) -> None:
+@on_report
+def test_csv_of_a_thinned_curve_holds_its_points(tab: browser.Tab) -> None:
     whole = record("panda", count=6000)
     assert whole.setpoint is not None
-    _, *rows = csv.reader(io.StringIO(report_tab.download("0_jerk", "CSV").decode()))
+    _, *rows = csv.reader(io.StringIO(tab.download("0_jerk", "CSV").decode()))
     own = [(float(t), float(value)) for curve, t, value in rows if curve == "fer_joint2"]
     assert 100 < len(own) < 6000
     places = np.round(500 * np.array([t for t, _ in own])).astype(int)
     np.testing.assert_allclose([value for _, value in own], whole.setpoint.values["jerk"][places, 1], rtol=1e-6)
+
+
+def test_fits_a_wide_screen(tab: browser.Tab) -> None:
+    tab.page.set_viewport_size({"width": 2560, "height": 1300})
+    whole, seen = tab.width()
+    tab.page.set_viewport_size(browser.SIZE)
+    assert whole <= seen == 2560
+
+
+def test_every_chart_is_drawn(tab: browser.Tab) -> None:
+    names = tab.charts()
+    assert names
+    for name in names:
+        assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace').length") >= 1, name
+        # None of its texts lies outside of it.
+        assert tab.of_plot(name, "plot.clientHeight > 150 && plot.scrollWidth <= plot.clientWidth"), name
+
+
+def test_fits_a_telephone(chromium: Any, pages: dict[str, Path]) -> None:
+    settings = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "color_scheme": "dark"}
+    for tab in opened(chromium, pages["report"], **settings):
+        first = tab.charts()[0]
+        whole, seen = tab.width()
+        assert whole <= seen == 360
+        assert tab.of_plot(first, "plot.layout.dragmode") is False, "a finger scrolls the page"
+        ink, ground = tab.colours()
+        assert ink > ground + 500
