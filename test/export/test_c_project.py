@@ -10,7 +10,7 @@ import pytest
 from compilation import COMPILERS
 from exported import FUNCTIONS, export, replace_in, robot, run, succeed
 
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-O1")
+STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 

@@ -279,9 +279,9 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "yes": (GOOD.replace(MASS, "mass: yes"), "mass: must be a number, is True"),
     "beyond a double": (GOOD.replace(MASS, "mass: 1e400"), "mass: must be finite, is inf"),
     # not YAML
-    "list without end": ("a: [1", "line 1, column 6: not valid YAML"),
+    "list without end": ("a: [1", ": not valid YAML: "),
     "tabulator": ("a:\n\tb: 1", "line 2, column 1: not valid YAML"),
-    "two colons": ("a: b: c", "mapping values are not allowed here"),
+    "two colons": ("a: b: c", "line 1, column 5: not valid YAML: mapping values are not allowed"),
     "other version of YAML": ("%YAML 2.0\n---\na", "not valid YAML"),
     "control character": (GOOD + "\x07", "not valid YAML: unacceptable character"),
     "null character": (GOOD + "\x00", "not valid YAML: unacceptable character"),
@@ -309,6 +309,11 @@ def test_errors_of_yaml_name_line_and_column(tmp_path: Path) -> None:
     message = refusal(tmp_path, GOOD.replace(MASS, "mass: 2.0\n          mass: 3.0"))
     line = GOOD[: GOOD.index(MASS)].count("\n") + 2
     assert message.startswith(f"line {line}, column 11: not valid YAML: ")
+
+
+def test_text_that_is_not_unicode() -> None:
+    with pytest.raises(RobotDescriptionError, match=r"not valid YAML: .*surrogates not allowed"):
+        load_robot("/**: {ros__parameters: {robot: {name: '\ud800'}}}\n")
 
 
 BAD_SOURCES = {
