@@ -7,7 +7,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 BIN := .venv/bin
 SETUP := $(PYTHON) scripts/bootstrap.py
-PYTEST := $(BIN)/pytest -n auto --dist loadfile
+# Files go to the workers in the order in which the tests are collected: conftest.py puts the longest first.
+PYTEST := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # .venv brings its own ROS 2, which must not mix with one that is sourced in the calling shell.
 unexport PYTHONPATH PYTHONHOME LD_LIBRARY_PATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH

@@ -33,6 +33,9 @@ settings.load_profile("eom_dynamics")
 TESTS = Path(__file__).parent
 STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
+# The next longest files: a worker that begins with one of them last would end alone.
+LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
+
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (
     (r"playwright|browser", "pages in a browser", "apt install chromium"),
@@ -68,10 +71,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start ROS processes, and run them first: they are the longest."""
+    """Mark the tests that start ROS processes, and run them first, and the other long ones after them."""
+
+    def file(item: pytest.Item) -> str:
+        return item.path.relative_to(TESTS).as_posix()
+
     for item in items:
-        if item.path.relative_to(TESTS).as_posix().startswith(STARTS_ROS_PROCESSES):
+        if file(item).startswith(STARTS_ROS_PROCESSES):
             item.add_marker("ros")
+    items.sort(key=lambda item: not file(item).startswith(LONG))
     items.sort(key=lambda item: item.get_closest_marker("ros") is None)
 
 
