@@ -38,6 +38,9 @@ DESCRIPTION = "robot_description"
 SOURCE_NODE = "robot_source_node"
 """Parameter with the name of another node whose parameters describe the robot."""
 
+PREFIX = "joint_prefix"
+"""Parameter with what precedes the names of the robot's joints, motors and tools."""
+
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
@@ -97,6 +100,11 @@ COMMON: Table = {
         "",
         "node whose parameters robot.*, robot_file or robot_description describe the robot; ignored if this node's own "
         "parameters do; if neither is set, the topic robot_description is used; read-only while a robot is loaded",
+    ),
+    PREFIX: Definition(
+        "",
+        "put before the names of the robot's joints, motors and tools, such as left_ for one of two equal arms; if "
+        "empty, that of robot_source_node; read-only while a robot is loaded",
     ),
     "robot_timeout": Definition(
         5.0,
@@ -174,7 +182,7 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
 
 def is_robots(name: str) -> bool:
     """Whether a parameter describes the robot or selects its source."""
-    return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (FILE, DESCRIPTION, SOURCE_NODE)
+    return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (FILE, DESCRIPTION, SOURCE_NODE, PREFIX)
 
 
 def section(node: Node, name: str) -> dict[str, Any]:

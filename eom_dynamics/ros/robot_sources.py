@@ -30,11 +30,12 @@ from std_msgs.msg import String
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
-from ..robot import load_robot, robot_from_parameters, robot_from_urdf
+from ..robot import Robot, load_robot, robot_from_parameters, robot_from_urdf
+from ..robot.prefix import with_prefix
 from ..robot.readers.loading import robot_from_file
 from ..robot.readers.urdf_file import URDF_ENDINGS, read_urdf
 from ..states import STATE_NAMES
-from .parameters import DESCRIPTION, FILE, ROBOT, SOURCE_NODE, URDF, nested, section
+from .parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Description:
         parameters: parameters of the section ``robot``; with a URDF or a file, of the section ``urdf``.
         urdf: URDF text, or None.
         file: path of the robot's file, or None.
+        prefix: put before the names of joints, motors and tools.
         remote: whether another node has chosen parameters or file; it must not choose a program to run here.
     """
 
@@ -53,6 +55,7 @@ class Description:
     parameters: Mapping[str, Any]
     urdf: str | None = None
     file: str | None = None
+    prefix: str = ""
     remote: bool = False
 
     @property
@@ -65,7 +68,7 @@ class Description:
         try:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
-                arm = ElasticArm(self._robot())
+                arm = ElasticArm(with_prefix(self._robot(), self.prefix))
                 solver = Solver(arm)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
@@ -77,7 +80,7 @@ class Description:
             return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
         return Loaded(self, solver, tuple(str(warning.message) for warning in recorded))
 
-    def _robot(self) -> Any:
+    def _robot(self) -> Robot:
         if self.urdf is not None:
             return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
         if self.file is None:
@@ -148,9 +151,11 @@ class OwnParameters(Source):
     @property
     def description(self) -> Description:
         """Current description of the robot."""
+        prefix = self._node.get_parameter(PREFIX).value
         if self._key == ROBOT:
-            return Description("parameters", section(self._node, ROBOT))
-        return Description(DESCRIPTION, section(self._node, URDF), self._node.get_parameter(DESCRIPTION).value)
+            return Description("parameters", section(self._node, ROBOT), prefix=prefix)
+        text = self._node.get_parameter(DESCRIPTION).value
+        return Description(DESCRIPTION, section(self._node, URDF), text, prefix=prefix)
 
 
 class RobotFile(Source):
@@ -165,7 +170,8 @@ class RobotFile(Source):
     @property
     def description(self) -> Description:
         """Path of the file with the current parameters ``urdf.*``."""
-        return Description(self.label, section(self._node, URDF), file=self._path)
+        prefix = self._node.get_parameter(PREFIX).value
+        return Description(self.label, section(self._node, URDF), file=self._path, prefix=prefix)
 
 
 class DescriptionTopic(Source):
@@ -188,7 +194,8 @@ class DescriptionTopic(Source):
         """Latest URDF with the current parameters ``urdf.*``, or None."""
         if self._text is None:
             return None
-        return Description(self.label, section(self._node, URDF), self._text)
+        prefix = self._node.get_parameter(PREFIX).value
+        return Description(self.label, section(self._node, URDF), self._text, prefix=prefix)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -202,7 +209,7 @@ class DescriptionTopic(Source):
 class RemoteParameters(Source):
     """Robot in the parameters of another node: section ``robot``, or else ``urdf`` with a file or a URDF.
 
-    The node's own section ``urdf`` takes precedence over that of the other node.
+    The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
     """
 
     problem = "it has not been asked yet"
@@ -221,12 +228,15 @@ class RemoteParameters(Source):
     def description(self) -> Description | None:
         """Latest answer of the other node, or None."""
         answer = self._answer
+        prefix = self._node.get_parameter(PREFIX).value or answer.prefix
         if answer.robot:
-            return Description(self.label, answer.robot, remote=True)
+            return Description(self.label, answer.robot, prefix=prefix, remote=True)
         additions = section(self._node, URDF) or answer.urdf
         if answer.file:
-            return Description(f"{FILE} of node {self._name}", additions, file=answer.file, remote=True)
-        return Description(f"{DESCRIPTION} of node {self._name}", additions, answer.text) if answer.text else None
+            label = f"{FILE} of node {self._name}"
+            return Description(label, additions, file=answer.file, prefix=prefix, remote=True)
+        label = f"{DESCRIPTION} of node {self._name}"
+        return Description(label, additions, answer.text, prefix=prefix) if answer.text else None
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
@@ -241,9 +251,11 @@ class RemoteParameters(Source):
         self._node.destroy_client(self._get)
 
     def _asked(self) -> _Answer:
-        names = self._call(self._list, ListParameters.Request(prefixes=[ROBOT, FILE, DESCRIPTION, URDF])).result.names
-        names = [name for name in names if name in (FILE, DESCRIPTION) or name.startswith((f"{ROBOT}.", f"{URDF}."))]
-        if all(name.startswith(f"{URDF}.") for name in names):
+        request = ListParameters.Request(prefixes=[ROBOT, FILE, DESCRIPTION, URDF, PREFIX])
+        texts = (FILE, DESCRIPTION, PREFIX)
+        names = self._call(self._list, request).result.names
+        names = [name for name in names if name in texts or name.startswith((f"{ROBOT}.", f"{URDF}."))]
+        if all(name == PREFIX or name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
         if len(answered) != len(names):
@@ -252,23 +264,25 @@ class RemoteParameters(Source):
             values = dict(zip(names, map(parameter_value_to_python, answered), strict=True))
         except RuntimeError as error:  # an unknown type
             raise _NoRobotError(f"its answer cannot be read: {error}") from None
-        file, text = values.pop(FILE, ""), values.pop(DESCRIPTION, "")
+        file, text, prefix = (values.pop(name, "") for name in texts)
+        if not isinstance(prefix, str):
+            raise _NoRobotError(f"its {PREFIX} must be a text, is {prefix!r:.60}")
         robot, urdf = (
             {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
         )
         if robot:
-            return _Answer(robot)
+            return _Answer(robot, prefix=prefix)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not Path(file).is_absolute():
                 raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
-            return _Answer(urdf=urdf, file=file)
+            return _Answer(urdf=urdf, file=file, prefix=prefix)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
             raise _NoRobotError(f"its {DESCRIPTION} is empty; if it has its robot from a topic, use that topic")
-        return _Answer(urdf=urdf, text=text)
+        return _Answer(urdf=urdf, text=text, prefix=prefix)
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
@@ -292,6 +306,7 @@ class _Answer:
     urdf: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
     text: str = ""
+    prefix: str = ""
 
 
 class _NoRobotError(Exception):

@@ -284,6 +284,7 @@ CHANGES = {
     "new entry of the robot": ("robot.colour", "blue", "robot.colour is read-only while the node is configured"),
     "description": ("robot_description", "<robot/>", "robot_description is read-only while the node is configured"),
     "source": ("robot_source_node", "/x", "robot_source_node is read-only while the node is configured"),
+    "prefix": ("joint_prefix", "left_", "joint_prefix is read-only while the node is configured"),
     "addition": ("urdf.root", "base", "urdf.root is read-only while the node is configured"),
 }
 

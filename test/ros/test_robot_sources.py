@@ -161,6 +161,39 @@ def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, ot
     assert robot.joints[0].spring.rest_stiffness == 90.0
 
 
+@pytest.mark.parametrize("source", ["parameters", "file", "description", "topic"])
+def test_a_prefix_precedes_the_names_of_joints_motors_and_tools(probe, describe, tmp_path, source):
+    if source == "parameters":
+        given = IIWA
+    elif source == "file":
+        given = ("-p", f"robot_file:={CONFIG / 'iiwa.yaml'}")
+    elif source == "description":
+        given = parameter_file(tmp_path, robot_description=ARM)
+    else:
+        describe(ARM)
+        given = ("-r", f"robot_description:={describe.topic}")
+    node = probe(*given, "-p", "joint_prefix:=left_")
+    plain = probe(*given)
+    for supplied in (node, plain):
+        if source == "topic":
+            arrived(supplied, "arm")
+    solver, other = (n.loaded[-1].solver if source == "topic" else n.supply.load().solver for n in (node, plain))
+    assert list(solver.arm.robot.joint_names) == [f"left_{name}" for name in other.arm.robot.joint_names]
+    assert list(solver.arm.motor_names) == [f"left_{name}" for name in other.arm.motor_names]
+    assert [tool.name for tool in solver.arm.robot.tools] == [f"left_{tool.name}" for tool in other.arm.robot.tools]
+    ones = np.ones((5, solver.arm.robot.n))
+    np.testing.assert_array_equal(
+        solver.arm.dynamics.inverse_dynamics(*ones), other.arm.dynamics.inverse_dynamics(*ones)
+    )
+
+
+def test_the_prefix_is_that_of_the_other_node_unless_the_node_has_its_own(probe, other):
+    other("rsp", robot_description=ARM, joint_prefix="left_")
+    assert arrived(probe("-p", "robot_source_node:=/rsp"), "arm").joints[0].name == "left_shoulder"
+    own = probe("-p", "robot_source_node:=/rsp", "-p", "joint_prefix:=right_")
+    assert arrived(own, "arm").joints[0].name == "right_shoulder"
+
+
 def flat(tree, prefix="robot."):
     leaves = {}
     for key, value in tree.items():
