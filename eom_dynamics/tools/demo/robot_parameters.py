@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -20,24 +21,25 @@ def parameter_file(source: str, options: RobotOptions, folder: Path) -> Path:
     Args:
         source: packaged name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
         options: part of the robot to use.
-        folder: for the file, if one has to be written.
+        folder: for the file.
 
     Raises:
         RobotDescriptionError: the source is a parameter file, of which the node takes all, and options select a part.
     """
+    parameters: dict[str, Any]
     path = Path(source)
     packaged = source in packaged_robots()
     if packaged or path.suffix in (".yaml", ".yml"):
         if options != RobotOptions():
             raise RobotDescriptionError(f"{source}: the node takes parameter files whole; select a part of a URDF only")
-        if not packaged:
-            return path.resolve()
-        text = (resources.files("eom_dynamics") / "config" / f"{source}.yaml").read_text(encoding="utf-8")
+        # By its path, since a URDF that it names may be relative to it.
+        file = resources.files("eom_dynamics") / "config" / f"{source}.yaml" if packaged else path
+        parameters = {"robot_file": str(Path(str(file)).resolve())}
     else:
         parameters = {"robot_description": _urdf(source, options), "urdf": options.urdf_section()}
-        text = yaml.safe_dump({"/**": {"ros__parameters": {name: x for name, x in parameters.items() if x}}})
     written = folder / "robot.yaml"
-    written.write_text(text, encoding="utf-8")
+    given = {name: value for name, value in parameters.items() if value}
+    written.write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}), encoding="utf-8")
     return written
 
 

@@ -15,11 +15,14 @@ from eom_dynamics.tools.demo.robot_parameters import parameter_file
 from eom_dynamics.tools.robot_options import RobotOptions
 
 
-def test_parameter_files_are_taken_whole(tmp_path: Path) -> None:
-    assert eom.load_robot(parameter_file("planar_2r", RobotOptions(), tmp_path)).name == "planar_2r"
-    own = str(CONFIG / "iiwa.yaml")
-    assert parameter_file(own, RobotOptions(), tmp_path) == Path(own)
-    for source in ("planar_2r", own):
+def test_parameter_files_are_taken_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.yaml").write_text((CONFIG / "iiwa.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for source, robot in (("planar_2r", "planar_2r"), ("own.yaml", "iiwa")):
+        file = parameter_file(source, RobotOptions(), tmp_path)
+        path = yaml.safe_load(file.read_text(encoding="utf-8"))["/**"]["ros__parameters"]["robot_file"]
+        assert Path(path).is_absolute(), "the node runs in another folder"
+        assert eom.load_robot(path).name == robot
         with pytest.raises(eom.RobotDescriptionError, match="select a part of a URDF only"):
             parameter_file(source, RobotOptions(tip=("a",)), tmp_path)
 
