@@ -199,11 +199,13 @@ def differences(
         fields = mine.layout.fields()
         same = golden.layout.fields() == fields and mine.layout.texts() == golden.layout.texts()
         of("layout").add(nowhere if same else everywhere, part.times)
+        groups: dict[str, list[str]] = {}
         for name in fields if same else ():
-            a, b = (side.layout.numbers(side.rows, name).astype(float) for side in (mine, golden))
+            groups.setdefault("header.stamp" if name.startswith("header.stamp.") else name, []).append(name)
+        for group, names in groups.items():
+            a, b = (np.hstack([side.layout.numbers(side.rows, x) for x in names]) for side in (mine, golden))
             if a.shape[1]:
-                group = "header.stamp" if name.startswith("header.stamp.") else name
-                beyond, largest = _beyond(a, b, *tolerances.of(group))
+                beyond, largest = _beyond(a.astype(float), b.astype(float), *tolerances.of(group))
                 of(group).add(beyond, part.times, largest)
     return list(found.values())
 

@@ -54,7 +54,8 @@ def golden(path: Path, commands, change=None) -> Path:
 def test_a_bag_equals_itself(made) -> None:
     rows = compare_bags(made[0], made[0], Tolerances({"": 0.0}, {"": 0.0}))
     assert not differing(rows) and all(row.largest == 0 for row in rows)
-    assert {(row.topic, row.field): row.compared for row in rows}["/feedforward", "effort_rate"] == COUNT
+    compared = {(row.topic, row.field): row.compared for row in rows}
+    assert compared["/feedforward", "effort_rate"] == compared["/feedforward", "header.stamp"] == COUNT
     assert {row.topic for row in rows} == {"/feedforward", "/motor_setpoint", "/effort_command"}
 
 
