@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen.emit_c import filled
 from .c_text import comment, prototype, wrapped
-from .motors import MOTOR_NAMES, MotorFeedforward, PlacedSpring, motor_equations, number
+from .motors import MOTOR_NAMES, ExportedSpring, MotorFeedforward, motor_equations, number
 from .project import Project, plain
 from .spring_code import SPRING_CODE
 from .templates import template
@@ -67,7 +67,7 @@ def _prototype(feedforward: MotorFeedforward) -> str:
     )
 
 
-def _spring(place: PlacedSpring, k: int) -> tuple[list[str], str]:
+def _spring(place: ExportedSpring, k: int) -> tuple[list[str], str]:
     """Declarations of constant arrays, and the call of the function of the k-th spring."""
     arrays: list[str] = []
     arguments: list[str] = []

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Array
 from ..elastic.elastic_arm import STIFFNESS_NAMES
 from ..states import EFFORT_NAMES
-from .motors import MOTOR_NAMES, MotorFeedforward, PlacedSpring, motor_equations, number
+from .motors import MOTOR_NAMES, ExportedSpring, MotorFeedforward, motor_equations, number
 from .project import Project
 from .spring_code import SPRING_CODE
 from .templates import template
@@ -50,7 +50,7 @@ def feedforward_functions(feedforward: MotorFeedforward) -> str:
     return "\n".join(template(f"motors/{name}.m.in") for name in feedforward.templates)
 
 
-def _spring(place: PlacedSpring) -> str:
+def _spring(place: ExportedSpring) -> str:
     results = ", ".join(_rows(name, place.motors) for name in _DEFLECTIONS)
     constants = [_matrix(constant) for constant in SPRING_CODE[place.spring.kind].constants(place.spring)]
     arguments = [*(_rows(name, place.joints) for name in (*EFFORT_NAMES, *place.reads)), *constants]

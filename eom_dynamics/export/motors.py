@@ -37,7 +37,7 @@ _MOTION = tuple(zip(MOTOR_NAMES[:3], ("q", "qd", "qdd"), ("delta", "deltad", "de
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedSpring:
+class ExportedSpring:
     """A spring with the indices of its joints and motors: one joint, or those that it couples."""
 
     spring: Spring
@@ -71,7 +71,7 @@ class MotorFeedforward:
     name: str
     inputs: Sizes
     outputs: Sizes
-    springs: tuple[PlacedSpring, ...]
+    springs: tuple[ExportedSpring, ...]
     motor_joint: tuple[int, ...]
     motor_names: tuple[str, ...]
     motion_weights: Array
@@ -137,12 +137,12 @@ def motor_feedforward(robot: Robot, name: str, inverse_dynamics: Program) -> Mot
     motor_joint = spring_set.motor_joint
     n, m = robot.n, len(motor_joint)
     placed = [
-        PlacedSpring(spring, (joint,), tuple(np.flatnonzero(motor_joint == joint).tolist()))
+        ExportedSpring(spring, (joint,), tuple(np.flatnonzero(motor_joint == joint).tolist()))
         for joint, spring in enumerate(springs)
         if joint not in group
     ]
     if coupled is not None:
-        placed.append(PlacedSpring(coupled, tuple(group), tuple(np.searchsorted(motor_joint, group).tolist())))
+        placed.append(ExportedSpring(coupled, tuple(group), tuple(np.searchsorted(motor_joint, group).tolist())))
     motion, load = np.eye(m), np.eye(m)
     if robot.transmission is not None:
         members, transmission = robot.transmission
