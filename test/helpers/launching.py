@@ -53,6 +53,12 @@ def error_line(output: str) -> str:
     return last.partition("(see debug for traceback): ")[2]
 
 
+def launch_error(output: str) -> str:
+    """The error of a launch whose processes have reported errors of their own."""
+    (line,) = (line for line in output.splitlines() if "[launch]: Caught exception in launch" in line)
+    return line.partition("(see debug for traceback): ")[2]
+
+
 def node_process(launch: int, executable: str) -> int:
     """Process id of the node with this executable that a launch runs; waits for it."""
     children = Path(f"/proc/{launch}/task/{launch}/children")
