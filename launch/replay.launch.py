@@ -35,6 +35,8 @@ from launch_ros.parameter_descriptions import ParameterFile
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
+from eom_dynamics.ros.robot_argument import robot_parameters
+
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 
 # For the last commands to arrive and be written, s.
@@ -110,7 +112,7 @@ def start(context: LaunchContext) -> list:
         name="eom_dynamics",
         namespace=namespace,
         parameters=[
-            *(robot_parameters(context) if given("robot_file") else []),
+            *(robot_parameters(file_given(context, "robot_file")) if given("robot_file") else []),
             *([ParameterFile(file_given(context, "params_file"))] if given("params_file") else []),
             # The launch file activates it, in order to play from then on. Last, so that no file overrules it.
             {"use_sim_time": True, "autostart": False},
@@ -194,12 +196,6 @@ def start(context: LaunchContext) -> list:
         *([recorder] if given("record") else []),
         node,
     ]
-
-
-def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
-    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
-    path = file_given(context, "robot_file")
-    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
 
 
 def file_given(context: LaunchContext, argument: str) -> str:

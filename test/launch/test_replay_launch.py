@@ -112,3 +112,10 @@ def test_a_missing_file_is_refused(argument: str, tmp_path: Path) -> None:
 def test_a_missing_bag_is_refused() -> None:
     error = error_line(refusal(FILE, bag="/nowhere"))
     assert error == "bag: no such folder or file, is '/nowhere'; give the path of a bag"
+
+
+def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    error = error_line(refusal(FILE, bag=tmp_path, robot_file=file))
+    assert error == f"{file}: no ros__parameters section has an entry robot"
