@@ -37,6 +37,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from eom_dynamics.ros.robot_argument import robot_parameters
+
 TOPICS = {
     "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
     "joint_trajectory": "trajectories received by the planning node (trajectory_msgs/msg/JointTrajectory)",
@@ -124,7 +126,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
 
     parameters = []
     if given("robot_file"):
-        parameters += robot_parameters(context)
+        parameters += robot_parameters(file_given(context, "robot_file"))
     elif not any(map(given, ("robot_description", "robot_source_node", "robot_description_topic"))):
         parameters.append(
             ParameterFile(PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]))
@@ -159,12 +161,6 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         **common,
     )
     return [dynamics, planning]
-
-
-def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
-    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
-    path = file_given(context, "robot_file")
-    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
 
 
 def file_given(context: LaunchContext, argument: str) -> str:

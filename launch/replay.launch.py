@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Play the setpoints of a bag to the feedforward node, and record its commands.
 
-Time is that of the bag (use_sim_time), and playing begins when the node is active. It needs ros2bag:
+Time is that of the bag (use_sim_time), and playing begins when the node is active. The exit code is 1 unless the whole
+bag was played. It needs ros2bag:
 
     ros2 launch eom_dynamics replay.launch.py bag:=/path/to/bag robot_file:=/path/to/arm.yaml record:=/path/to/live
 
@@ -25,6 +26,7 @@ from launch.actions import (
 )
 from launch.event_handlers import OnProcessExit, OnProcessStart
 from launch.events import Shutdown, matches_action
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
@@ -32,6 +34,8 @@ from launch_ros.events.lifecycle import ChangeState
 from launch_ros.parameter_descriptions import ParameterFile
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
+
+from eom_dynamics.ros.robot_argument import robot_parameters
 
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 
@@ -108,7 +112,7 @@ def start(context: LaunchContext) -> list:
         name="eom_dynamics",
         namespace=namespace,
         parameters=[
-            *(robot_parameters(context) if given("robot_file") else []),
+            *(robot_parameters(file_given(context, "robot_file")) if given("robot_file") else []),
             *([ParameterFile(file_given(context, "params_file"))] if given("params_file") else []),
             # The launch file activates it, in order to play from then on. Last, so that no file overrules it.
             {"use_sim_time": True, "autostart": False},
@@ -141,13 +145,26 @@ def start(context: LaunchContext) -> list:
     def transition(number: int) -> EmitEvent:
         return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=number))
 
-    def shut_down(reason: str) -> OpaqueFunction:
-        # Once: launch_ros fails on a second Shutdown, and with it ros2 launch.
-        event = EmitEvent(event=Shutdown(reason=reason))
-        return OpaqueFunction(function=lambda context: None if context.is_shutdown else [event])
+    def end(failure: str = "") -> OpaqueFunction:
+        """End the launch, with exit code 1 and this line if there is a failure."""
 
+        def act(context: LaunchContext) -> list[EmitEvent] | None:
+            # Once: launch_ros fails on a second Shutdown, and with it ros2 launch.
+            if context.is_shutdown:
+                return None
+            if failure:
+                raise RuntimeError(failure)
+            return [EmitEvent(event=Shutdown(reason="playing has ended"))]
+
+        return OpaqueFunction(function=act)
+
+    def on_play_exit(event: ProcessExited, context: LaunchContext) -> TimerAction | OpaqueFunction:
+        if event.returncode:
+            return end(f"bag: ros2 bag play ended with exit code {event.returncode}; its output above says why")
+        return TimerAction(period=SETTLING_TIME, actions=[end()])
+
+    without_robot = "bag not played: the node could not be configured or activated; its error above says why"
     return [
-        *([recorder] if given("record") else []),
         RegisterEventHandler(
             OnProcessStart(target_action=node, on_start=[transition(Transition.TRANSITION_CONFIGURE)])
         ),
@@ -160,30 +177,25 @@ def start(context: LaunchContext) -> list:
             )
         ),
         RegisterEventHandler(OnStateTransition(target_lifecycle_node=node, goal_state="active", entities=[play])),
-        # The robot cannot be used; the node has logged why.
+        # From configuring, or after an exception in a transition.
         RegisterEventHandler(
-            OnStateTransition(
-                target_lifecycle_node=node,
-                start_state="configuring",
-                goal_state="unconfigured",
-                entities=[shut_down("the node has no robot")],
+            OnStateTransition(target_lifecycle_node=node, goal_state="unconfigured", entities=[end(without_robot)])
+        ),
+        RegisterEventHandler(OnProcessExit(target_action=play, on_exit=on_play_exit)),
+        RegisterEventHandler(
+            OnProcessExit(
+                target_action=node, on_exit=[end("the node ended while the bag was played; its output above says why")]
             )
         ),
         RegisterEventHandler(
             OnProcessExit(
-                target_action=play,
-                on_exit=[TimerAction(period=SETTLING_TIME, actions=[shut_down("playing has ended")])],
+                target_action=recorder,
+                on_exit=[end("record: ros2 bag record ended while the bag was played; its output above says why")],
             )
         ),
-        RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[shut_down("the node has ended")])),
+        *([recorder] if given("record") else []),
         node,
     ]
-
-
-def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
-    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
-    path = file_given(context, "robot_file")
-    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
 
 
 def file_given(context: LaunchContext, argument: str) -> str:

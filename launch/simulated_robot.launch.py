@@ -27,6 +27,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from eom_dynamics.ros.robot_argument import robot_parameters
+
 COMMAND_TOPICS = {
     "motor_setpoint": "motor_setpoint",
     "feedforward": "feedforward",
@@ -111,7 +113,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     topic = COMMAND_TOPICS[command]
     effort_command = {"effort_command": "joint" if command == "joint_effort" else "motor"}
     parameters = [
-        *(robot_parameters(context) if given("robot_file") else []),
+        *(robot_parameters(file_given(context, "robot_file")) if given("robot_file") else []),
         # After the robot, whose file must not overrule the arguments; the last value counts.
         {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         *files("params_file"),
@@ -145,12 +147,6 @@ def start_nodes(context: LaunchContext) -> list[Node]:
             **common,
         ),
     ]
-
-
-def robot_parameters(context: LaunchContext) -> list[ParameterFile | dict[str, str]]:
-    """Return robot_file as a parameter file, which may hold parameters of the nodes, too; or the path of a URDF."""
-    path = file_given(context, "robot_file")
-    return [ParameterFile(path) if path.endswith((".yaml", ".yml")) else {"robot_file": path}]
 
 
 def file_given(context: LaunchContext, argument: str) -> str:

@@ -53,16 +53,24 @@ def error_line(output: str) -> str:
     return last.partition("(see debug for traceback): ")[2]
 
 
+def launch_error(output: str) -> str:
+    """The error of a launch whose processes have reported errors of their own."""
+    (line,) = (line for line in output.splitlines() if "[launch]: Caught exception in launch" in line)
+    return line.partition("(see debug for traceback): ")[2]
+
+
 def node_process(launch: int, executable: str) -> int:
     """Process id of the node with this executable that a launch runs; waits for it."""
     children = Path(f"/proc/{launch}/task/{launch}/children")
+    found: list[int] = []  # once, since a killed node may be gone at a second look
 
-    def found() -> list[int]:
+    def look() -> bool:
         pids = map(int, children.read_text(encoding="ascii").split())
-        return [pid for pid in pids if any(word.endswith(f"/{executable}") for word in command_line(pid))]
+        found[:] = [pid for pid in pids if any(word.endswith(f"/{executable}") for word in command_line(pid))]
+        return bool(found)
 
-    wait_for(lambda: bool(found()))
-    return found()[0]
+    wait_for(look)
+    return found[0]
 
 
 def command_line(pid: int) -> list[str]:

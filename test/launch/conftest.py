@@ -22,5 +22,8 @@ def observer() -> Iterator[Any]:
 
     context = rclpy.Context()
     rclpy.init(args=[], context=context)
-    yield rclpy.create_node("observer", context=context)
+    node = rclpy.create_node("observer", context=context)
+    yield node
+    # Otherwise its subscriptions last beyond the context, and the next test counts them.
+    node.destroy_node()
     rclpy.shutdown(context=context)

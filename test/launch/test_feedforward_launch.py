@@ -161,3 +161,10 @@ def test_the_planning_node_ends_with_the_feedforward_node(observer: Node) -> Non
 def test_a_missing_file_is_refused(argument: str) -> None:
     error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
     assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
+
+
+def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    error = error_line(refusal(FILE, robot_file=file))
+    assert error == f"{file}: no ros__parameters section has an entry robot"

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 pytest.importorskip("rosbags", reason="reads bags")
 
 from bag_files import COMMAND, SETPOINT, START, read_bag, setpoints, write_bag
-from launching import declared_arguments, error_line, launch_command, refusal
+from launching import declared_arguments, error_line, launch_command, launch_error, node_process, refusal
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -76,12 +80,27 @@ def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
 def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_text("/**: {ros__parameters: {robot.joints.iiwa_joint_1.mass: -1.0}}")
-    command = launch_command(FILE, bag=tmp_path, params_file=params)
-    run = subprocess.run(
-        command, check=True, timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    output = refusal(FILE, bag=tmp_path, params_file=params)
+    assert "robot.joints.iiwa_joint_1.mass: must be positive" in output
+    assert launch_error(output) == (
+        "bag not played: the node could not be configured or activated; its error above says why"
     )
-    assert "robot.joints.iiwa_joint_1.mass: must be positive" in run.stdout
-    assert run.stdout.count("process has finished cleanly") == 1
+    assert output.count("process has finished cleanly") == 1
+
+
+def test_a_bag_that_cannot_be_played_ends_the_launch(tmp_path: Path) -> None:
+    error = launch_error(refusal(FILE, bag=tmp_path, delay=0.1))
+    assert re.fullmatch(r"bag: ros2 bag play ended with exit code [1-9]\d*; its output above says why", error)
+
+
+def test_a_node_that_ends_ends_the_launch(tmp_path: Path) -> None:
+    command = launch_command(FILE, bag=tmp_path)
+    with processes.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as launch:
+        os.kill(node_process(launch.pid, "dynamics_node"), signal.SIGKILL)
+        output, _ = launch.communicate(timeout=PATIENCE)
+    assert launch.returncode == 1, output
+    # launch_ros may report that its own request to the node failed, too.
+    assert "the node ended while the bag was played; its output above says why" in output
 
 
 @pytest.mark.parametrize("argument", ["robot_file", "params_file"])
@@ -93,3 +112,10 @@ def test_a_missing_file_is_refused(argument: str, tmp_path: Path) -> None:
 def test_a_missing_bag_is_refused() -> None:
     error = error_line(refusal(FILE, bag="/nowhere"))
     assert error == "bag: no such folder or file, is '/nowhere'; give the path of a bag"
+
+
+def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    error = error_line(refusal(FILE, bag=tmp_path, robot_file=file))
+    assert error == f"{file}: no ros__parameters section has an entry robot"

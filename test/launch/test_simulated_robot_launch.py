@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
+from eom_dynamics.srv import GetEquationsOfMotion
 from launching import (
+    ask,
     command_line,
     declared_arguments,
     error_line,
@@ -23,6 +25,7 @@ from launching import (
 )
 from paths import CONFIG
 from rclpy.node import Node
+from sensor_msgs.msg import JointState
 
 FILE = "simulated_robot.launch.py"
 
@@ -95,7 +98,28 @@ def test_a_killed_planning_node_is_respawned(observer: Node) -> None:
         assert parameters(observer, "/eom_dynamics_planning", "robot.name") == ["iiwa"]
 
 
+def test_a_robot_in_the_section_of_one_node_reaches_all(observer: Node, tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("/**:", "/eom_dynamics:"), encoding="utf-8")
+    received: list[JointState] = []
+    observer.create_subscription(JointState, "/joint_states", received.append, 1)
+    with launched(FILE, nodes=3, robot_file=file):
+        wait_for(lambda: observer.count_publishers("/feedforward") == 1)
+        wait_for(lambda: bool(received), observer)
+        assert list(received[0].name) == ["joint_1", "joint_2"]
+        request = {"position": [0.0, 0.0], "velocity": [0.0, 0.0]}
+        wait_for(lambda: ask(observer, GetEquationsOfMotion, "/eom_dynamics/equations_of_motion", **request).success)
+
+
 @pytest.mark.parametrize("argument", ["robot_file", "params_file", "simulated_robot_params_file"])
 def test_a_missing_file_is_refused(argument: str) -> None:
     error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
     assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
+
+
+def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    error = error_line(refusal(FILE, robot_file=file))
+    assert error == f"{file}: no ros__parameters section has an entry robot"

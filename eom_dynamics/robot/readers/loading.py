@@ -26,7 +26,7 @@ from .urdf_file import URDF_ENDINGS, description_from_file
 _PACKAGED = resources.files("eom_dynamics") / "config"
 
 # A robot takes a few kilobytes; a larger file is some other one, and takes long to parse.
-_MAX_BYTES = 200_000
+MAX_BYTES = 200_000
 
 
 def packaged_robots() -> list[str]:
@@ -98,7 +98,7 @@ def robot_from_file(path: str, *, xacro: bool) -> Robot:
     Raises:
         RobotDescriptionError: the file cannot be used.
     """
-    parameters = robot_section(read_text(Path(path), _MAX_BYTES), path)
+    parameters = robot_section(read_text(Path(path), MAX_BYTES), path)
     return robot_from_parameters(parameters, path, folder=Path(path).parent, xacro=xacro)
 
 
@@ -110,11 +110,11 @@ def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapp
         text = (_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8")
         return _from_parameters(text, f"{name}.yaml", inertia_reference)
     if _is_yaml_text(name):
-        if len(name) > _MAX_BYTES:
-            raise RobotDescriptionError(f"{label}: must be at most {_MAX_BYTES} characters, has {len(name)}")
+        if len(name) > MAX_BYTES:
+            raise RobotDescriptionError(f"{label}: must be at most {MAX_BYTES} characters, has {len(name)}")
         return _from_parameters(name, label, inertia_reference)
     if name.endswith((".yaml", ".yml")):
-        return _from_parameters(read_text(Path(name), _MAX_BYTES), name, inertia_reference, Path(name).parent)
+        return _from_parameters(read_text(Path(name), MAX_BYTES), name, inertia_reference, Path(name).parent)
     if not _is_xml(name) and not name.endswith(URDF_ENDINGS):
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "

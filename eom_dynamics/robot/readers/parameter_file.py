@@ -24,7 +24,20 @@ def robot_section(text: str, label: str) -> dict[str, Any]:
     Raises:
         RobotDescriptionError: the text is not YAML that ROS 2 accepts, or does not describe exactly one robot.
     """
-    return _robot_section(_parse(text, label), label)
+    return _only_robot(_parse(text, label), label)[1]
+
+
+def node_of_robot(text: str, label: str) -> str:
+    """Parse a parameter file and return the name of the node that its ``robot`` section is for, such as ``/**``.
+
+    Args:
+        text: contents of the file.
+        label: name of the file; every message begins with it.
+
+    Raises:
+        RobotDescriptionError: as :func:`robot_section`.
+    """
+    return _only_robot(_parse(text, label), label)[0]
 
 
 def _parse(text: str, label: str) -> Any:
@@ -59,28 +72,29 @@ def _reason(error: Exception) -> str:
     return f"not valid YAML: {' '.join(str(error).split())}"
 
 
-def _robot_section(document: Any, label: str) -> dict[str, Any]:
-    """The only ``robot`` mapping of a parameter file, under any node name."""
-    found: list[Any] = []
+def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
+    """Name of a node, and the ``robot`` mapping under it, which must be the only one of a parameter file."""
+    found: list[tuple[str, Any]] = []
 
-    def search(node: Any) -> None:
+    def search(node: Any, *names: str) -> None:
         if not isinstance(node, dict):
             return
         for key, value in node.items():
             if key == "ros__parameters":
                 if isinstance(value, dict) and "robot" in value:
-                    found.append(value["robot"])
+                    found.append(("/".join(names), value["robot"]))
             else:
-                search(value)
+                search(value, *names, key)
 
     search(document)
     if not found:
         raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot")
     if len(found) > 1:
         raise RobotDescriptionError(f"{label}: {len(found)} robots; a file must describe one")
-    if not isinstance(found[0], dict):
-        raise RobotDescriptionError(f"{label}: robot: must be a section, is {found[0]!r:.60}")
-    return found[0]
+    node, robot = found[0]
+    if not isinstance(robot, dict):
+        raise RobotDescriptionError(f"{label}: robot: must be a section, is {robot!r:.60}")
+    return node, robot
 
 
 # As ROS 2, with libyaml, where PyYAML has it: twice as fast.

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Argument ``robot_file`` of the launch files: the parameters by which a node receives the robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..robot.readers.files import read_text
+from ..robot.readers.loading import MAX_BYTES
+from ..robot.readers.parameter_file import node_of_robot
+
+_ALL_NODES = "/**"
+
+
+def robot_parameters(path: str) -> list[str | dict[str, str]]:
+    """Return parameter files and parameters for a robot's file, as ``launch_ros.actions.Node`` takes them.
+
+    A parameter file may hold parameters of the nodes, too. If its robot is in the section of one node, such as
+    ``/eom_dynamics``, ROS 2 gives it to no other node, which would use a robot from the topic instead; such a file is
+    given by its path, too, so that the node reads it.
+
+    Args:
+        path: absolute path of a parameter file, a URDF or a xacro file.
+
+    Raises:
+        RobotDescriptionError: a parameter file does not describe exactly one robot.
+    """
+    if not path.endswith((".yaml", ".yml")):
+        return [{"robot_file": path}]
+    if node_of_robot(read_text(Path(path), MAX_BYTES), path) == _ALL_NODES:
+        return [path]
+    return [{"robot_file": path}, path]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Argument robot_file of the launch files: what the nodes receive for each kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.ros.robot_argument import robot_parameters
+
+
+@pytest.mark.parametrize("name", ["arm.urdf", "arm.xacro"])
+def test_a_urdf_is_given_by_its_path(name: str) -> None:
+    assert robot_parameters(f"/robots/{name}") == [{"robot_file": f"/robots/{name}"}]
+
+
+def test_a_robot_for_all_nodes_is_given_as_a_parameter_file() -> None:
+    file = str(CONFIG / "iiwa.yaml")
+    assert robot_parameters(file) == [file]
+
+
+@pytest.mark.parametrize("node", ["eom_dynamics", "/left/eom_dynamics", "/*"])
+def test_a_robot_for_one_node_is_given_by_its_path_too(node: str, tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text((CONFIG / "iiwa.yaml").read_text(encoding="utf-8").replace("/**:", f"{node}:"), encoding="utf-8")
+    assert robot_parameters(str(file)) == [{"robot_file": str(file)}, str(file)]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("/**: {ros__parameters: {diagnostic_period: 2.0}}", "no ros__parameters section has an entry robot"),
+        ("/**: {ros__parameters: {robot: 1}}", "robot: must be a section, is 1"),
+        ("a: {ros__parameters: {robot: {}}}\nb: {ros__parameters: {robot: {}}}", "2 robots; a file must describe one"),
+        ("/**: [", "line 1, column 7: not valid YAML: expected the node content, but found '<stream end>'"),
+    ],
+)
+def test_a_parameter_file_without_a_robot_is_refused(text: str, error: str, tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(eom.RobotDescriptionError) as refusal:
+        robot_parameters(str(file))
+    assert str(refusal.value) == f"{file}: {error}"
