@@ -84,6 +84,11 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "namespace", default_value="", description="Namespace of the nodes and their topics."
             ),
+            DeclareLaunchArgument(
+                "joint_prefix",
+                default_value="",
+                description="Put before the names of the robot's joints, motors and tools, such as left_.",
+            ),
             *(
                 DeclareLaunchArgument(f"{topic}_topic", default_value=topic, description=f"Topic of {what}.")
                 for topic, what in TOPICS.items()
@@ -134,7 +139,9 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
     more = [ParameterFile(file_given(context, "params_file"))] if given("params_file") else []
-    more += [{name: typed(name, str)} for name in ("robot_description", "robot_source_node") if given(name)]
+    more += [
+        {name: typed(name, str)} for name in ("robot_description", "robot_source_node", "joint_prefix") if given(name)
+    ]
     topics = [*TOPICS, *(["robot_description"] if given("robot_description_topic") else [])]
     common = {
         "package": "eom_dynamics",

@@ -64,6 +64,11 @@ def generate_launch_description() -> LaunchDescription:
                 "namespace", default_value="", description="Namespace of the nodes and their topics."
             ),
             DeclareLaunchArgument(
+                "joint_prefix",
+                default_value="",
+                description="Put before the names of the robot's joints, motors and tools, such as left_.",
+            ),
+            DeclareLaunchArgument(
                 "command",
                 default_value="motor_setpoint",
                 choices=list(COMMAND_TOPICS),
@@ -117,6 +122,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         # After the robot, whose file must not overrule the arguments; the last value counts.
         {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         *files("params_file"),
+        *([{"joint_prefix": ParameterValue(given("joint_prefix"), value_type=str)}] if given("joint_prefix") else []),
     ]
     common = {
         "package": "eom_dynamics",

@@ -82,6 +82,7 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         nodes=2,
         **{f"{topic}_topic": name for topic, name in topics.items()},
         namespace="left",
+        joint_prefix="left_",
         autostart="false",
         use_sim_time="true",
         log_level="warn",
@@ -93,9 +94,9 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
-        names = ("use_sim_time", "diagnostic_period", "robot.name")
+        names = ("use_sim_time", "diagnostic_period", "robot.name", "joint_prefix")
         for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
-            assert parameters(observer, node, *names) == [True, 2.0, "sea_planar_2r"]
+            assert parameters(observer, node, *names) == [True, 2.0, "sea_planar_2r", "left_"]
         assert parameters(observer, "/left/eom_dynamics", "autostart") == [False]
         wait_for(lambda: plans(observer, 2, "/left"))
         for executable in ("dynamics_node", "planning_node"):

@@ -55,6 +55,7 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         FILE,
         nodes=3,
         namespace="left",
+        joint_prefix="left_",
         robot_file=CONFIG / "sea_planar_2r.yaml",
         params_file=params,
         simulated_robot_params_file=simulated,
@@ -67,9 +68,9 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         wait_for(lambda: observer.count_subscribers("/left/controller/commands") == 1)
         wait_for(lambda: observer.count_publishers("/left/effort_command") == 1)
         wait_for(lambda: observer.count_publishers("/arm_states") == 1)
-        names = ("use_sim_time", "diagnostic_period", "robot.name")
+        names = ("use_sim_time", "diagnostic_period", "robot.name", "joint_prefix")
         for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
-            assert parameters(observer, f"/left/{node}", *names) == [True, 2.0, "sea_planar_2r"]
+            assert parameters(observer, f"/left/{node}", *names) == [True, 2.0, "sea_planar_2r", "left_"]
         assert parameters(observer, "/left/simulated_robot", "publish_rate", "command") == [100.0, "motor_effort"]
         for executable in ("dynamics_node", "planning_node", "simulated_robot_node"):
             assert "warn" in command_line(node_process(launch, executable))
