@@ -13,6 +13,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES
+from .check_times import check_times
 from .limits import Verdict, check
 from .trajectory import Samples, Trajectory, sample_times
 
@@ -88,7 +89,8 @@ def trajectory_feedforward(
             samples = Samples(*(x[wanted] for x in samples))
             command = Feedforward(*(x[wanted] for x in command))
         _require_finite_command(arm, command, t)
-        verdict = check(arm, trajectory, rate=fine, samples=samples if rate == fine else None)
+        complete = rate == fine and len(check_times(trajectory, fine)) == len(t)
+        verdict = check(arm, trajectory, rate=fine, samples=samples if complete else None)
         progress(0.7)
         _ = verdict.time_scaling  # computed at first access
     progress(1.0)
@@ -101,20 +103,19 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     Args:
         arm: the arm.
         trajectory: of all its joints, with a start and an end.
-        rate: sample rate of the check, Hz; the last sample is at the end.
-        most: largest number of samples.
+        rate: sample rate of the check, Hz.
+        most: largest number of samples at that rate; in a longer trajectory they are further apart.
 
     Raises:
         TrajectoryError: a number overflows; the message has the quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
-    count = 1 + min(int(np.ceil(duration * rate)), most)
-    t = np.linspace(trajectory.start, trajectory.end, count, dtype=np.float64)
+    finest = min(rate, most / duration) if duration else rate
+    t = check_times(trajectory, finest)
     with np.errstate(all="ignore"):
         states = _states(arm, trajectory, t)
         _require_finite_command(arm, arm.feedforward(*states), t)
-        spacing = duration / (count - 1) if count > 1 else 1 / rate
-        return check(arm, trajectory, rate=1 / spacing, samples=Samples(t, *states))
+        return check(arm, trajectory, rate=finest, samples=Samples(t, *states))
 
 
 def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:

@@ -174,6 +174,7 @@ BAD = {
         {"knots": array("d", [0.0, 1.0, 2.0]), "degree": 4},
         "position of joint_2 jumps by -0.1 at knots[1] (1 s): position to snap must be continuous",
     ),
+    "far": ({"knots": array("d", [100.0, 101.0])}, "it starts 100 s from now, must be at most 60"),
     "overflow": ({"coefficients": array("d", np.full(20, 1e308))}, "overflow"),
 }
 

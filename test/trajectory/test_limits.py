@@ -16,7 +16,8 @@ from paths import CONFIG
 import eom_dynamics as eom
 from eom_dynamics.exceptions import StateError, TrajectoryError
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.trajectory import Samples, Scaled, check, rest_to_rest, sample, through
+from eom_dynamics.trajectory import Samples, Scaled, Spline, check, rest_to_rest, sample, through
+from eom_dynamics.trajectory.feedforward import checked
 
 MASS, LEVER, G = 2.0, 0.5, 9.80665
 
@@ -297,3 +298,30 @@ def test_given_samples() -> None:
         check(pendulum(), states._replace(t=states.t[:-1]))
     with pytest.raises(StateError, match="qdd must be finite"):
         check(pendulum(), states._replace(qdd=states.qdd * np.nan))
+
+
+@pytest.mark.parametrize("duration", [1e-9, 9e-4, 0.02])
+@pytest.mark.parametrize("at", [1e-9, 0.7003])
+def test_no_piece_is_too_short_to_be_checked(duration: float, at: float) -> None:
+    """There and back between two instants of the check."""
+    arm = pendulum()
+    times = np.array([0.0, at, at + duration / 2, at + duration, 5.0])
+    states = np.zeros((5, len(times), 1))
+    states[0, 2] = 0.3
+    motion = Spline(times, states)
+    for verdict in (check(arm, motion, rate=1000.0), checked(arm, motion, 1000.0, 100)):
+        worst = {peak.quantity: peak for peak in verdict.peaks}["velocity"]
+        # In the middle of a piece from rest to rest, (630 / 256) of its mean velocity.
+        steps = np.diff(times)
+        assert abs(worst.value) == pytest.approx(630 / 256 * 0.3 / min(steps[1:3]), rel=1e-6)
+        assert not verdict.ok
+
+
+def test_a_short_piece_that_is_slowed_down_meets_the_limits() -> None:
+    states = np.zeros((5, 4, 1))
+    states[0, 1] = 0.3
+    motion = Spline([0.0, 0.01, 0.02, 1.0], states)
+    s = check(pendulum(), motion, rate=1000.0).time_scaling
+    assert s is not None
+    assert check(pendulum(), Scaled(motion, s), rate=1000.0).ok
+    assert not check(pendulum(), Scaled(motion, 0.99 * s), rate=1000.0).ok
