@@ -40,7 +40,7 @@ lint: setup-tests  ## style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-soak: setup-tests  ## stream to the node at 1 kHz for 30 s: no loss, no growth
+soak: setup-tests  ## stream to the node at 1 kHz for 30 s, undisturbed and disturbed: no loss, no growth
 	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
 
 fuzz: setup-tests  ## replay and report hundreds of damaged bags and tables: no traceback, nothing endless

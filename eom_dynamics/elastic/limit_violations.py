@@ -67,16 +67,23 @@ def limit_violations(
         lower, upper: limits, each a number or (k,).
     """
     values = np.atleast_2d(values)
-    if not np.any((values > upper) | (values < lower)):
+    outside = (values > upper) | (values < lower)
+    if not outside.any():
         return []
     lower, upper = np.broadcast_to(lower, values.shape[1:]), np.broadcast_to(upper, values.shape[1:])
-    beyond = np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf)
-    worst = np.argmax(beyond, axis=0)
+    if len(values) == 1:
+        # A state of a stream: without functions that release the interpreter, for which another thread may wait.
+        columns = [i for i, exceeds in enumerate(outside[0].tolist()) if exceeds]
+        worst = [0] * len(names)
+    else:
+        beyond = np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf)
+        worst = np.argmax(beyond, axis=0).tolist()
+        columns = np.flatnonzero(outside.any(axis=0)).tolist()
     found = []
-    for i in np.flatnonzero(beyond[worst, np.arange(len(names))] > 0).tolist():
-        row = int(worst[i])
+    for i in columns:
+        row = worst[i]
         value, half = float(values[row, i]), float(upper[i] - lower[i]) / 2
         limit = float(upper[i] if value > upper[i] else lower[i])
-        ratio = 1 + float(beyond[row, i]) / half if 0 < half < np.inf else np.inf
+        ratio = 1 + abs(value - limit) / half if 0 < half < np.inf else np.inf
         found.append(LimitViolation(names[i], quantity, value, limit, units[i], ratio, row))
     return found

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """URDF texts of arms that differ in their joints' names and in mass."""
 
+import random
+
+
+def fresh_mass():
+    """A mass that no robot of an earlier run had, so that its code is compiled and not in the cache."""
+    return random.SystemRandom().uniform(1.0, 5.0)
+
 
 def urdf_arm(name="arm", joints=("shoulder", "elbow"), mass=1.0):
     """A chain of revolute joints, each of which moves a body of this mass."""

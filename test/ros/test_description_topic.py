@@ -2,7 +2,6 @@
 """New descriptions on the topic during a stream: exchanged between two setpoints, or refused."""
 
 import json
-import random
 import subprocess
 import sys
 import time
@@ -10,17 +9,12 @@ import time
 import numpy as np
 import processes
 import pytest
-from urdf_arms import urdf_arm
+from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 
 STATES = ("q", "qd", "qdd", "qddd", "qdddd")
-
-
-def fresh_mass():
-    """A mass that no robot of an earlier run had, so that its code is compiled and not in the cache."""
-    return random.SystemRandom().uniform(1.0, 5.0)
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,8 @@ def test_a_goal_is_followed_with_feedback(at_home):
     np.testing.assert_allclose(
         middle.actual.positions, np.add(middle.desired.positions, -np.array(middle.error.positions))
     )
-    assert {point.index for point in at_home.feedback} >= {0, 1}
+    if hasattr(middle, "index"):  # since control_msgs 6
+        assert {point.index for point in at_home.feedback} >= {0, 1}
 
 
 def test_a_deviation_stops_the_motion_at_rest(at_home):

@@ -8,6 +8,7 @@ measured joint states.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -234,7 +235,12 @@ class _Execution:
                 "no node has answered on trajectory_status: is dynamics_node running and active?",
             )
         else:
-            self._observe()
+            try:
+                self._observe()
+            except Exception as error:
+                # A goal that is not observed must not go on.
+                self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
+                self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
 
     def _observe(self) -> None:
         """Send feedback, and check tolerances."""
@@ -283,7 +289,8 @@ class _Execution:
         feedback.header.stamp = self._node.get_clock().now().to_msg()
         error = [x - y for x, y in zip(desired, actual, strict=False)]
         feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in (desired, actual, error))
-        feedback.index = int(np.searchsorted(self.plan.motion.times, t, side="right")) - 1
+        if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
+            feedback.index = int(np.searchsorted(self.plan.motion.times, t, side="right")) - 1
         self._goal.publish_feedback(feedback)
 
 

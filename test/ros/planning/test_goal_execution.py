@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execution of a goal of follow_joint_trajectory, without control_msgs, whose fields depend on its version."""
+
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from eom_dynamics.messages.tolerances import Tolerances
+from eom_dynamics.trajectory import through
+
+NAMES = ("shoulder", "elbow")
+INVALID_GOAL = -1
+
+
+class Feedback(SimpleNamespace):
+    """Feedback of control_msgs as in Jazzy: without ``index``."""
+
+    def __init__(self, **fields):
+        super().__init__(header=SimpleNamespace(stamp=None), desired=None, actual=None, error=None, **fields)
+
+
+class IndexedFeedback(Feedback):
+    """Feedback of control_msgs 6."""
+
+    index = -1
+
+
+@pytest.fixture
+def execution(ros):
+    """An accepted goal, 0.7 s after its start and past the second of three points."""
+    from eom_dynamics.ros.planning.follow_trajectory import Plan, _Execution
+
+    def start(feedback):
+        node, goal = Mock(), Mock(is_cancel_requested=False)
+        node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
+        kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
+        motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
+        none = Tolerances.read("path_tolerance", (), NAMES)
+        execution = _Execution(node, goal, Plan(NAMES, motion, 10**9, none, none, 1.0), kind)
+        accepted = SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=1, nanosec=0)), status=1)
+        accepted.FINISHED, accepted.REFUSED, accepted.STOPPED = 2, 3, 4
+        execution.on_status(accepted)
+        return execution, goal, node
+
+    return start
+
+
+@pytest.mark.parametrize("feedback", [Feedback, IndexedFeedback])
+def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
+    execution, goal, _ = execution(feedback)
+    execution._tick()
+    assert not execution.done.done()
+    (sent,) = goal.publish_feedback.call_args.args
+    assert sent.desired.time_from_start.nanosec == 7 * 10**8
+    assert getattr(sent, "index", None) == (1 if feedback is IndexedFeedback else None)
+
+
+def test_an_exception_ends_the_goal(execution):
+    execution, _, node = execution(Mock(side_effect=OverflowError("too far")))
+    execution._tick()
+    assert execution.done.result() == (INVALID_GOAL, "internal error: OverflowError: too far")
+    assert "Traceback" in node.get_logger().error.call_args.args[0]
