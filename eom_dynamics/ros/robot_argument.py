@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..robot.readers.files import read_text
 from ..robot.readers.loading import MAX_BYTES
-from ..robot.readers.parameter_file import node_of_robot
+from ..robot.readers.parameter_file import node_of_robot, robot_section
+from ..robot.readers.urdf_file import PACKAGE
 
 _ALL_NODES = "/**"
 
@@ -17,7 +18,8 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
 
     A parameter file may hold parameters of the nodes, too. If its robot is in the section of one node, such as
     ``/eom_dynamics``, ROS 2 gives it to no other node, which would use a robot from the topic instead; such a file is
-    given by its path, too, so that the node reads it.
+    given by its path, too, so that the node reads it. A URDF beside the file is given by its absolute path, since
+    parameters do not tell a node their file.
 
     Args:
         path: absolute path of a parameter file, a URDF or a xacro file.
@@ -27,6 +29,10 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """
     if not path.endswith((".yaml", ".yml")):
         return [{"robot_file": path}]
-    if node_of_robot(read_text(Path(path), MAX_BYTES), path) == _ALL_NODES:
+    text = read_text(Path(path), MAX_BYTES)
+    if node_of_robot(text, path) != _ALL_NODES:
+        return [{"robot_file": path}, path]
+    urdf = robot_section(text, path).get("urdf")
+    if not isinstance(urdf, str) or not urdf or urdf.startswith(PACKAGE) or Path(urdf).is_absolute():
         return [path]
-    return [{"robot_file": path}, path]
+    return [path, {"robot.urdf": str(Path(path).parent / urdf)}]

@@ -32,11 +32,14 @@ class Worker:
         self._jobs.put((job, done))
 
     def compute(self, job: Callable[[], Any]) -> Future:
-        """Queue a job, which must not raise; return a future to await in the node's executor."""
+        """Queue a job; return a future to await in the node's executor, where an exception of the job is raised."""
         future: Future = Future()
 
         def run() -> None:
-            future.set_result(job())
+            try:
+                future.set_result(job())
+            except Exception as error:
+                future.set_exception(error)
 
         self._jobs.put((run, lambda _: None))  # the task created after the job wakes the executor
         return future

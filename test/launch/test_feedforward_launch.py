@@ -113,6 +113,14 @@ def test_a_urdf_file_is_read_by_the_nodes(observer: Node, tmp_path: Path) -> Non
         wait_for(lambda: plans(observer, joints=2))
 
 
+def test_a_parameter_file_names_the_urdf_beside_it(observer: Node, tmp_path: Path) -> None:
+    (tmp_path / "arm.urdf").write_text(urdf_arm("arm"))
+    (tmp_path / "arm.yaml").write_text("/**: {ros__parameters: {robot: {urdf: arm.urdf}}}")
+    with launched(FILE, nodes=2, robot_file=tmp_path / "arm.yaml"):
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        wait_for(lambda: plans(observer, joints=2))
+
+
 def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
     text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")

@@ -44,6 +44,17 @@ def test_workers_end_after_their_present_job(ros, node):
     other.destroy_node()
 
 
+def test_an_exception_of_a_job_is_raised_where_its_result_is_awaited(ros, node):
+    worker = Worker(node, "failing")
+    failed = worker.compute(lambda: 1 // 0)
+    ros.spin_until_future_complete(node, failed, timeout_sec=60)
+    assert isinstance(failed.exception(), ZeroDivisionError)
+    after = worker.compute(lambda: 2)
+    ros.spin_until_future_complete(node, after, timeout_sec=60)
+    assert after.result() == 2
+    assert end_workers(node, 60)
+
+
 def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
         "import pathlib, threading\n"

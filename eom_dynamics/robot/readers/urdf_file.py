@@ -17,7 +17,7 @@ from .xml import MAX_CHARACTERS
 URDF_ENDINGS = (".urdf", ".xacro")
 """Endings of the names of URDF and xacro files."""
 
-_PACKAGE = "package://"
+PACKAGE = "package://"
 
 
 def read_urdf(path: str, xacro_arguments: Mapping[str, str]) -> str:
@@ -74,15 +74,16 @@ def description_of_entry(robot: Section, folder: Path | None, *, xacro: bool) ->
 
 def _located(robot: Section, name: str, folder: Path | None) -> str:
     """The path of a file given as ``package://package/path``, or relative to the parameter file."""
-    if name.startswith(_PACKAGE):
-        package, _, rest = name.removeprefix(_PACKAGE).partition("/")
+    if name.startswith(PACKAGE):
+        package, _, rest = name.removeprefix(PACKAGE).partition("/")
         return os.path.join(_share(robot, package), rest)
     if os.path.isabs(name):
         return name
     if folder is None:
         robot.refuse(
             "urdf",
-            f"must be an absolute path or {_PACKAGE}…, since these parameters are from no file, is {name!r:.200}",
+            f"must be an absolute path or {PACKAGE}… in parameters, which do not tell their file (a node's parameter "
+            f"robot_file does), is {name!r:.200}",
         )
     return os.path.join(folder, name)
 
@@ -91,7 +92,7 @@ def _share(robot: Section, package: str) -> str:
     try:
         from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
     except ImportError:
-        robot.refuse("urdf", f"{_PACKAGE} needs ament_index_python, which is not installed; give the path of the file")
+        robot.refuse("urdf", f"{PACKAGE} needs ament_index_python, which is not installed; give the path of the file")
     try:
         return str(get_package_share_directory(package))
     except (PackageNotFoundError, ValueError, KeyError, LookupError) as error:
