@@ -49,6 +49,34 @@ def summary(violations: Sequence[object], shown: int = 5) -> str:
     return f"{text}; and {more} more" if more > 0 else text
 
 
+def beyond(values: Array, lower: Array | float, upper: Array | float) -> Array:
+    """Distance of values beyond the nearest end of a range; negative within, -inf for NaN or without limits."""
+    with np.errstate(invalid="ignore"):  # of infinite values without limits
+        return np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+
+
+def nearest_end(value: float, lower: float, upper: float) -> float:
+    """The end of a range that a value is nearest to, or beyond."""
+    return float(upper if value - upper >= lower - value else lower)
+
+
+def range_ratio(distance: float, lower: float, upper: float) -> float:
+    """Distance from the middle of a range over half the range, > 1 beyond it.
+
+    If the range has only one end, 0 within and infinite beyond; if it is a point, 1 there.
+
+    Args:
+        distance: of the value beyond the nearest end of the range, from :func:`beyond`.
+        lower, upper: the range.
+    """
+    half = (float(upper) - float(lower)) / 2
+    if 0 < half < np.inf:
+        return max(1 + float(distance) / half, 0.0)
+    if distance > 0:
+        return np.inf
+    return 0.0 if half else 1.0
+
+
 def limit_violations(
     names: Sequence[str],
     quantity: str,
@@ -70,13 +98,13 @@ def limit_violations(
     if not np.any((values > upper) | (values < lower)):
         return []
     lower, upper = np.broadcast_to(lower, values.shape[1:]), np.broadcast_to(upper, values.shape[1:])
-    beyond = np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf)
-    worst = np.argmax(beyond, axis=0)
+    distance = beyond(values, lower, upper)
+    worst = np.argmax(distance, axis=0)
     found = []
-    for i in np.flatnonzero(beyond[worst, np.arange(len(names))] > 0).tolist():
+    for i in np.flatnonzero(distance[worst, np.arange(len(names))] > 0).tolist():
         row = int(worst[i])
-        value, half = float(values[row, i]), float(upper[i] - lower[i]) / 2
+        value = float(values[row, i])
         limit = float(upper[i] if value > upper[i] else lower[i])
-        ratio = 1 + float(beyond[row, i]) / half if 0 < half < np.inf else np.inf
+        ratio = range_ratio(distance[row, i], lower[i], upper[i])
         found.append(LimitViolation(names[i], quantity, value, limit, units[i], ratio, row))
     return found
