@@ -38,8 +38,13 @@ class LimitViolation(NamedTuple):
         """Distance of the value beyond the limit, in its unit."""
         return abs(self.value - self.limit)
 
+    @property
+    def numbers(self) -> str:
+        """Value and limit, such as ``2.5 rad/s, limit 2 rad/s``."""
+        return f"{self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.quantity} {self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
+        return f"{self.name}: {self.quantity} {self.numbers}"
 
 
 def summary(violations: Sequence[object], shown: int = 5) -> str:
