@@ -31,12 +31,14 @@ class LimitError(StateError):
 
     Attributes:
         worst: joint or motor, and quantity, of the worst violation, such as ``elbow: velocity``.
+        numbers: its value and limit, such as ``2.5 rad/s, limit 2 rad/s``.
+        ratio: as in :class:`eom_dynamics.elastic.LimitViolation`.
     """
 
-    def __init__(self, message: str, worst: str = "") -> None:
-        """Take the message, and the worst violation by its names."""
+    def __init__(self, message: str, worst: str = "", numbers: str = "", ratio: float = 0.0) -> None:
+        """Take the message, and the worst violation."""
         super().__init__(message)
-        self.worst = worst
+        self.worst, self.numbers, self.ratio = worst, numbers, ratio
 
 
 class TrajectoryError(EomDynamicsError, ValueError):

@@ -7,52 +7,62 @@ Usage: python examples/stream_setpoints.py [SECONDS], with the node running. Sta
 """
 
 import sys
+import time
 
 import rclpy
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
-from rclpy.task import Future
+from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from eom_dynamics.trajectory import paper_motion
 
 RATE = 1000.0
+DEPTH = 10_000  # of both topics: this process may stall
+PATIENCE = 2.0  # s, for the last commands
 
 
 def main(duration: float = 2.0) -> None:
     """Stream the motion of the paper, and print how many commands came back and the last of them."""
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # Ctrl-C is a KeyboardInterrupt
     node = rclpy.create_node("stream_setpoints")
     motion, count, sent = paper_motion(), round(duration * RATE), 0
     commands: list[FeedforwardCommand] = []
-    done = Future()
+    latest = 0.0
 
     def send() -> None:
-        nonlocal sent
+        nonlocal sent, latest
         if sent < count:
             q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(sent / RATE))
             setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
             setpoint.header.stamp = node.get_clock().now().to_msg()
             publisher.publish(setpoint)
             sent += 1
+            latest = time.monotonic()
 
     def receive(command: FeedforwardCommand) -> None:
+        nonlocal latest
         commands.append(command)
-        if len(commands) == count:
-            done.set_result(None)
+        latest = time.monotonic()
 
-    publisher = node.create_publisher(JointTrajectorySetpoint, "setpoint", 1000)
-    node.create_subscription(FeedforwardCommand, "feedforward", receive, 1000)
+    publisher = node.create_publisher(JointTrajectorySetpoint, "setpoint", DEPTH)
+    node.create_subscription(FeedforwardCommand, "feedforward", receive, DEPTH)
     while not (publisher.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
     node.create_timer(1 / RATE, send)
-    rclpy.spin_until_future_complete(node, done)
+    # The node publishes with a depth of 1, so that a command may be lost.
+    while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):
+        rclpy.spin_once(node, timeout_sec=0.1)
 
-    last = commands[-1]
-    print(f"{sent} setpoints sent, {len(commands)} commands received; the last one:")
-    for joint, tau, theta in zip(last.joint_names, last.effort, last.motor_position, strict=True):
-        print(f"  {joint:12} effort {tau:8.3f} N m, motor position {theta:8.4f} rad")
+    hint = "; the last one:" if commands else ": see the log of the node"
+    print(f"{sent} setpoints sent, {len(commands)} commands received{hint}")
+    for last in commands[-1:]:
+        for joint, tau, theta in zip(last.joint_names, last.effort, last.motor_position, strict=True):
+            print(f"  {joint:12} effort {tau:8.3f} N m, motor position {theta:8.4f} rad")
     rclpy.shutdown()
 
 
 if __name__ == "__main__":
-    main(*map(float, remove_ros_args(sys.argv)[1:2]))
+    try:
+        main(*map(float, remove_ros_args(sys.argv)[1:2]))
+    except KeyboardInterrupt:
+        sys.exit(130)

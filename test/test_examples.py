@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from paths import CONFIG, ROOT
@@ -28,29 +29,55 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 
 @pytest.mark.ros
-def test_streaming_example(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("robot", "expected"),
+    # The node refuses setpoints of another robot. It publishes with a depth of 1, so that commands may be lost.
+    [
+        ("iiwa", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
+        ("planar_2r", "sent, 0 commands received:"),
+    ],
+)
+def test_streaming_example(robot: str, expected: str, tmp_path: Path) -> None:
+    processes = ros()
+    from node_client import NodeProcess
+
+    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml")
+    try:
+        code, output, error = processes.run(streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}"))
+    finally:
+        node.end()
+    assert (code, error) == (0, "")
+    assert re.search(expected, output, re.DOTALL)
+
+
+@pytest.mark.ros
+def test_streaming_example_is_interrupted_without_a_traceback() -> None:
+    processes = ros()
+    # Interrupted as soon as it waits for a node, of which there is none.
+    script = "import sys, rclpy, os, signal; spin = rclpy.spin_once\n"
+    script += (
+        "def interrupt(*arguments, **keywords): os.kill(os.getpid(), signal.SIGINT); spin(*arguments, **keywords)\n"
+    )
+    script += "rclpy.spin_once = interrupt; import runpy; sys.argv = sys.argv[1:]; "
+    script += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", script, *streaming("1", "--ros-args", "-r", "__ns:=/nobody")[1:]]
+    code, output, error = processes.run(command)
+    assert (code, processes.own_lines(output), error) == (130, "", "")
+
+
+def ros() -> Any:
+    """The helpers for processes of ROS 2, in a domain of their own."""
     pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
     import domains
     import processes
-    from node_client import NodeProcess
 
     domains.claim_domain()
-    node = NodeProcess(tmp_path, "--params-file", CONFIG / "iiwa.yaml")
-    try:
-        example = (
-            sys.executable,
-            EXAMPLES / "stream_setpoints.py",
-            "0.2",
-            "--ros-args",
-            "-r",
-            f"__ns:={node.namespace}",
-        )
-        code, output, error = processes.run(example)
-    finally:
-        node.end()
-    assert (code, error) == (0, "")
-    assert re.search(r"200 setpoints sent, 200 commands received.*iiwa_joint_7", output, re.DOTALL)
+    return processes
+
+
+def streaming(*arguments: str) -> tuple[str | Path, ...]:
+    return (sys.executable, EXAMPLES / "stream_setpoints.py", *arguments)
 
 
 def test_every_example_is_tested() -> None:

@@ -38,8 +38,13 @@ class LimitViolation(NamedTuple):
         """Distance of the value beyond the limit, in its unit."""
         return abs(self.value - self.limit)
 
+    @property
+    def numbers(self) -> str:
+        """Value and limit, such as ``2.5 rad/s, limit 2 rad/s``."""
+        return f"{self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.quantity} {self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
+        return f"{self.name}: {self.quantity} {self.numbers}"
 
 
 def summary(violations: Sequence[object], shown: int = 5) -> str:
@@ -47,6 +52,34 @@ def summary(violations: Sequence[object], shown: int = 5) -> str:
     more = len(violations) - shown
     text = "; ".join(map(str, violations[:shown]))
     return f"{text}; and {more} more" if more > 0 else text
+
+
+def beyond(values: Array, lower: Array | float, upper: Array | float) -> Array:
+    """Distance of values beyond the nearest end of a range; negative within, -inf for NaN or without limits."""
+    with np.errstate(invalid="ignore"):  # of infinite values without limits
+        return np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+
+
+def nearest_end(value: float, lower: float, upper: float) -> float:
+    """The end of a range that a value is nearest to, or beyond."""
+    return float(upper if value - upper >= lower - value else lower)
+
+
+def range_ratio(distance: float, lower: float, upper: float) -> float:
+    """Distance from the middle of a range over half the range, > 1 beyond it.
+
+    If the range has only one end, 0 within and infinite beyond; if it is a point, 1 there.
+
+    Args:
+        distance: of the value beyond the nearest end of the range, from :func:`beyond`.
+        lower, upper: the range.
+    """
+    half = (float(upper) - float(lower)) / 2
+    if 0 < half < np.inf:
+        return max(1 + float(distance) / half, 0.0)
+    if distance > 0:
+        return np.inf
+    return 0.0 if half else 1.0
 
 
 def limit_violations(
@@ -76,14 +109,13 @@ def limit_violations(
         columns = [i for i, exceeds in enumerate(outside[0].tolist()) if exceeds]
         worst = [0] * len(names)
     else:
-        beyond = np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf)
-        worst = np.argmax(beyond, axis=0).tolist()
         columns = np.flatnonzero(outside.any(axis=0)).tolist()
+        worst = np.argmax(beyond(values, lower, upper), axis=0).tolist()
     found = []
     for i in columns:
         row = worst[i]
-        value, half = float(values[row, i]), float(upper[i] - lower[i]) / 2
+        value = float(values[row, i])
         limit = float(upper[i] if value > upper[i] else lower[i])
-        ratio = 1 + abs(value - limit) / half if 0 < half < np.inf else np.inf
+        ratio = range_ratio(abs(value - limit), lower[i], upper[i])
         found.append(LimitViolation(names[i], quantity, value, limit, units[i], ratio, row))
     return found

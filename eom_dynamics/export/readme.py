@@ -16,6 +16,8 @@ _FEEDFORWARD = {
     "casadi": "`{name}` is not available for CasADi.\n",
 }
 
+_NO_FEEDFORWARD = "`feedforward` is not available for `rotor_model: complete`, only for `reduced`.\n"
+
 
 def readme(project: Project, languages: Sequence[str]) -> bytes:
     """README in Markdown for these languages."""
@@ -31,6 +33,8 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
         "## Functions\n",
         "\n".join(functions) + "\n",
     ]
+    if project.robot.rotor_model != "reduced":
+        parts.append(_NO_FEEDFORWARD)
     for language in languages:
         parts.append(
             filled(

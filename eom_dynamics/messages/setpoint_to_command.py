@@ -93,8 +93,13 @@ class Solver:
             efforts, motors = self._checked(values)
             exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
             if exceeded and limits == "refuse":
-                worst = f"{exceeded[0].name}: {exceeded[0].quantity}"
-                raise LimitError(f"exceeds limits: {summary(exceeded)}", worst)
+                worst = exceeded[0]
+                raise LimitError(
+                    f"exceeds limits: {summary(exceeded)}",
+                    f"{worst.name}: {worst.quantity}",
+                    worst.numbers,
+                    worst.ratio,
+                )
             if stamp is not None and deflection is not None:
                 self._deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import Array
-from ..spelling import hint
+from ..spelling import close_match, listed
 from .description import Description, JointDescription
 from .tree import children, root_link
 
@@ -66,7 +66,10 @@ def link_of(description: Description, name: str, option: str) -> str:
         return name
     frames = {frame.name: frame.link for frame in description.frames}
     if name not in frames:
-        description.refuse(option, f"no link {name!r}; {hint(name, [*description.links, *frames])}")
+        known = [*description.links, *frames]
+        close = close_match(name, known)
+        guess = "" if close is None else f"did you mean {close}? "
+        description.refuse(option, f"no link {name!r}; {guess}known are {listed(known)}")
     return frames[name]
 
 

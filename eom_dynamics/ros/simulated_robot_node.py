@@ -240,14 +240,17 @@ class SimulatedRobotNode(RobotNode):
     def _on_timeout(self, robot: SimulatedRobot) -> None:
         self._statistics.timeouts += 1
         action = self.get_parameter("on_timeout").value
-        # After a command at rest, a motion has ended as planned.
-        log = self.get_logger().info if self._commanded_rest else self.get_logger().warning
         if action == "hold":
             robot.hold()
         else:
             robot.apply(robot.readings().motor_effort * 0.0)
         done = "holding the position" if action == "hold" else "no effort"
-        log(f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}")
+        text = f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}"
+        # After a command at rest, a motion has ended as planned. rclpy refuses two severities from one line of code.
+        if self._commanded_rest:
+            self.get_logger().info(text)
+        else:
+            self.get_logger().warning(text)
 
     def _on_stop(self, reason: str, now: float) -> None:
         self._statistics.stops += 1

@@ -108,6 +108,8 @@ def read_motion(path: Path, robot: Robot, rate: float | None = None) -> SampledM
         StateError: an entry is missing, joints are those of another robot, or the numbers are not a motion.
         OSError: the file cannot be read.
     """
+    if path.exists() and not path.is_file():
+        raise StateError(f"{path}: cannot be read: not a file")  # opening a pipe would wait for its writer
     try:
         t, states = _from_npz(path, robot, rate) if path.suffix == ".npz" else _from_csv(path, robot)
     except _UNREADABLE as error:

@@ -107,4 +107,6 @@ def _temporary(target: Path, parent: Path) -> Iterator[Path]:
             files.mkdir()
             yield files
     except OSError as error:
-        raise FolderError(f"{target}: cannot be written: {error.strerror or error}") from None
+        place = next((place for place in (parent, *parent.parents) if os.path.lexists(place)), parent)
+        reason = (error.strerror or str(error)) if place.is_dir() else f"{place} is not a folder"
+        raise FolderError(f"{target}: cannot be written: {reason}") from None

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds, bounds
-from ..elastic.limit_violations import summary
+from ..elastic.limit_violations import beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
@@ -215,9 +215,9 @@ def _peaks(quantity: str, limits: Bounds, values: Array, t: Array) -> list[Peak]
         row = int(worst[i])
         value = float(values[row, i])
         limit = float(np.copysign(largest[i], value))
-        result.append(
-            Peak(quantity, names[i], units[i], value, limit, abs(value) / float(largest[i]), float(t[row]), row)
-        )
+        # A quotient loses fewer digits than the distance from the limit.
+        ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
+        result.append(Peak(quantity, names[i], units[i], value, limit, ratio, float(t[row]), row))
     return result
 
 
@@ -225,14 +225,9 @@ def _position_peaks(limits: Bounds, q: Array, t: Array) -> list[Peak]:
     result = []
     for i, name in enumerate(limits.names["position"]):
         lower, upper = limits.lower[i], limits.upper[i]
-        beyond = np.maximum(q[:, i] - upper, lower - q[:, i])
-        row = int(np.argmax(beyond)) if np.isfinite(max(lower, -upper)) else int(np.argmax(np.abs(q[:, i])))
+        distance = beyond(q[:, i], lower, upper)
+        row = int(np.argmax(distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])))
         value = float(q[row, i])
-        limit = float(upper if value - upper >= lower - value else lower)
-        if np.isfinite(lower) and np.isfinite(upper):
-            half = (upper - lower) / 2
-            ratio = float(1 + beyond[row] / half) if half > 0 else float(np.inf if beyond[row] > 0 else 1.0)
-        else:
-            ratio = np.inf if beyond[row] > 0 else 0.0
+        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row], lower, upper)
         result.append(Peak("position", name, limits.units["position"][i], value, limit, ratio, float(t[row]), row))
     return result

@@ -23,10 +23,11 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import ORDERS
 
-_UNSOLVED = (
+UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
     "check the units of positions and their derivatives"
 )
+"""Reason to refuse waypoints whose equations are singular or overflow."""
 
 
 def minimum_snap(steps: Array, states: Array, m: int) -> Array:
@@ -38,25 +39,26 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
             for all joints or none. Given derivatives from the m-th on are returned but do not affect the spline.
         m: order of the derivative, 2 … 5; at most the number of knots.
 
+    NumPy may warn about numbers that overflow; they are refused.
+
     Raises:
-        TrajectoryError: the equations are singular in double precision.
+        TrajectoryError: the equations are singular in double precision, or overflow.
     """
     m = min(m, len(steps) + 1)
     if not np.any(np.isnan(states[:m])):
         return _completed(states, np.zeros_like(states))
     system = _System(steps, states, m)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            taylor = system.solution()
+        taylor = system.solution()
     except LinAlgError:
-        raise TrajectoryError(_UNSOLVED) from None
+        raise TrajectoryError(UNSOLVED) from None
     solved = np.zeros_like(states)
     last = np.tensordot(system.shift, taylor[-1], 1)
     for k in range(min(ORDERS, 2 * m)):
         solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
         solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
     if not np.all(np.isfinite(solved)):
-        raise TrajectoryError(_UNSOLVED)
+        raise TrajectoryError(UNSOLVED)
     return _completed(states, solved)
 
 

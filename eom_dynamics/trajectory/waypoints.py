@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .minimum_snap import minimum_snap
+from .minimum_snap import UNSOLVED, minimum_snap
 from .monotone import without_overshoot
 from .spline import ORDERS, Spline
 
@@ -85,11 +85,16 @@ def through(
         raise TrajectoryError('overshoot=False requires ends to be "rest" or "free"')
     if len(t) == 1:
         return Spline(t, np.nan_to_num(states))
-    solved = minimum_snap(np.diff(t), states, _DEGREES[degree])
-    if not overshoot:
-        return Spline(t, without_overshoot(np.diff(t), solved, fixed=~np.isnan(states[1])))
-    spline = Spline(t, solved)
-    _check_overshoot(spline, states)
+    # Numbers that overflow are refused; NumPy would warn about each.
+    with np.errstate(all="ignore"):
+        solved = minimum_snap(np.diff(t), states, _DEGREES[degree])
+        if not overshoot:
+            solved = without_overshoot(np.diff(t), solved, fixed=~np.isnan(states[1]))
+        if not np.all(np.isfinite(solved)) or not np.all(np.isfinite(np.ptp(q, axis=0))):
+            raise TrajectoryError(UNSOLVED)
+        spline = Spline(t, solved)
+        if overshoot:
+            _check_overshoot(spline, states)
     return spline
 
 

@@ -214,6 +214,8 @@ def test_when_commands_stop_the_position_is_held(simulate):
     robot.settle(lambda joints, motors: close(motors.position, start + 0.1), "the held position")
     robot.send("motor_setpoint", position=start)
     robot.wait_for_diagnostics(lambda level, message, v: int(v["timeouts"]) == 2, "the second loss")
+    robot.wait(lambda: re.search(r"\[INFO\].* no commands for 0\.1 s", robot.process.log), "the line about it")
+    assert "Exception" not in robot.process.log
 
 
 BAD_COMMANDS = {

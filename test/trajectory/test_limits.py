@@ -87,6 +87,19 @@ def test_peaks_of_a_pendulum() -> None:
     assert verdict.ok == all(np.max(np.abs(expected[quantity])) <= limit for quantity, limit in own.items())
 
 
+def test_peaks_of_a_limit_of_zero() -> None:
+    moved, at_rest = (
+        next(
+            peak
+            for peak in check(pendulum(), motion, rate=100.0, limits={"swing": Limits(velocity=0.0)}).peaks
+            if peak.quantity == "velocity"
+        )
+        for motion in (rest_to_rest([0.0], [0.1], 1.0), rest_to_rest([0.0], [0.0], 1.0))
+    )
+    assert moved.ratio == np.inf and moved.exceeded and moved.limit == 0.0
+    assert at_rest.ratio == 1.0 and not at_rest.exceeded
+
+
 def test_violations() -> None:
     motion = rest_to_rest([0.0], [2.5], 1.0)
     verdict = check(pendulum(), motion, rate=1000.0)

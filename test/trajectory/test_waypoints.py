@@ -253,3 +253,11 @@ def test_excessive_overshoot() -> None:
     with pytest.raises(TrajectoryError, match=r"joint 0 would overshoot by .* between waypoints"):
         through(t, q)
     assert np.ptp(through(t, q, overshoot=False).derivatives(inside(t))[0]) <= 1.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("positions", [[0.0, 1e308, -1e308], [-1e308, 1e308], [1e308, 0.0, -1e308]])
+@pytest.mark.parametrize("options", [{}, {"overshoot": False}, {"ends": "free"}, {"degree": 9}])
+def test_positions_that_overflow_are_refused_without_a_warning(positions: list[float], options: dict[str, Any]) -> None:
+    with pytest.raises(TrajectoryError, match="times are too uneven or positions too large for a smooth trajectory"):
+        through(np.arange(len(positions)), np.array(positions)[:, np.newaxis], **options)

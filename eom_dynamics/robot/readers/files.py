@@ -3,10 +3,20 @@
 
 from __future__ import annotations
 
-import errno
+import os
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError
+
+
+def refuse_special_file(path: Path) -> None:
+    """Refuse what exists and is no regular file, such as a folder, or a pipe, whose reader would wait for its writer.
+
+    Raises:
+        RobotDescriptionError: it is no regular file.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise RobotDescriptionError(f"{path}: cannot be read: not a file")
 
 
 def read_text(path: Path, largest: int) -> str:
@@ -19,9 +29,8 @@ def read_text(path: Path, largest: int) -> str:
     Raises:
         RobotDescriptionError: the file cannot be read, is larger, or is not UTF-8 text.
     """
+    refuse_special_file(path)
     try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "not a file")  # opening a pipe would wait for its writer
         with path.open("rb") as file:
             data = file.read(largest + 1)
     except OSError as error:

@@ -13,6 +13,7 @@ from xml.parsers.expat import ErrorString, ExpatError
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
 from ...spelling import close_match, hint
+from .files import refuse_special_file
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
@@ -37,6 +38,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
         raise RobotDescriptionError(f"{path}: {error}") from None
     import xacro
 
+    refuse_special_file(path)
     values = _Arguments(arguments)
     try:
         document = xacro.process_file(str(path), mappings=values, verbosity=0)

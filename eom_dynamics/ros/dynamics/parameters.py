@@ -67,7 +67,7 @@ TABLE: Table = {
     "on_clock_jump": Definition(
         "stop",
         "what a jump forward of the clock does to a trajectory being played: end it (stop), or delay the rest of it by "
-        "the jump (hold); a jump back always ends it",
+        "the jump (hold). After a jump back by more than 0.1 s it always ends, after a smaller one it pauses",
         choices=("stop", "hold"),
     ),
     "executor": EXECUTOR,

@@ -25,7 +25,8 @@ TABLE: Table = {
     "rate": _fixed(1000.0, "simulation steps per second", limits=(10.0, 20000.0)),
     "publish_rate": _fixed(500.0, "joint_states and motor_states per second, at most rate", limits=(0.1, 20000.0)),
     "initial_position": _fixed(
-        Parameter.Type.DOUBLE_ARRAY, "initial joint position, rad or m; one entry, or one for each joint (default: 0)"
+        Parameter.Type.DOUBLE_ARRAY,
+        "initial joint position, rad or m; one entry, such as [0.3], or one for each joint (default: 0)",
     ),
     "natural_frequency": _fixed(
         70.0, "natural frequency of motor and PD controller, rad/s; with links at rigid joints", limits=(0.0, 1e4)
@@ -33,11 +34,11 @@ TABLE: Table = {
     "damping_ratio": _fixed(1.0, "damping ratio of motor and PD controller", limits=(0.0, 100.0)),
     "kp": _fixed(
         Parameter.Type.DOUBLE_ARRAY,
-        "proportional gain, N m/rad or N/m; one entry, or one for each motor",
+        "proportional gain, N m/rad or N/m; one entry, such as [100.0], or one for each motor",
     ),
     "kd": _fixed(
         Parameter.Type.DOUBLE_ARRAY,
-        "derivative gain, N m s/rad or N s/m; one entry, or one for each motor",
+        "derivative gain, N m s/rad or N s/m; one entry, such as [10.0], or one for each motor",
     ),
     "limit_effort": _fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
     "command_timeout": _fixed(

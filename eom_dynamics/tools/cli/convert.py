@@ -7,8 +7,10 @@ import argparse
 import warnings
 from pathlib import Path
 
-from ...exceptions import RobotDescriptionWarning
+from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...robot import load_robot
+from ...robot.readers.loading import MAX_BYTES
+from ...robot.readers.xml import MAX_CHARACTERS
 from ...robot.writers.parameters import robot_as_yaml
 from ...robot.writers.urdf import robot_as_urdf
 from ..writing import whole_file
@@ -37,6 +39,13 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot cannot be used, or not be written in this format, or the file cannot be written.
     """
     written = _WRITERS[options.output.suffix](load(options))
+    largest = MAX_CHARACTERS if options.output.suffix == ".urdf" else MAX_BYTES
+    size = len(written.text.encode())
+    if size > largest:
+        remedy = "leave out a part of the robot by --tip" + ("" if largest == MAX_CHARACTERS else ", or write a .urdf")
+        raise RobotDescriptionError(
+            f"{options.output}: not written: it would have {size} bytes, and at most {largest} can be read; {remedy}"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
         load_robot(written.text, unphysical="warn")

@@ -81,10 +81,16 @@ class Refusals:
     Attributes:
         reasons: number of messages by reason.
         first: time of recording of the first of them by reason, ns.
+        details: for some reasons, what :meth:`text` adds to them, such as values of the worst message.
     """
 
     reasons: dict[str, int] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+
+    def text(self, reason: str) -> str:
+        """Return a reason with its detail."""
+        return f"{reason}{self.details.get(reason, '')}"
 
     def add(self, reason: str, time: int, count: int = 1) -> None:
         """Count messages, the first of them recorded at ``time``, ns."""

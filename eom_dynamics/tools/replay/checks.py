@@ -41,5 +41,7 @@ def incomplete(report: Report) -> list[str]:
     lines = [f"damaged: {report.damage[0]}"] if report.damage else []
     if report.refusals.total:
         (reason, _), *_ = report.refusals.ranked()
-        lines.append(f"{report.refusals.total:,} messages of topic {report.topic} refused: {reason}")
+        lines.append(
+            f"{report.refusals.total:,} messages of topic {report.topic} refused: {report.refusals.text(reason)}"
+        )
     return lines

@@ -118,6 +118,8 @@ class Evaluation:
         self._one_by_one = DeflectionFilter(arm).needed
         self._limits = LimitCheck(arm)
         self._last: Commands | None = None
+        # Largest ratio to a limit, by reason of refusal.
+        self._worst_refused: dict[str, float] = {}
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""
@@ -138,15 +140,22 @@ class Evaluation:
                 efforts[:, row], motors[:, row] = self._alone(batch, row)
                 good[row] = True
             except Exception as error:  # the node survives an internal error, too
-                # Without the values of limits, which differ from setpoint to setpoint.
-                limits = f"exceeds limits, most of all {error.worst}" if isinstance(error, LimitError) else ""
-                self.refusals.add(limits or refusal_reason(error), int(batch.stamps.recorded[row]))
+                reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
+                self.refusals.add(reason, int(batch.stamps.recorded[row]))
                 held[row] = is_held(error, self._options.hold_last_command)
         first = int(np.argmax(good)) if good.any() else count
         if held[:first].any() and self._last is not None:
             yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
         if order is not None and first < count:
             yield self._result(batch, order, efforts, motors, good, held)
+
+    def _limits_reason(self, error: LimitError) -> str:
+        """The reason without values, which differ from setpoint to setpoint; keeps the worst of them as its detail."""
+        reason = f"exceeds limits, most of all {error.worst}"
+        if error.ratio > self._worst_refused.get(reason, 0.0):
+            self._worst_refused[reason] = error.ratio
+            self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
+        return reason
 
     def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
         stamp = int(batch.stamps.header[row])

@@ -117,4 +117,5 @@ def _why(report: Report, bag: Bag) -> str:
     if not report.refusals.reasons:
         return f": {bag.damage[0]}" if bag.damage else ": it has none"
     (reason, count), *others = report.refusals.ranked()
-    return f": {reason} ({count:,} of {report.refusals.total:,})" if others else f": {reason}"
+    text = report.refusals.text(reason)
+    return f": {text} ({count:,} of {report.refusals.total:,})" if others else f": {text}"

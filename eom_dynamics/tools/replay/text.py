@@ -76,7 +76,7 @@ def _notes(report: Report) -> Iterator[str]:
             yield f"… and {len(lines) - _MOST_LINES} more"
     for reason, count in report.refusals.ranked():
         first = _seconds(report.refusals.first[reason])
-        yield f"{count:,} of topic {report.topic} refused, the first at {first}: {reason}"
+        yield f"{count:,} of topic {report.topic} refused, the first at {first}: {report.refusals.text(reason)}"
     if report.held:
         yield f"{report.held:,} of them answered with the last good command"
     if report.first_repeated is not None:

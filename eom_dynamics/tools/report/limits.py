@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import Array
+from ...elastic.limit_violations import beyond, nearest_end, range_ratio
 from .record import Record, Stream
 
 
@@ -20,7 +20,8 @@ class Use:
         what: position, velocity or effort.
         value: rad, m, rad/s, m/s, N m or N.
         limit: the nearer one.
-        fraction: of the limit: 1 is at the limit. A position counts from the middle of its range.
+        fraction: of the limit: 1 is at the limit. A position counts from the middle of its range; if the range has
+            only one end, 0 within and infinite beyond.
         t: time of the largest utilization, s.
     """
 
@@ -30,6 +31,9 @@ class Use:
     limit: float
     fraction: float
     t: float
+
+    def __str__(self) -> str:
+        return f"{self.fraction:.0%}" if self.fraction < np.inf else "exceeded"
 
 
 def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
@@ -62,18 +66,10 @@ def _of_stream(record: Record, stream: Stream, what: str, field: str) -> list[Us
     found = []
     for joint, values in zip(stream.names, stream.values[field].T, strict=True):
         lower, upper = limits.get(joint, (-np.inf, np.inf))
-        fraction = _fraction(values, lower, upper)
-        if not np.isfinite([lower, upper]).any() or np.isnan(fraction).all():
+        if not np.isfinite([lower, upper]).any() or np.isnan(values).all():
             continue
-        most = int(np.nanargmax(fraction))
-        limit = lower if abs(values[most] - lower) < abs(values[most] - upper) else upper
-        found.append(Use(joint, what, float(values[most]), float(limit), float(fraction[most]), float(t[most])))
+        distance = beyond(values, lower, upper)
+        most = int(np.argmax(distance))
+        value, fraction = float(values[most]), range_ratio(distance[most], lower, upper)
+        found.append(Use(joint, what, value, nearest_end(value, lower, upper), fraction, float(t[most])))
     return found
-
-
-def _fraction(values: Array, lower: float, upper: float) -> Array:
-    """Compute the utilization of a range (N,): 1 at its bounds; from 0 if the range is open to one side."""
-    if np.isinf(lower) or np.isinf(upper):
-        return values / (upper if np.isinf(lower) else lower)
-    half = (upper - lower) / 2
-    return np.abs(values - (lower + upper) / 2) / half

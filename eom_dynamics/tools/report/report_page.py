@@ -84,7 +84,7 @@ def _tiles(record: Record) -> str:
         shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
     used = uses(record)
     if used:
-        shown.append((f"{used[0].fraction:.0%}", f"of a limit, at most: {used[0].what} of {used[0].joint}"))
+        shown.append((str(used[0]), f"of a limit, at most: {used[0].what} of {used[0].joint}"))
     delay = latency(record)
     if delay is not None:
         shown.append((microseconds(float(np.percentile(delay[1], 99))), "latency, 99th percentile"))
@@ -127,7 +127,7 @@ def _limits(record: Record) -> str:
                 use.what,
                 f"{number(use.value)} {of_joint}",
                 f"{number(use.limit)} {of_joint}",
-                f"{use.fraction:.0%}",
+                str(use),
                 f"{use.t:.3f} s",
             )
         )
@@ -135,7 +135,7 @@ def _limits(record: Record) -> str:
     groups = [use.joint for use in used]
     return (
         '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
-        "Positions count from the middle of their range.</p>"
+        "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded.</p>"
         + choice("Joint", [joint for joint in record.joints if joint in groups])
         + table(rows, text_columns=2, off=off, groups=groups, strong={0})
         + "</section>"

@@ -190,7 +190,7 @@ def test_joints_that_mimic_each_other() -> None:
 
 
 OPTIONS = {
-    "unknown root": ({"root": "bse"}, "root: no link 'bse'; did you mean base?"),
+    "unknown root": ({"root": "bse"}, "root: no link 'bse'; did you mean base? known are base, upper, lower"),
     "unknown tip": ({"tip": "hand"}, "tip: no link 'hand'; known are base, upper, lower"),
     "tip above the root": ({"root": "upper", "tip": "base"}, "tip: 'base' is not below the root 'upper'"),
     "root without anything below": ({"root": "lower"}, "joints: at least one joint must move"),

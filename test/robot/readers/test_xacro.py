@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -169,7 +170,15 @@ def test_text_is_never_expanded(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert error_of(tmp_path / "none.xacro") == "cannot be read: No such file or directory"
     (tmp_path / "folder.xacro").mkdir()
-    assert error_of(tmp_path / "folder.xacro") == "cannot be read: Is a directory"
+    assert error_of(tmp_path / "folder.xacro") == "cannot be read: not a file"
+
+
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.xacro")
+    assert error_of(tmp_path / "pipe.xacro") == "cannot be read: not a file"
+    (tmp_path / "arm.yaml").write_text("eom_dynamics:\n  ros__parameters:\n    robot:\n      urdf: pipe.xacro\n")
+    with pytest.raises(RobotDescriptionError, match=r"pipe\.xacro: cannot be read: not a file$"):
+        load_robot(tmp_path / "arm.yaml")
 
 
 def test_unknown_arguments_are_named(tmp_path: Path) -> None:

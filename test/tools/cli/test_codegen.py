@@ -95,6 +95,9 @@ def test_no_feedforward_in_the_complete_rotor_model(
     names = {path.name for path in tmp_path.glob("code/c/*")}
     assert not any("feedforward" in name for name in names)
     assert ("sea_planar_2r_effort.c" in names) != requested
+    if not requested:
+        readme = (tmp_path / "code/README.md").read_text()
+        assert "`feedforward` is not available for `rotor_model: complete`" in readme
 
 
 def test_a_requested_feedforward_for_casadi_is_one_line_and_2(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,25 @@ def test_the_format_is_that_of_the_name(tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit, match="2"):
         main(["convert", "pendulum", "-o", str(tmp_path / "arm.sdf")])
     assert "must end in .yaml, .yml, .urdf" in capsys.readouterr().err
+
+
+def test_a_parameter_file_too_large_to_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("eom_dynamics.tools.cli.convert.MAX_BYTES", 1000)
+    assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert re.fullmatch(
+        r"eom_dynamics convert: \S+/arm.yaml: not written: it would have \d+ bytes, and at most 1000 can be read; "
+        r"leave out a part of the robot by --tip, or write a .urdf\n",
+        error,
+    )
+    assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.urdf")]) == 0
+
+
+@pytest.mark.parametrize("output", ["file/arm.yaml", "file/folder/arm.yaml"])
+def test_a_place_under_a_file_is_named(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    assert main(["convert", "pendulum", "-o", str(tmp_path / output)]) == 2
+    reason = f"{tmp_path / output}: cannot be written: {tmp_path / 'file'} is not a folder"
+    assert capsys.readouterr().err == f"eom_dynamics convert: {reason}\n"

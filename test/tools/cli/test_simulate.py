@@ -7,6 +7,7 @@ import errno
 import importlib.util
 import io
 import json
+import os
 import re
 import zipfile
 from dataclasses import replace
@@ -133,6 +134,8 @@ def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
     [
         (["planar_2r", "nowhere.npz"], "No such file"),
         (["planar_2r", "nowhere.csv"], "No such file"),
+        (["planar_2r", "pipe.csv"], "pipe.csv: cannot be read: not a file"),
+        (["planar_2r", "pipe.npz"], "pipe.npz: cannot be read: not a file"),
         (["planar_2r", "broken.npz"], "broken.npz"),
         (["planar_2r", "short.npz"], "short.npz: has no qdddd; it has t, q, .* must .* see docs/elastic_joints.md"),
         (["planar_2r", "untimed.npz"], "untimed.npz: has no t; it has q, qd, .*--rate HZ"),
@@ -156,6 +159,8 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for pipe in ("pipe.csv", "pipe.npz"):
+        os.mkfifo(pipe)
     Path("broken.npz").write_bytes(b"PK\x03\x04 this is none")
     np.savez("short.npz", t=T, **{name: STATES[name] for name in STATE_NAMES[:4]})
     np.savez("untimed.npz", **STATES)

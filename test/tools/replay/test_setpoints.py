@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from bag_files import (
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.exceptions import RobotDescriptionError, StateError, StiffnessError
+from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import Solver
 from eom_dynamics.tools.bags import BagError
@@ -236,7 +237,21 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
             good.append(time)
     assert 10 < len(good) < len(messages) - 10
     assert [time for time, _ in found["/arm/feedforward"]] == good
-    assert report.refusals.reasons == {"exceeds limits, most of all joint_2: torque": len(messages) - len(good)}
+    reason = "exceeds limits, most of all joint_2: torque"
+    assert report.refusals.reasons == {reason: len(messages) - len(good)}
+    solver, errors = Solver(ElasticArm(load_robot(file))), []
+    for time, message in messages:
+        if time not in good:
+            with pytest.raises(LimitError) as caught:
+                solver.solve(message, stamp=time, limits="refuse")
+            errors.append(caught.value)
+        else:
+            solver.solve(message, stamp=time, limits="refuse")
+    worst = max(errors, key=lambda error: error.ratio)
+    assert re.fullmatch(r"\S+ N m, limit \S+ N m", worst.numbers)
+    assert report.refusals.text(reason) == (
+        f"{reason} (at worst {worst.numbers}); --limits warn computes commands all the same"
+    )
 
 
 def test_a_bag_is_read_by_its_own_definitions(tmp_path: Path) -> None:

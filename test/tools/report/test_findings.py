@@ -92,9 +92,32 @@ def test_largest_utilization_of_each_limit() -> None:
     assert (velocity.fraction, velocity.value, velocity.limit) == (0.5, -1.0, -2.0)
 
 
-def test_utilization_of_a_range_open_to_one_side() -> None:
+@pytest.mark.parametrize(
+    ("limits", "position", "expected"),
+    [
+        (Limits(upper=2.0), [-50.0, 1.0], (1.0, 2.0, "0%", 1.0)),
+        (Limits(upper=2.0), [3.0, 4.0], (4.0, 2.0, "exceeded", 1.0)),
+        (Limits(lower=0.1), [0.6, 0.0], (0.0, 0.1, "exceeded", 1.0)),
+        (Limits(lower=0.1), [0.6, 0.2], (0.2, 0.1, "0%", 1.0)),
+        (Limits(lower=-0.1, upper=0.3), [0.1, 0.1 - 1e-17], (0.1, 0.3, "0%", 0.0)),
+        (Limits(lower=-0.3, upper=0.3), [np.nan, 0.15], (0.15, 0.3, "50%", 1.0)),
+        (Limits(lower=0.2, upper=0.2), [0.2, 0.2], (0.2, 0.2, "100%", 0.0)),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_utilization_of_a_position_range(limits: Limits, position: list[float], expected: tuple[object, ...]) -> None:
     robot = eom.load_robot("planar_2r")
-    robot = replace(robot, joints=(replace(robot.joints[0], limits=Limits(upper=2.0)), robot.joints[1]))
-    setpoint = stream([0, 1], robot.joint_names, position=[[-50, 0], [1, 0]])
+    robot = replace(robot, joints=(replace(robot.joints[0], limits=limits), robot.joints[1]))
+    setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
     (use,) = uses(Record("x", robot, setpoint=setpoint))
-    assert (use.fraction, use.t, use.limit) == (0.5, 1.0, 2.0)
+    assert (use.value, use.limit, str(use), use.t) == expected
+
+
+@pytest.mark.filterwarnings("error")
+def test_utilization_of_a_limit_of_zero() -> None:
+    robot = eom.load_robot("planar_2r")
+    robot = replace(robot, joints=tuple(replace(joint, limits=Limits(velocity=0.0)) for joint in robot.joints))
+    setpoint = stream([0, 1, 2], robot.joint_names, velocity=[[0, 0], [0.2, 0], [-0.3, 0]])
+    moving, still = uses(Record("x", robot, setpoint=setpoint))
+    assert (moving.joint, moving.value, str(moving), moving.t) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
+    assert (still.value, still.limit, str(still)) == (0.0, 0.0, "100%")
