@@ -21,7 +21,7 @@ from .inertia import Inertial
 from .mimic import resolve_mimics
 from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
 from .physical_consistency import body_violation, joints_without_inertia
-from .subtree import BRANCHES, select_subtree
+from .subtree import BRANCHES, link_of, select_subtree
 from .tree import root_link
 
 UNPHYSICAL = ("refuse", "warn")
@@ -69,11 +69,14 @@ def assemble(
     given_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = given_tips or _names(description.tip, "tip")
     gravity = _base_gravity(description, root) if gravity is None else gravity
+    given_links = [("tip", name) for name in given_tips] + ([] if root is None else [("root", root)])
     root = description.root if root is None else root
     if len(description.joints) > _MOST_JOINTS:
         description.refuse("joints", f"must be at most {_MOST_JOINTS}, are {len(description.joints)}")
     _check_names(description)
     root_link(description)
+    for option, name in given_links:
+        link_of(replace(description, prefix=""), name, option)  # not an entry of the file
     part = select_subtree(resolve_mimics(description), root, tips, branches)
     base = root if root is not None and root in part.links else root_link(part)
     bodies = _Bodies(part, base)

@@ -57,3 +57,10 @@ def test_a_place_under_a_file_is_named(output: str, tmp_path: Path, capsys: pyte
     assert main(["convert", "pendulum", "-o", str(tmp_path / output)]) == 2
     reason = f"{tmp_path / output}: cannot be written: {tmp_path / 'file'} is not a folder"
     assert capsys.readouterr().err == f"eom_dynamics convert: {reason}\n"
+
+
+@pytest.mark.parametrize("option", ["root", "tip"])
+def test_an_unknown_link_is_one_of_the_option(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "panda", f"--{option}", "fer_link3", "-o", str(tmp_path / "arm.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert f" panda.yaml: {option}: no link 'fer_link3'; " in error and "known are base, fer_joint1, " in error
