@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..robot.readers.files import read_text
 from ..robot.readers.loading import MAX_BYTES
-from ..robot.readers.parameter_file import node_of_robot, robot_section
+from ..robot.readers.parameter_file import robot_section
 from ..robot.readers.urdf_file import PACKAGE
 
 _ALL_NODES = "/**"
@@ -29,10 +29,10 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """
     if not path.endswith((".yaml", ".yml")):
         return [{"robot_file": path}]
-    text = read_text(Path(path), MAX_BYTES)
-    if node_of_robot(text, path) != _ALL_NODES:
+    node, robot = robot_section(read_text(Path(path), MAX_BYTES), path)
+    if node != _ALL_NODES:
         return [{"robot_file": path}, path]
-    urdf = robot_section(text, path).get("urdf")
+    urdf = robot.get("urdf")
     if not isinstance(urdf, str) or not urdf or urdf.startswith(PACKAGE) or Path(urdf).is_absolute():
         return [path]
     return [path, {"robot.urdf": str(Path(path).parent / urdf)}]

@@ -98,7 +98,7 @@ def robot_from_file(path: str, *, xacro: bool) -> Robot:
     Raises:
         RobotDescriptionError: the file cannot be used.
     """
-    parameters = robot_section(read_text(Path(path), MAX_BYTES), path)
+    _, parameters = robot_section(read_text(Path(path), MAX_BYTES), path)
     return robot_from_parameters(parameters, path, folder=Path(path).parent, xacro=xacro)
 
 
@@ -128,7 +128,7 @@ def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapp
 
 
 def _from_parameters(text: str, label: str, inertia_reference: str | None, folder: Path | None = None) -> Description:
-    parameters = robot_section(text, label)
+    _, parameters = robot_section(text, label)
     if inertia_reference is not None:
         if names_urdf(parameters):
             _refuse_reference(label)

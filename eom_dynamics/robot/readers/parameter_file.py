@@ -14,8 +14,8 @@ MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
 
 
-def robot_section(text: str, label: str) -> dict[str, Any]:
-    """Parse a parameter file and return its only ``robot`` section.
+def robot_section(text: str, label: str) -> tuple[str, dict[str, Any]]:
+    """Parse a parameter file and return its only ``robot`` section, after the name of its node, such as ``/**``.
 
     Args:
         text: contents of the file.
@@ -24,28 +24,12 @@ def robot_section(text: str, label: str) -> dict[str, Any]:
     Raises:
         RobotDescriptionError: the text is not YAML that ROS 2 accepts, or does not describe exactly one robot.
     """
-    return _only_robot(_parse(text, label), label)[1]
-
-
-def node_of_robot(text: str, label: str) -> str:
-    """Parse a parameter file and return the name of the node that its ``robot`` section is for, such as ``/**``.
-
-    Args:
-        text: contents of the file.
-        label: name of the file; every message begins with it.
-
-    Raises:
-        RobotDescriptionError: as :func:`robot_section`.
-    """
-    return _only_robot(_parse(text, label), label)[0]
-
-
-def _parse(text: str, label: str) -> Any:
     try:
         _refuse_expansion(text)
-        return yaml.load(text, Loader=_Loader)
+        document = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
+    return _only_robot(document, label)
 
 
 def _refuse_expansion(text: str) -> None:
@@ -73,7 +57,6 @@ def _reason(error: Exception) -> str:
 
 
 def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
-    """Name of a node, and the ``robot`` mapping under it, which must be the only one of a parameter file."""
     found: list[tuple[str, Any]] = []
 
     def search(node: Any, *names: str) -> None:
