@@ -11,6 +11,8 @@ from ...robot.assembly import UNPHYSICAL
 from ...robot.subtree import BRANCHES
 from ..robot_options import RobotOptions
 
+_ENDINGS = ("yaml", "yml", "urdf", "xacro")
+
 
 def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", note: str = "", **keywords: Any) -> None:
     """Add ROBOT and the options that select a part of it.
@@ -22,7 +24,8 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
         keywords: further settings of the argument, as for ``add_argument``.
     """
     sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file"
-    parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)
+    robot: Any = parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)
+    robot.completer = _completions  # read by argcomplete
     part = parser.add_argument_group("part of the robot")
     part.add_argument("--root", metavar="LINK", help="link to use as the base; default: the root of the description")
     part.add_argument(
@@ -79,6 +82,13 @@ def load(arguments: argparse.Namespace) -> Robot:
         RobotDescriptionError: it cannot be used as described.
     """
     return robot_options(arguments).load(arguments.robot)
+
+
+def _completions(prefix: str, **_: Any) -> list[str]:
+    """Complete a packaged robot's name, or the path of a file that may describe a robot."""
+    from argcomplete.completers import FilesCompleter
+
+    return [*packaged_robots(), *FilesCompleter(_ENDINGS)(prefix)]
 
 
 def _assignment(text: str) -> tuple[str, str]:

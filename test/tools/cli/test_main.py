@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import CONFIG, ROOT
 
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
@@ -150,6 +150,10 @@ def test_output_that_cannot_be_written_is_one_line_and_2(arguments: list[str], c
         ("eom_dynamics si", {"simulate "}),
         ("eom_dynamics report --fo", {"--force "}),
         ("eom_dynamics replay --format s", {"sqlite3 "}),
+        ("eom_dynamics inspect ii", {"iiwa "}),
+        ("eom_dynamics replay bag -o out.mcap --robot pa", {"panda "}),
+        (f"eom_dynamics inspect {CONFIG}/ur5e.", {f"{CONFIG}/ur5e.yaml "}),
+        (f"eom_dynamics inspect {ROOT}/setup.p", {""}),
     ],
 )
 def test_the_shell_completes_commands_and_options(tmp_path: Path, line: str, completions: set[str]) -> None:
