@@ -5,17 +5,23 @@
 class EomDynamicsError(Exception):
     """Base class of all exceptions of eom_dynamics."""
 
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """All that is wrong, a message each."""
+        return (str(self),)
+
 
 class RobotDescriptionError(EomDynamicsError, ValueError):
-    """Invalid robot description.
-
-    Attributes:
-        errors: all that is wrong with it, a message each; the exception's message joins them by line breaks.
-    """
+    """Invalid robot description. It has all of its errors; the exception's message joins them by line breaks."""
 
     def __init__(self, *errors: str) -> None:
         super().__init__("\n".join(errors))
-        self.errors = errors
+        self._errors = errors
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """All that is wrong with the description, a message each."""
+        return self._errors
 
 
 class StateError(EomDynamicsError, ValueError):

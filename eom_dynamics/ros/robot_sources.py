@@ -72,10 +72,8 @@ class Description:
                 solver = Solver(arm)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
-        except RobotDescriptionError as error:
-            return Loaded(self, error="; ".join(error.errors))
         except EomDynamicsError as error:
-            return Loaded(self, error=str(error))
+            return Loaded(self, error="; ".join(error.errors))
         except Exception as error:
             return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
         return Loaded(self, solver, tuple(str(warning.message) for warning in recorded))

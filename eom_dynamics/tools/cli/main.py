@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
-from ...exceptions import EomDynamicsError, RobotDescriptionError
+from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
 from . import bench, codegen, convert, demo, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
@@ -65,11 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return 141
-    except RobotDescriptionError as error:
+    except EomDynamicsError as error:
         for line in error.errors:
             complain(program, line)
-    except EomDynamicsError as error:
-        complain(program, str(error))
     except OSError as error:
         _discard_output()
         complain(program, f"{error.filename}: {error.strerror}" if error.filename else str(error))

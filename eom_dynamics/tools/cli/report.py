@@ -117,7 +117,7 @@ def _noted(bag: Path, complaints: list[str]) -> Iterator[None]:
     try:
         yield
     except EomDynamicsError as error:
-        complaints.append(str(error))
+        complaints.extend(error.errors)
     except OSError as error:
         complaints.append(f"{error.filename or bag}: {error.strerror or error}")
 

@@ -191,7 +191,7 @@ def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcom
         # A cluster that took this process for lost may have had the job done by another one.
         if done := _done_before(job) if os.path.lexists(job.output) else None:
             return done
-        error = str(failure)
+        error = "; ".join(failure.errors)
     except OSError as failure:
         error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
     except Exception as failure:
