@@ -105,7 +105,9 @@ def robot_from_file(path: str, *, xacro: bool) -> Robot:
 def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapping[str, str]) -> Description:
     label = "robot_description" if _is_xml(name) or _is_yaml_text(name) else f"{name:.200}"
     if xacro_arguments and not name.endswith(".xacro"):
-        raise RobotDescriptionError(f"{label}: xacro_arguments are for .xacro files; remove them")
+        raise RobotDescriptionError(
+            f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
+        )
     if name in packaged_robots():
         text = (_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8")
         return _from_parameters(text, f"{name}.yaml", inertia_reference)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import yaml
 
-from ...exceptions import RobotDescriptionError
+from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 
 MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
@@ -65,7 +66,7 @@ def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
         for key, value in node.items():
             if key == "ros__parameters":
                 if isinstance(value, dict) and "robot" in value:
-                    found.append(("/".join(names), value["robot"]))
+                    found.append(("/".join(names), value))
             else:
                 search(value, *names, key)
 
@@ -74,9 +75,13 @@ def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
         raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot")
     if len(found) > 1:
         raise RobotDescriptionError(f"{label}: {len(found)} robots; a file must describe one")
-    node, robot = found[0]
+    node, parameters = found[0]
+    robot = parameters["robot"]
     if not isinstance(robot, dict):
         raise RobotDescriptionError(f"{label}: robot: must be a section, is {robot!r:.60}")
+    if "urdf" in parameters:
+        reason = "urdf: has no effect beside robot; write its entries under robot"
+        warnings.warn(f"{label}: {reason}", RobotDescriptionWarning, stacklevel=3)
     return node, robot
 
 

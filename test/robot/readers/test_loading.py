@@ -91,6 +91,13 @@ def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(t
     assert load_robot(path).n == 7
 
 
+def test_a_section_that_the_robot_leaves_without_effect_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_text((CONFIG / "planar_2r.yaml").read_text() + "    urdf: {joints: {joint_1: {rotor_inertia: 3.0}}}\n")
+    with pytest.warns(RobotDescriptionWarning, match=r"arm\.yaml: urdf: has no effect beside robot; write its entries"):
+        assert np.all(load_robot(path).rotor_inertia == load_robot("planar_2r").rotor_inertia)
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("2", 2), ("2.", 2), ("+2.5", 2.5), (".5", 0.5), ("1e1", 10), ("2.5E-1", 0.25), ("0x10", 16)]
 )

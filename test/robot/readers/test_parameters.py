@@ -95,6 +95,8 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
     write(tmp_path, {**section, "xacro_arguments": {"mas": 3.5, "name": "arm", "heavy": True}})
     with pytest.raises(RobotDescriptionError, match="xacro argument 'mas' does not exist; did you mean mass"):
         load_robot(path)
+    with pytest.raises(RobotDescriptionError, match="a parameter file names them in robot"):
+        load_robot(path, xacro_arguments={"mass": "3.5"})
 
 
 def test_a_package_is_found_in_the_ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
