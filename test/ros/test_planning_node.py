@@ -64,6 +64,16 @@ def test_names_priority_and_end(start):
     assert "Traceback" not in client.process.log
 
 
+def test_trajectories_are_received_with_the_quality_of_service_of_parameters(start):
+    from rclpy.qos import ReliabilityPolicy
+
+    override = "qos_overrides.{namespace}/joint_trajectory.subscription"
+    client = start.planning(*IIWA, "-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3")
+    (subscription,) = client.node.get_subscriptions_info_by_topic(f"{client.process.namespace}/joint_trajectory")
+    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert client.get_parameter(f"{override}.depth".format(namespace=client.process.namespace)) == 3
+
+
 def test_it_gives_way_by_its_parameters_alone(start):
     client = start.planning(*IIWA, "-p", "niceness:=0", "-p", "reserved_cores:=0", "-p", "kept_memory:=0")
     pid = client.process.process.pid
