@@ -18,11 +18,12 @@ from eom_dynamics.trajectory import paper_motion
 
 sys.path.append(str(ROOT / "bench"))
 
-report = pytest.importorskip("report", reason="rich is not installed", exc_type=ImportError)
-import tracking  # noqa: E402
-from robots import chain, far_iiwa  # noqa: E402
-from twists import body_fixed, spatial, spatial_by_bodies  # noqa: E402
-from variants import given_frames  # noqa: E402
+pytest.importorskip("rich", reason="rich is not installed")
+import report
+import tracking
+from robots import chain, far_iiwa
+from twists import body_fixed, spatial, spatial_by_bodies
+from variants import given_frames
 
 ROBOTS = {
     **{name: fixed_case(name, 0).robot for name in ("iiwa", "mixed_chain", "planar_2r")},

@@ -145,7 +145,9 @@ WARNINGS = {
 }
 
 
-@pytest.mark.parametrize("path", _example_urdfs(), ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=f"{path.parent.parent.name}/{path.stem}") for path in _example_urdfs()]
+)
 def test_robots_in_use(path: Path) -> None:
     """Each loads by default, with these warnings and no other."""
     with warnings.catch_warnings(record=True) as caught:

@@ -69,7 +69,7 @@ def _examples() -> list[Path]:
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("path", _examples(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in _examples()])
 def test_robots_in_use(path: Path, write: Callable[[Robot], Written]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
