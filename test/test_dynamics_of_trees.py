@@ -26,6 +26,8 @@ def with_mimic_joints() -> Robot:
 @pytest.mark.parametrize("backend", ["native", "casadi", "numpy"])
 @pytest.mark.parametrize("make", [lambda: load_robot("dual_arm"), with_mimic_joints], ids=["dual arm", "random tree"])
 def test_efforts_and_matrices(make, backend: str) -> None:
+    if backend == "casadi":
+        pytest.importorskip("casadi", reason="CasADi is not installed")
     robot = make()
     dynamics = Dynamics(robot, backend=backend)
     rng = np.random.default_rng(3)
