@@ -23,7 +23,6 @@ from ..messages.waypoints import read_times
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from ..trajectory.stop import stop
 from .command_line import Program
 from .diagnostics import Level, Report
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
@@ -96,7 +95,7 @@ class PlanningNode(RobotNode):
         self._requests = PlanningServices(self, "eom_dynamics", self._arm)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._goals = FollowTrajectory(
-            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stopped
+            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
         self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
@@ -168,8 +167,9 @@ class PlanningNode(RobotNode):
         write_spline(spline, motion, self._arm().robot.joint_names)
         self._splines.publish(spline)
 
-    def _stopped(self, motion: Spline, t: float) -> Spline:
-        return stop(self._arm(), motion, t)
+    def _stop(self) -> None:
+        """Publish an empty trajectory, which brings the motion under way to rest."""
+        self._splines.publish(SplineTrajectory())
 
     def _publish(self, spline: SplineTrajectory | Exception) -> None:
         if isinstance(spline, SplineTrajectory):

@@ -39,11 +39,23 @@ class Handover:
     """A trajectory that is replaced by another one at some time.
 
     From that time, a polynomial of degree nine leads from the state of the old trajectory to that of the new one at its
-    next knot, so that the whole is C⁴.
+    next knot, or at a later time, so that the whole is C⁴.
+
+    Attributes:
+        transition: that polynomial, in the time of the old trajectory.
+        distance: between the two trajectories when the new one starts, or at the replacement if that is later; the
+            largest of all joints, rad or m.
     """
 
     def __init__(
-        self, old: Trajectory, new: Spline, begin: float, at: float, names: Sequence[str] = (), period: float = 0.0
+        self,
+        old: Trajectory,
+        new: Spline,
+        begin: float,
+        at: float,
+        names: Sequence[str] = (),
+        period: float = 0.0,
+        duration: float = 0.0,
     ) -> None:
         """Hand over from ``old`` to ``new``.
 
@@ -55,33 +67,37 @@ class Handover:
             names: names of the joints, for error messages.
             period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
                 a transition between two commands would be a step.
+            duration: smallest duration of the transition, s; with 0 it ends at the next knot.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
         """
         self.n, self.start = old.n, old.start
-        self.end = new.end + begin
         own = at - begin
         after = new.times[new.times > own]
         state = old.derivatives(at)
-        if own + period >= new.start:
-            away = np.abs(new.derivatives(max(own, new.start), 0)[0] - state[0])
-            if np.max(away) > START_TOLERANCE:
-                joint = int(np.argmax(away))
-                raise TrajectoryError(
-                    f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
-                    f"commanded position at that time, must be at most {START_TOLERANCE:g}"
-                )
+        start = max(own, new.start)
+        away = np.abs(new.derivatives(start, 0)[0] - old.derivatives(begin + start, 0)[0])
+        self.distance = float(np.max(away))
+        if own + period >= new.start and self.distance > START_TOLERANCE:
+            joint = int(np.argmax(away))
+            raise TrajectoryError(
+                f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
+                f"commanded position at that time, must be at most {START_TOLERANCE:g}"
+            )
         if not len(after):
             raise TrajectoryError("the trajectory ends before it starts; check its time stamp")
-        joined = float(after[0]) + begin
-        ends = np.stack([state, new.derivatives(after[0], len(STATE_NAMES) - 1)], axis=1)
+        meets = max(float(after[0]), own + duration)
+        joined = meets + begin
+        self.end = max(new.end, meets) + begin
+        ends = np.stack([state, new.derivatives(meets, len(STATE_NAMES) - 1)], axis=1)
+        self.transition = Spline([at, joined], ends)
         # With the start time of each. Not nested, since trajectories may be replaced many times a second.
         pieces: tuple[tuple[float, Trajectory], ...] = ((-math.inf, old),)
         if isinstance(old, Handover):
             pieces = tuple(piece for piece in old._pieces if piece[0] < at)
         self._pieces: tuple[tuple[float, Trajectory], ...]
-        self._pieces = (*pieces, (at, Spline([at, joined], ends)), (joined, Shifted(new, begin)))
+        self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
 
     def from_then_on(self, t: float) -> Trajectory:
         """The same trajectory from ``t`` on, without pieces that have ended."""

@@ -178,8 +178,13 @@ def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     node.publish(**setpoint)
     reason = "a trajectory is being played; an empty one stops it"
     node.wait_for_diagnostics(lambda *s: s[2]["last refusal"] == reason, "the refusal of the setpoint")
+    stops = node.process.log.count("trajectory stops within 0.05 s: an empty one has arrived")
     stack.send([])
+    node.wait(lambda: node.process.log.count("trajectory stops within 0.05 s") > stops, "the stop")
+    stack.play(stack.now + 10**8)
+    stack.tick(stack.now + PERIOD)  # the end may be within rounding of the last command
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
+    np.testing.assert_allclose(node.feedforward[-1].motor_velocity, 0.0, atol=1e-9)
     node.answers_to(node.publish(**setpoint))
     # The joints are commanded elsewhere now: what follows begins by itself.
     node.feedforward.clear()
@@ -320,7 +325,7 @@ def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
     node.declare_parameter("stream_rate", RATE)
     sent = []
     player = TrajectoryPlayer(node, lambda setpoint: sent.append(setpoint) or len(sent) < 3)
-    player.play(through(TIMES, POSITIONS), 0, "", NAMES)
+    player.play(through(TIMES, POSITIONS), 0, "", ARM, lambda verdict: None)
     deadline = time.monotonic() + PATIENCE
     while player.playing and time.monotonic() < deadline:
         executor.spin_once(timeout_sec=0.1)

@@ -120,15 +120,21 @@ def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them
     np.testing.assert_allclose(node.feedforward[count].motor_position, HOME, atol=1e-2)  # and the deflection
 
 
+def polynomial(start, distance, duration, first=0.0):
+    """From rest to rest; of degree nine."""
+    from eom_dynamics.msg import SplineTrajectory
+
+    shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / duration ** np.arange(10)
+    coefficients = np.outer(shape, np.full(7, distance))
+    coefficients[0] = start
+    knots = array("d", [first, first + duration])
+    return SplineTrajectory(joint_names=NAMES, knots=knots, degree=9, coefficients=array("d", coefficients.ravel()))
+
+
 def test_a_planner_sends_polynomials_beyond_limits(node):
     from eom_dynamics.msg import SplineTrajectory
 
-    shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / 0.04 ** np.arange(10)
-    coefficients = np.outer(shape, np.full(7, 0.4))
-    coefficients[0] = HOME
-    message = SplineTrajectory(
-        joint_names=NAMES, knots=array("d", [0.0, 0.04]), degree=9, coefficients=array("d", coefficients.ravel())
-    )
+    message = polynomial(HOME, 0.4, 0.04)
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
     publisher.publish(SplineTrajectory())  # ends the one of the previous test
     publisher.publish(message)
@@ -140,6 +146,38 @@ def test_a_planner_sends_polynomials_beyond_limits(node):
     publisher.publish(message)
     node.wait(lambda: "trajectory exceeds limits: fer_joint" in node.process.log, "the warning")
     assert node.set_parameter("trajectory_limits", "refuse") == ""
+
+
+def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    node.repeat(lambda: publisher.publish(polynomial(HOME, 0.4, 0.04)), lambda: statuses, "the subscription")
+    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end of those before")
+    node.answers_to(node.publish(**INSIDE))  # no trajectory to take over from
+    statuses.clear()
+    node.feedforward.clear()
+    publisher.publish(polynomial(HOME, 0.8, 2.0))
+    node.wait(lambda: node.feedforward and node.feedforward[-1].motor_velocity[0] > 0.3, "motion")
+    publisher.publish(SplineTrajectory())
+    node.wait(lambda: statuses[-1].status == TrajectoryStatus.FINISHED, "rest")
+    A, F, S = TrajectoryStatus.ACCEPTED, TrajectoryStatus.FINISHED, TrajectoryStatus.STOPPED
+    assert [status.status for status in statuses] == [A, S, A, F]
+    assert statuses[1].message == "stopped by an empty trajectory"
+    node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
+    for answer in node.feedforward:
+        assert np.all(np.abs(answer.effort) <= LARGEST) and np.max(np.abs(answer.effort_rate)) <= 1000.0
+    velocity = np.array([answer.motor_velocity for answer in node.feedforward])
+    stamps = np.array([answer.header.stamp.sec + 1e-9 * answer.header.stamp.nanosec for answer in node.feedforward])
+    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    assert np.max(np.abs(np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis])) < 30
+    # From there: 0.3 rad in 50 ms, to be at its first knot in time.
+    here = np.array(node.feedforward[-1].motor_position)
+    publisher.publish(polynomial(here + 0.3, -0.3, 2.0, first=0.05))
+    reason = "exceeds limits on the way from the commanded state: fer_joint"
+    node.wait_for_diagnostics(lambda *s: reason in s[2].get("last refused trajectory", ""), "the refusal")
+    assert np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9
 
 
 def test_planning_services_report_or_refuse(planning):

@@ -13,12 +13,13 @@ from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.refusals import refusal_reason
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
-from ...trajectory import Spline
+from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
+from ...trajectory.stop import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
-from ..trajectory_limits import enforce_limits
+from ..trajectory_limits import enforce_limits, enforce_limits_of_transition
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
@@ -28,6 +29,11 @@ _DEPTH = 10
 # Samples of the check, besides those within short pieces. It takes a few milliseconds for 100 knots, 0.3 s for 7,000,
 # during which the stream shares the interpreter. Each setpoint is checked again when it is played.
 _MOST_CHECKS = 1000
+
+# Between the arrival of an empty trajectory and the start of the stop, for its computation, ns.
+_LEAD = 50_000_000
+
+_STOPPED = "stopped by an empty trajectory"
 
 
 class SplineTopic:
@@ -47,7 +53,11 @@ class SplineTopic:
         """
         self._node, self._player, self._arm = node, player, arm
         self._worker = Worker(node, "trajectories")
+        # Of its own: a stop must not wait until others are validated.
+        self._stops = Worker(node, "stops")
         self._waiting = self._epoch = 0
+        # Identity of the stop being computed.
+        self._stopping: object = None
         self._header = Header()
         self.last_refusal = ""
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
@@ -57,6 +67,7 @@ class SplineTopic:
     def stop(self, reason: str, *, forget: bool = False) -> None:
         """Stop the current trajectory and discard those in validation; ``forget`` as for the player."""
         self._epoch += 1
+        self._stopping = None
         self._player.stop(reason, forget=forget)
 
     def _receive(self, message: SplineTrajectory) -> None:
@@ -69,7 +80,7 @@ class SplineTopic:
             self._refuse(error, message.header)
             return
         if not message.knots:
-            self.stop("stopped by an empty trajectory")
+            self._come_to_rest(arm, message.header)
             return
         self._waiting += 1
         self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, message, self._epoch))
@@ -94,19 +105,63 @@ class SplineTopic:
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(found, stamp)
-            replaces = self._player.playing
-            self._player.play(found, stamp, message.header.frame_id, arm.robot.joint_names)
+            judge = partial(enforce_limits_of_transition, self._node)
+            self._replace(found, stamp, message.header, arm, judge, "replaced by another trajectory")
         except Exception as error:
             self._refuse(error, message.header)
             return
-        if replaces:
-            self._ended(False, "replaced by another trajectory")
-        self._header = message.header
-        self._status.publish(TrajectoryStatus(header=message.header, status=TrajectoryStatus.ACCEPTED))
+        self._stopping = None
         self._node.get_logger().info(
             f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.times)} knots, "
             + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
         )
+
+    def _replace(
+        self,
+        motion: Spline,
+        stamp: int,
+        header: Header,
+        arm: ElasticArm,
+        judge: Callable[[Verdict], None],
+        reason: str,
+    ) -> None:
+        """Play a motion in the place of that under way, and report both."""
+        replaces = self._player.playing
+        self._player.play(motion, stamp, header.frame_id, arm, judge)
+        if replaces:
+            self._ended(False, reason)
+        self._header = header
+        self._status.publish(TrajectoryStatus(header=header, status=TrajectoryStatus.ACCEPTED))
+
+    def _come_to_rest(self, arm: ElasticArm, header: Header) -> None:
+        """Replace the motion under way by one that stops; it is computed in a thread."""
+        self._epoch += 1
+        self._stopping = stopping = object()
+        now = self._node.get_clock().now().nanoseconds
+        under_way = self._player.under_way(now)
+        if under_way is None:
+            self._player.stop(_STOPPED)
+            return
+        motion, t = under_way[0], under_way[1] + _LEAD * 1e-9
+        stamp = now + _LEAD
+        if t < motion.end:  # else it is about to end, at rest
+            self._stops.submit(
+                partial(_stop_or_error, arm, motion, t), partial(self._stop, arm, header, stamp, stopping)
+            )
+
+    def _stop(self, arm: ElasticArm, header: Header, stamp: int, stopping: object, found: Spline | Exception) -> None:
+        if stopping is not self._stopping or not self._player.playing:
+            return
+        self._stopping = None
+        try:
+            if isinstance(found, Exception):
+                raise found
+            # Whatever the limits, it is the best that can be done.
+            self._replace(found, stamp, header, arm, lambda verdict: None, _STOPPED)
+            self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: an empty one has arrived")
+        except Exception as error:
+            self._node.get_logger().error(f"trajectory stopped with a step: {printable(refusal_reason(error))}")
+            self._player.stop(_STOPPED)
 
     def _ended(self, finished: bool, reason: str) -> None:
         status = TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED
@@ -130,3 +185,10 @@ class SplineTopic:
         )
         refused = TrajectoryStatus(header=header, status=TrajectoryStatus.REFUSED, message=self.last_refusal)
         self._status.publish(refused)
+
+
+def _stop_or_error(arm: ElasticArm, motion: Trajectory, t: float) -> Spline | Exception:
+    try:
+        return stop(arm, motion, t)
+    except Exception as error:
+        return error

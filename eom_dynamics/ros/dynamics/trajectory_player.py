@@ -12,11 +12,13 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
+from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.samples import doubles
-from ...trajectory import Spline, Trajectory
+from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
+from ...trajectory.takeover import take_over
 from ..interfaces import JointTrajectorySetpoint
 from .clock_watch import ClockWatch
 
@@ -36,7 +38,7 @@ class TrajectoryPlayer:
     """Player of trajectories at the parameter ``stream_rate``, each from its own start time.
 
     A trajectory takes over from the current one, or from the last commanded state if that was of a trajectory
-    (:class:`Handover`). Where the clock jumps, the next command would be a step: the motion ends, or after a jump
+    (:func:`.take_over`). Where the clock jumps, the next command would be a step: the motion ends, or after a jump
     forward, with the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are
     called by the node's executor.
 
@@ -72,18 +74,29 @@ class TrajectoryPlayer:
         """Whether a trajectory is being played or waits for its start time."""
         return self._playing
 
-    def play(self, motion: Spline, stamp: int, frame_id: str, names: Sequence[str]) -> None:
+    def under_way(self, now: int) -> tuple[Trajectory, float] | None:
+        """Return the motion being played and its time, s, at a time of the clock, ns; None if nothing moves."""
+        motion, t = self._motion, (now - self._origin) / _SECOND
+        if not self._playing or motion is None or not np.any(motion.derivatives(t)[1:]):
+            return None
+        return motion, t
+
+    def play(
+        self, motion: Spline, stamp: int, frame_id: str, arm: ElasticArm, judge: Callable[[Verdict], None]
+    ) -> None:
         """Play a motion.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
             frame_id: frame of the setpoints.
-            names: joint names, for error messages.
+            arm: the arm.
+            judge: receives the check of limits of the transition to the motion; raises TrajectoryError to refuse it.
 
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left
                 its first knot while the commanded position is unknown; or there is no time on /clock yet.
+            StateError: the motors cannot realise the transition to the motion.
         """
         now = self._node.get_clock().now().nanoseconds
         if not now:
@@ -104,10 +117,12 @@ class TrajectoryPlayer:
         at = max(begin, present)
         # A motion that has not started by then commands nothing to take over from.
         if self._motion is None or at <= self._motion.start:
-            _require_first_knot(motion, present - begin, names)
+            _require_first_knot(motion, present - begin, arm.robot.joint_names)
             self._motion = Shifted(motion, begin)
         else:
-            self._motion = Handover(self._motion, motion, begin, at, names, self._period / _SECOND)
+            replaced, verdict = take_over(arm, self._motion, motion, begin, at, self._period / _SECOND)
+            judge(verdict)
+            self._motion = replaced
         self._message.header.frame_id = frame_id
         self._due = None
         self._playing = True

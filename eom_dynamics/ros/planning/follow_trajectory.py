@@ -38,9 +38,6 @@ _SECOND = 10**9
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
 
-# Between the decision to stop and the start of the stop, s: for its computation, and its way to the dynamics node.
-_LEAD = 0.1
-
 # Time within which the dynamics node must answer, and a joint state arrive if there are tolerances, s.
 _PATIENCE = 1.0
 
@@ -73,7 +70,7 @@ class FollowTrajectory:
         name: str,
         fit: Callable[[JointTrajectory], tuple[Sequence[str], Spline]],
         publish: Callable[[Spline, int, str], None],
-        stop: Callable[[Spline, float], Spline],
+        stop: Callable[[], None],
     ) -> None:
         """Create the action; logs that control_msgs is missing if it is.
 
@@ -82,7 +79,7 @@ class FollowTrajectory:
             name: name of the action.
             fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
             publish: sends a motion to the dynamics node, with the time of its start, ns, and its frame.
-            stop: returns a motion from a state of another one to rest; runs in a thread.
+            stop: has the dynamics node bring the motion under way to rest.
         """
         self._node, self._fit, self._publish, self._stop = node, fit, publish, stop
         self._current: _Execution | None = None
@@ -114,25 +111,20 @@ class FollowTrajectory:
         found = await self._worker.compute(lambda: self._planned(goal.request))
         if isinstance(found, _RefusedError):
             return self._ended(goal, found.code, str(found))
-        if self._current:
-            self._current.end(codes.INVALID_GOAL, "replaced by a new goal")
+        replaced = self._current
+        if replaced:
+            replaced.end(codes.INVALID_GOAL, "replaced by a new goal")
         execution = self._current = _Execution(self._node, goal, found, self.kind)
         self._node.get_logger().info(f"goal accepted: {found.motion.end - found.motion.start:.3g} s")
         self._publish(found.motion, found.begin, goal.request.trajectory.header.frame_id)
         code, text = await execution.done
         if self._current is execution:
             self._current = None
-            if not execution.has_ended_itself:
-                await self._brought_to_rest(execution)
+            # If the motion is refused, that of the goal before is still under way.
+            if not execution.has_ended_itself or (execution.is_refused and replaced):
+                self._stop()
         execution.close()
         return self._ended(goal, code, text, cancelled=execution.is_cancelled)
-
-    async def _brought_to_rest(self, execution: _Execution) -> None:
-        """Replace a motion under way by one that stops."""
-        plan, now = execution.plan, execution.elapsed
-        if plan.motion.start < now < plan.motion.end:
-            motion = await self._worker.compute(lambda: self._stop(plan.motion, min(now + _LEAD, plan.motion.end)))
-            self._publish(motion, plan.begin, "")
 
     def _planned(self, request: Any) -> Plan | _RefusedError:
         """Check a goal and fit its motion; runs in the worker's thread."""
@@ -181,12 +173,13 @@ class _Execution:
         done: completes with error code and text.
         is_cancelled: whether the client has cancelled it.
         has_ended_itself: whether the dynamics node has ended or refused the motion.
+        is_refused: whether it has refused it.
     """
 
     def __init__(self, node: RobotNode, goal: ServerGoalHandle, plan: Plan, kind: Any) -> None:
         self._node, self._goal, self.plan, self._kind = node, goal, plan, kind
         self.done: Future = Future()
-        self.is_cancelled = self.has_ended_itself = self._accepted = self._finished = False
+        self.is_cancelled = self.has_ended_itself = self.is_refused = self._accepted = self._finished = False
         self._since = self._state_since = time.monotonic()
         self._state: JointState | None = None
         self._states = node.create_subscription(JointState, "joint_states", self._on_state, 1)
@@ -218,6 +211,7 @@ class _Execution:
             self._tick()
         elif status.status in (status.REFUSED, status.STOPPED):
             self.has_ended_itself = True
+            self.is_refused = status.status == status.REFUSED
             self.end(self._kind.Result.INVALID_GOAL, status.message)
 
     def _on_state(self, state: JointState) -> None:
