@@ -2,7 +2,7 @@
 r"""Play the setpoints of a bag to the feedforward node, and record its commands.
 
 Time is that of the bag (use_sim_time), and playing begins when the node is active. The exit code is 1 unless the whole
-bag was played. It needs ros2bag:
+bag was played, and setpoints of it have reached the node. It needs ros2bag:
 
     ros2 launch eom_dynamics replay.launch.py bag:=/path/to/bag robot_file:=/path/to/arm.yaml record:=/path/to/live
 
@@ -15,6 +15,7 @@ All arguments: ros2 launch eom_dynamics replay.launch.py --show-args
 
 from pathlib import Path
 
+from diagnostic_msgs.msg import DiagnosticArray
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
@@ -32,6 +33,7 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.parameter_descriptions import ParameterFile
+from launch_ros.ros_adapters import get_ros_node
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
@@ -82,8 +84,9 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument(
                 "delay",
-                default_value="2.0",
-                description="Seconds from the activation of the node to the first message, for discovery.",
+                default_value="5.0",
+                description="Seconds from the activation of the node to the first message: player, recorder and node "
+                "must have discovered each other, which may take 3 s.",
             ),
             DeclareLaunchArgument(
                 "log_level",
@@ -158,10 +161,25 @@ def start(context: LaunchContext) -> list:
 
         return OpaqueFunction(function=act)
 
+    # Counts of setpoints that the node reports, the latest last.
+    received: list[int] = []
+
+    def on_diagnostics(message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == f"{namespace}/eom_dynamics: feedforward".lstrip("/"):
+                received.extend(int(entry.value) for entry in status.values if entry.key == "received")
+
+    get_ros_node(context).create_subscription(DiagnosticArray, "/diagnostics", on_diagnostics, 10)
+
+    def end_of_playing(context: LaunchContext) -> list[OpaqueFunction]:
+        nothing = f"bag: no setpoint of it has reached the node on {given('setpoint_topic')}: check setpoint_topic, or "
+        return [end(f"{nothing}try a longer delay" if received and not received[-1] else "")]
+
     def on_play_exit(event: ProcessExited, context: LaunchContext) -> TimerAction | OpaqueFunction:
         if event.returncode:
             return end(f"bag: ros2 bag play ended with exit code {event.returncode}; its output above says why")
-        return TimerAction(period=SETTLING_TIME, actions=[end()])
+        received.clear()  # only what the node reports from now on tells of the whole bag
+        return TimerAction(period=SETTLING_TIME, actions=[OpaqueFunction(function=end_of_playing)])
 
     without_robot = "bag not played: the node could not be configured or activated; its error above says why"
     return [

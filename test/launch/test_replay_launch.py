@@ -93,6 +93,14 @@ def test_a_bag_that_cannot_be_played_ends_the_launch(tmp_path: Path) -> None:
     assert re.fullmatch(r"bag: ros2 bag play ended with exit code [1-9]\d*; its output above says why", error)
 
 
+def test_a_bag_of_which_nothing_reaches_the_node_is_a_failure(tmp_path: Path) -> None:
+    pytest.importorskip("ros2bag", reason="ros2bag comes with a ROS 2 installation only, not from PyPI")
+    states = np.array(paper_motion(7).derivatives(np.arange(20) * 1e-3))
+    bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, setpoints(eom.load_robot("iiwa").joint_names, states))})
+    error = launch_error(refusal(FILE, bag=bag, setpoint_topic="/elsewhere"))
+    assert error.startswith("bag: no setpoint of it has reached the node on /elsewhere: check setpoint_topic, or try")
+
+
 def test_a_node_that_ends_ends_the_launch(tmp_path: Path) -> None:
     command = launch_command(FILE, bag=tmp_path)
     with processes.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as launch:
