@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,24 +19,28 @@ DURATIONS = 0.05 * 1.5 ** np.arange(14)
 # Samples of each motion at which limits are checked.
 _SAMPLES = 100
 
+T = TypeVar("T")
 
-def first_within_limits(arm: ElasticArm, motions: Iterable[Spline]) -> tuple[Spline, Verdict]:
-    """Return the first motion that meets the limits of joints and motors, or else the one that exceeds them least.
+
+def first_within_limits(arm: ElasticArm, plans: Iterable[T], motion_of: Callable[[T], Spline]) -> tuple[T, Verdict]:
+    """Return the first plan that meets the limits of joints and motors, or else the one that exceeds them least.
 
     Args:
         arm: the arm.
-        motions: in order of preference, each with a duration.
+        plans: in order of preference.
+        motion_of: returns the motion of a plan that is to be checked; it has a duration.
 
     Returns:
-        The motion and its check.
+        The plan and the check of its motion.
 
     Raises:
         StateError: the motors can realise none of the motions, for example because a spring would be slack.
     """
-    best: tuple[Spline, Verdict] | None = None
+    best: tuple[T, Verdict] | None = None
     least, reason = np.inf, StateError("there is no motion to choose from")
     with np.errstate(all="ignore"):
-        for motion in motions:
+        for plan in plans:
+            motion = motion_of(plan)
             try:
                 verdict = check(arm, motion, rate=_SAMPLES / (motion.end - motion.start))
             except StateError as error:
@@ -43,7 +48,7 @@ def first_within_limits(arm: ElasticArm, motions: Iterable[Spline]) -> tuple[Spl
                 continue
             worst = max((peak.ratio for peak in verdict.exceeded), default=0.0)
             if best is None or worst < least:
-                best, least = (motion, verdict), worst
+                best, least = (plan, verdict), worst
             if verdict.ok:
                 break
     if best is None:

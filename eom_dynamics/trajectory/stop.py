@@ -34,4 +34,4 @@ def stop(arm: ElasticArm, trajectory: Trajectory, t: float) -> Spline:
         end[0] = start[0] + 0.5 * duration * start[1]
         return Spline([0.0, duration], np.stack([start, end], axis=1))
 
-    return first_within_limits(arm, map(within, DURATIONS))[0]
+    return within(first_within_limits(arm, DURATIONS, within)[0])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from ..elastic import ElasticArm
 from .first_within_limits import DURATIONS, first_within_limits
@@ -34,15 +35,12 @@ def take_over(
         StateError: the motors cannot realise the transition.
     """
     names = arm.robot.joint_names
-    made = [Handover(old, new, begin, at, names, period)]
-    longer = made[0].transition.end - at < DURATIONS
 
-    def transitions() -> Iterator[Spline]:
-        yield made[0].transition
-        if made[0].distance <= START_TOLERANCE:
-            for duration in DURATIONS[longer]:
-                made.append(Handover(old, new, begin, at, names, period, duration))
-                yield made[-1].transition
+    def handovers() -> Iterator[Handover]:
+        shortest = Handover(old, new, begin, at, names, period)
+        yield shortest
+        if shortest.distance <= START_TOLERANCE:
+            for duration in DURATIONS[shortest.transition.end - at < DURATIONS]:
+                yield Handover(old, new, begin, at, names, period, duration)
 
-    transition, verdict = first_within_limits(arm, transitions())
-    return next(each for each in made if each.transition is transition), verdict
+    return first_within_limits(arm, handovers(), attrgetter("transition"))
