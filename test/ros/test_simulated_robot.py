@@ -140,10 +140,17 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     assert close(joints.position, Q, 1e-9) and close(joints.velocity, ZERO, 1e-9)
     assert close(joints.effort, rest.tau, 1e-6)
     assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
-    stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in at_q.joints]
-    # A late state is followed by one on time, and a stalled machine lets some out: most are a period apart.
-    assert np.min(np.diff(stamps)) > 0
-    assert np.median(np.diff(stamps)) == pytest.approx(0.01, abs=1e-4)
+
+    def distances():
+        return np.diff([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in at_q.joints]) * 1e-9
+
+    def in_time():
+        late = np.flatnonzero(np.abs(distances() - 0.01) > 1e-4)
+        return np.max(np.diff([-1, *late, len(at_q.joints)])) > 5
+
+    # A late state is followed by one on time, and a stalled machine lets some out: sooner or later, five are in time.
+    at_q.wait(in_time, "five states in a row that are a period apart")
+    assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
 
 
 def test_motors_come_by_their_own_names_where_two_pull_at_a_joint(simulate, tmp_path):
