@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 # The modules of this package that trace and emit kernels.
-_GENERATOR = ("jet.py", "lie.py", "recursion", "codegen")
+_GENERATOR = ("jet.py", "lie", "recursion", "codegen")
 
 
 def kernel_fingerprint(robot: Robot, program: str) -> str:

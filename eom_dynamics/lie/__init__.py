@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid-body motions: SO(3), SE(3), its adjoint action, screws, twists and wrenches.
+
+Twists and screws are 6-vectors (angular; linear), wrenches are (moment; force). A pose ``C`` is the 4 x 4 matrix that
+maps coordinates in the moving frame to coordinates in the reference frame.
+
+The functions take one vector or matrix, a batch with leading axes, or object arrays, so that the same lines run over
+symbols, too (SymPy, CasADi or anything with ``+ - * sin() cos()``). What measures an angle (``log``, the Jacobians of
+the exponential, conversions of rotations) takes numbers only. Equation numbers refer to A. Müller and S. Kumar, "Closed
+form time derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021).
+"""
+
+from .adjoint import Ad, ad, momentum_cross
+from .exponential import exp, log
+from .exponential_jacobians import left_jacobian, left_jacobian_inverse, right_jacobian, right_jacobian_inverse
+from .frames import body_twist, body_wrench, space_twist, space_wrench, world_aligned_twist
+from .poses import inverse, pose, transformed
+from .rotations import (
+    euler_angles,
+    quaternion,
+    rotation_from_euler_angles,
+    rotation_from_quaternion,
+    rotation_from_rotation_vector,
+    rotation_from_rpy,
+    rotation_vector,
+    sincos,
+    skew,
+)
+from .screws import ScrewAxis, screw, screw_axis
+
+__all__ = [
+    "Ad",
+    "ScrewAxis",
+    "ad",
+    "body_twist",
+    "body_wrench",
+    "euler_angles",
+    "exp",
+    "inverse",
+    "left_jacobian",
+    "left_jacobian_inverse",
+    "log",
+    "momentum_cross",
+    "pose",
+    "quaternion",
+    "right_jacobian",
+    "right_jacobian_inverse",
+    "rotation_from_euler_angles",
+    "rotation_from_quaternion",
+    "rotation_from_rotation_vector",
+    "rotation_from_rpy",
+    "rotation_vector",
+    "screw",
+    "screw_axis",
+    "sincos",
+    "skew",
+    "space_twist",
+    "space_wrench",
+    "transformed",
+    "world_aligned_twist",
+]
