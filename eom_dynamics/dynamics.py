@@ -3,22 +3,40 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .codegen.backends import KERNELS, Kernel
+from .codegen.backends import KERNELS, Kernel, working_kernel
+from .codegen.evaluation import evaluate
 from .codegen.native import NativeKernel
-from .exceptions import KernelError, KernelWarning, RobotDescriptionError, StateError
+from .codegen.programs import PROGRAMS
+from .exceptions import RobotDescriptionError, StateError
 from .robot import Robot
 from .states import joint_states, wrenches, zeros_if_omitted
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class _Signature(NamedTuple):
+    """Arguments and results of a program: joint vectors, wrenches, and results of n**dimensions entries."""
+
+    vectors: int
+    wrenches: int
+    results: int
+    dimensions: int
+
+
+_SIGNATURES = {
+    "inverse_dynamics": _Signature(vectors=5, wrenches=3, results=3, dimensions=1),
+    "effort": _Signature(vectors=3, wrenches=1, results=1, dimensions=1),
+    "mass_matrix": _Signature(vectors=1, wrenches=0, results=1, dimensions=2),
+    "effort_partials": _Signature(vectors=3, wrenches=1, results=3, dimensions=2),
+}
 
 
 class _StateMethod:
@@ -71,13 +89,9 @@ class Dynamics:
             ValueError: the backend is unknown.
             TypeError: ``robot`` is not a Robot.
         """
-        if backend is not None and backend not in KERNELS:
-            raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
-        if not isinstance(robot, Robot):
-            raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
+        self.backend, kernel = working_kernel(robot, PROGRAMS["inverse_dynamics"], backend)
         self.robot = robot
-        self._kernels: dict[str, Kernel] = {}
-        self.backend = self._working_backend() if backend is None else backend
+        self._kernels = {"inverse_dynamics": kernel}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
     @_state_method
@@ -109,8 +123,9 @@ class Dynamics:
             StateError: an argument has the wrong shape or is not finite.
         """
         states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd), finite=False)
-        return self._run("inverse_dynamics", states, wrench, 3, [(self.robot.n,)] * 3, out)
+        return self._run("inverse_dynamics", states, wrench, out)
 
+    @_state_method
     def effort(
         self,
         q: ArrayLike,
@@ -122,13 +137,14 @@ class Dynamics:
     ) -> Array:
         """Joint efforts tau, (n,) or (N, n); arguments and errors as in :meth:`inverse_dynamics`."""
         states = joint_states(self.robot.n, q, qd, qdd, finite=False)
-        return self._run("effort", states, wrench, 1, [(self.robot.n,)], out)[0]
+        return self._run("effort", states, wrench, out)[0]
 
+    @_state_method
     def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n)."""
-        n = self.robot.n
-        return self._run("mass_matrix", joint_states(n, q, finite=False), (), 0, [(n, n)], out)[0]
+        return self._run("mass_matrix", joint_states(self.robot.n, q, finite=False), (), out)[0]
 
+    @_state_method
     def effort_partials(
         self,
         q: ArrayLike,
@@ -145,9 +161,8 @@ class Dynamics:
         Returns:
             dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
         """
-        n = self.robot.n
-        states = joint_states(n, q, qd, qdd, finite=False)
-        return self._run("effort_partials", states, wrench, 1, [(n, n)] * 3, out)
+        states = joint_states(self.robot.n, q, qd, qdd, finite=False)
+        return self._run("effort_partials", states, wrench, out)
 
     def forward_dynamics(
         self,
@@ -188,24 +203,21 @@ class Dynamics:
         program: str,
         states: Sequence[Array],
         wrench: Sequence[ArrayLike],
-        wrench_count: int,
-        shapes: Sequence[tuple[int, ...]],
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
         """Run a program on states that are all (n,) or all (N, n)."""
+        signature = _SIGNATURES[program]
         if not hasattr(wrench, "__len__") or len(wrench) > 3:
             raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r}")
         samples = states[0].shape[:-1]
-        count = samples[0] if samples else 1
-        results = _outputs([samples + shape for shape in shapes], out)
         shape = self.robot.wrench_shape
-        forces = wrenches(wrench, wrench_count, shape, samples, finite=not count)
-        if count:
-            inputs = [_unaliased(_rows(np.reshape(x, (*samples, -1))), out) for x in (*states, *forces)]
-            if not self._kernel(program)(count, inputs, [result.reshape(count, -1) for result in results]):
-                # An input is not finite: repeat the checks, which name the argument and the entry.
-                joint_states(self.robot.n, *states)
-                wrenches(wrench, wrench_count, shape, samples)
+        forces = wrenches(wrench, signature.wrenches, shape, samples, finite=samples == (0,))
+        results = evaluate(self._kernel(program), samples, (*states, *forces), self._shapes(signature), out)
+        if results is None:
+            # An input is not finite: repeat the checks, which name the argument and the entry.
+            joint_states(self.robot.n, *states)
+            wrenches(wrench, signature.wrenches, shape, samples)
+            raise StateError("an input is not finite")
         return results
 
     def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -213,30 +225,25 @@ class Dynamics:
         kernel = self._kernel(program)
         if not isinstance(kernel, NativeKernel):
             return method
-        return kernel.state_call(self.robot.n, 6 * len(self.robot.tools), method)
+        signature = _SIGNATURES[program]
+        return kernel.state_call(
+            signature.vectors,
+            self.robot.n,
+            self._shapes(signature),
+            method,
+            wrenches=signature.wrenches,
+            wrench_size=6 * len(self.robot.tools),
+            alone=signature.results == 1,
+        )
+
+    def _shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
+        return [(self.robot.n,) * signature.dimensions] * signature.results
 
     def _kernel(self, program: str) -> Kernel:
         kernel = self._kernels.get(program)
         if kernel is None:
-            kernel = self._kernels[program] = KERNELS[self.backend](self.robot, program)
+            kernel = self._kernels[program] = KERNELS[self.backend](self.robot, PROGRAMS[program])
         return kernel
-
-    def _working_backend(self) -> str:
-        reasons = []
-        for name, kernel in KERNELS.items():
-            try:
-                self._kernels["inverse_dynamics"] = kernel(self.robot, "inverse_dynamics")
-            except KernelError as error:
-                reasons.append(str(error))
-                continue
-            if reasons:
-                warnings.warn(
-                    f"{self.robot.name}: using the slower {name} backend: {'; '.join(reasons)}",
-                    KernelWarning,
-                    stacklevel=3,
-                )
-            return name
-        raise KernelError("; ".join(reasons))
 
 
 def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
@@ -262,32 +269,3 @@ def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
     right = efforts[..., np.newaxis]
     solved: Array = np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, right))[..., 0]
     return solved
-
-
-def _rows(x: Array) -> Array:
-    """The array as (N, size) with contiguous rows; copied only if they are not."""
-    rows = np.atleast_2d(x)
-    return rows if rows.strides[1] == rows.itemsize and rows.strides[0] >= 0 else np.ascontiguousarray(rows)
-
-
-def _unaliased(rows: Array, out: Sequence[Array] | None) -> Array:
-    """The array, or a copy if writing a result would overwrite rows that are not yet read."""
-    for array in out or ():
-        same_place = rows.ctypes.data == array.ctypes.data and rows.size == array.size
-        if np.may_share_memory(rows, array) and not same_place:
-            return rows.copy()
-    return rows
-
-
-def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
-    if out is None:
-        # All results have the same shape. They are allocated together: the allocator keeps one large block for the
-        # next call but returns three to the system, and clearing fresh memory costs as much as the computation.
-        return tuple(np.empty((len(shapes), *shapes[0])))
-    if len(out) != len(shapes):
-        raise StateError(f"out must hold {len(shapes)} arrays, holds {len(out)}")
-    for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
-        fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64
-        if not fits or not array.flags.carray:
-            raise StateError(f"out[{k}] must be a writable C-contiguous float64 array of shape {shape}")
-    return tuple(out)

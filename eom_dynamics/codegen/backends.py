@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -11,12 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..arrays import Array
+from ..exceptions import KernelError, KernelWarning
 from ..robot import Robot
 from ..states import all_finite
 from .casadi_function import casadi_function
 from .emit_python import python_function
 from .native import NativeKernel
-from .programs import PROGRAMS
+from .recipe import Recipe
 
 
 class Kernel(Protocol):
@@ -40,8 +42,8 @@ class Kernel(Protocol):
 class NumpyKernel:
     """A program as a Python function, over numbers for one state and arrays for a batch."""
 
-    def __init__(self, robot: Robot, name: str) -> None:
-        self._function = python_function(PROGRAMS[name](robot))
+    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+        self._function = python_function(recipe(robot))
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`Kernel`."""
@@ -62,8 +64,8 @@ class NumpyKernel:
 class CasadiKernel:
     """A program on CasADi's virtual machine."""
 
-    def __init__(self, robot: Robot, name: str) -> None:
-        self._function = casadi_function(PROGRAMS[name](robot))
+    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+        self._function = casadi_function(recipe(robot))
         self._buffer, self._evaluate = self._function.buffer()
         self._buffer_in_use = threading.Lock()
 
@@ -87,7 +89,46 @@ class CasadiKernel:
         return True
 
 
-KERNELS: Mapping[str, Callable[[Robot, str], Kernel]] = MappingProxyType(
+KERNELS: Mapping[str, Callable[[Robot, Recipe], Kernel]] = MappingProxyType(
     {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
 )
-"""Kernels of a robot and the name of a program, by backend, the fastest first."""
+"""Kernels of a robot and the recipe of a program, by backend, the fastest first."""
+
+
+def require_robot(robot: object) -> None:
+    """Raise TypeError unless an argument is a Robot."""
+    if not isinstance(robot, Robot):
+        raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
+
+
+def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[str, Kernel]:
+    """Kernel of a program, and the name of its backend.
+
+    Args:
+        robot: the robot.
+        recipe: of the program.
+        backend: one of KERNELS; None for the first that is available. A :class:`KernelWarning` gives the reason if that
+            is not ``native``.
+
+    Raises:
+        KernelError: the backend is unavailable.
+        ValueError: the backend is unknown.
+        TypeError: ``robot`` is not a Robot.
+    """
+    if backend is not None and backend not in KERNELS:
+        raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
+    require_robot(robot)
+    if backend is not None:
+        return backend, KERNELS[backend](robot, recipe)
+    reasons = []
+    for name, kernel in KERNELS.items():
+        try:
+            found = kernel(robot, recipe)
+        except KernelError as error:
+            reasons.append(str(error))
+            continue
+        if reasons:
+            text = f"{robot.name}: using the slower {name} backend: {'; '.join(reasons)}"
+            warnings.warn(text, KernelWarning, stacklevel=4)
+        return name, found
+    raise KernelError("; ".join(reasons))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..robot import Robot
 from .cache import digest
+from .recipe import Recipe
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 _GENERATOR = ("jet.py", "lie", "recursion", "codegen")
 
 
-def kernel_fingerprint(robot: Robot, program: str) -> str:
+def kernel_fingerprint(robot: Robot, recipe: Recipe) -> str:
     """Digest of a program of a robot and of the code generator."""
-    return digest("kernel", _robot_fingerprint(robot), program, generator_fingerprint())
+    return digest("kernel", _robot_fingerprint(robot), recipe.name, *recipe.details, generator_fingerprint())
 
 
 @cache

@@ -28,7 +28,8 @@ from .cache import digest
 from .compiler import compiled
 from .emit_c import c_source
 from .fingerprint import kernel_fingerprint
-from .programs import PROGRAMS, c_name
+from .program import c_name
+from .recipe import Recipe
 
 # Smallest number of states for which another thread saves time.
 _STATES_PER_THREAD = 4096
@@ -41,11 +42,12 @@ class NativeKernel:
         KernelError: the kernel cannot be compiled or loaded.
     """
 
-    def __init__(self, robot: Robot, name: str) -> None:
-        with compiled(lambda: c_source(PROGRAMS[name](robot)), kernel_fingerprint(robot, name)) as path:
+    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+        name = c_name(recipe.name)
+        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
             try:
                 library = ctypes.CDLL(str(path))
-                self._one, self._batch = library[c_name(name)], library[f"{c_name(name)}_batch"]
+                self._one, self._batch = library[name], library[f"{name}_batch"]
             except (OSError, AttributeError) as error:
                 raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
         self._one.restype, self._batch.restype = None, ctypes.c_size_t
@@ -76,13 +78,26 @@ class NativeKernel:
         )
         return done == stop - start
 
-    def state_call(self, n: int, wrench_size: int, general: Callable[..., Any]) -> Callable[..., Any]:
-        """Compiled caller of ``inverse_dynamics`` for one state.
+    def state_call(
+        self,
+        vectors: int,
+        n: int,
+        shapes: Sequence[tuple[int, ...]],
+        general: Callable[..., Any],
+        *,
+        wrenches: int = 0,
+        wrench_size: int = 0,
+        alone: bool = False,
+    ) -> Callable[..., Any]:
+        """Compiled caller for one state.
 
         Args:
-            n: number of joint variables.
-            wrench_size: 6 times the number of tools.
+            vectors: number of joint vectors, the positional arguments; n: their length.
+            shapes: of the results.
             general: called in place of the kernel unless the arguments are plain arrays of one state.
+            wrenches: largest number of wrenches, the items of the keyword argument ``wrench``; omitted ones are zero.
+            wrench_size: 6 times the number of tools.
+            alone: whether to return the only result rather than a tuple of results.
 
         Returns:
             A callable with the signature of ``general``; ``general`` itself if the caller cannot be compiled.
@@ -92,8 +107,12 @@ class NativeKernel:
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
+        if vectors + wrenches > module.MOST_INPUTS or len(shapes) > module.MOST_OUTPUTS:
+            return general
         address = ctypes.cast(self._one, ctypes.c_void_p).value
-        caller: Callable[..., Any] = module.Caller(address, n, wrench_size, general)
+        caller: Callable[..., Any] = module.Caller(
+            address, vectors, n, wrenches, wrench_size, tuple(shapes), alone, general
+        )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller
 

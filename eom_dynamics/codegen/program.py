@@ -59,6 +59,11 @@ class Program:
         return sum(node.op in ARITHMETIC for node in self.nodes)
 
 
+def c_name(program: str) -> str:
+    """Name of a program in C."""
+    return f"eom_{program}"
+
+
 def trace(
     name: str, inputs: Sizes, compute: Callable[[dict[str, list[Expression]]], Mapping[str, Sequence[Scalar]]]
 ) -> Program:

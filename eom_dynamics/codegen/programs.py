@@ -7,7 +7,7 @@ Each function traces one program for a robot; names and units of its inputs and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -19,12 +19,8 @@ from ..robot import Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .expressions import Expression, Scalar
 from .partials import Partials
-from .program import Program, trace
-
-
-def c_name(program: str) -> str:
-    """Name of a program in C."""
-    return f"eom_{program}"
+from .program import Program, c_name, trace
+from .recipe import Recipe
 
 
 def effort(robot: Robot) -> Program:
@@ -83,7 +79,10 @@ def _column(tree: LinkTree, q: list[Expression], j: int) -> list[Scalar]:
     return tau
 
 
-PROGRAMS: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
-    {program.__name__: program for program in (inverse_dynamics, effort, mass_matrix, effort_partials)}
+PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
+    {
+        program.__name__: Recipe(program.__name__, program)
+        for program in (inverse_dynamics, effort, mass_matrix, effort_partials)
+    }
 )
 """The programs, by the name of the method of :class:`eom_dynamics.Dynamics` that runs them."""

@@ -27,6 +27,7 @@ from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.codegen import cache, compiler, fingerprint, native, private_folder
 from eom_dynamics.codegen.cache import cache_directory, cached
+from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.exceptions import KernelError, KernelWarning
 
 CASE = fixed_case("planar_2r", 4)
@@ -244,7 +245,7 @@ class TestKey:
         with monkeypatch.context() as patch:
             patch.setattr(compiler, "cached", record)
             with pytest.raises(KernelError):
-                native.NativeKernel(robot, "effort")
+                native.NativeKernel(robot, PROGRAMS["effort"])
         return keys[0]
 
     @pytest.mark.parametrize(

@@ -2,16 +2,16 @@
  *
  * A Python callable that passes the arrays of one state to a kernel, at the cost of a C call.
  *
- * call(q, qd, qdd, qddd, qdddd, *, wrench=(W, Wd, Wdd)) calls the kernel if all arguments are plain, finite,
- * contiguous vectors of doubles of the right length. It passes all other arguments to a Python callable of the same
- * signature, which converts them, computes a batch or raises an error. */
+ * call(q, qd, ..., *, wrench=(W, Wd, ...)) calls the kernel if all arguments are plain, finite, contiguous vectors of
+ * doubles of the right number and length. It passes all other arguments to a Python callable of the same signature,
+ * which converts them, computes a batch or raises an error. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
 
-enum { STATES = 5, WRENCHES = 3, EFFORTS = 3 };
+enum { MOST_INPUTS = 16, MOST_OUTPUTS = 8, MOST_DIMENSIONS = 3 };
 
 typedef void (*kernel_function)(const double *const *in, double *const *out);
 
@@ -19,8 +19,11 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     kernel_function kernel;
-    npy_intp n;
-    npy_intp wrench_size;
+    Py_ssize_t vectors, wrenches, outputs;
+    npy_intp n, wrench_size;
+    int dimensions[MOST_OUTPUTS];
+    npy_intp shapes[MOST_OUTPUTS][MOST_DIMENSIONS];
+    int alone; /* return the only result rather than a tuple */
     double *no_wrench;
     PyObject *general;
 } Caller;
@@ -44,21 +47,21 @@ static const double *numbers(PyObject *object, npy_intp length)
 static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t positional, PyObject *names,
                            const double **in)
 {
-    if (positional != STATES)
+    if (positional != self->vectors)
         return 0;
-    for (int k = 0; k < STATES; ++k)
+    for (Py_ssize_t k = 0; k < self->vectors; ++k)
         if (!(in[k] = numbers(args[k], self->n)))
             return 0;
-    for (int k = 0; k < WRENCHES; ++k)
-        in[STATES + k] = self->no_wrench;
+    for (Py_ssize_t k = 0; k < self->wrenches; ++k)
+        in[self->vectors + k] = self->no_wrench;
     if (!names || PyTuple_GET_SIZE(names) == 0)
         return 1;
-    PyObject *wrench = args[STATES];
-    if (PyTuple_GET_SIZE(names) != 1 || !PyTuple_CheckExact(wrench) || PyTuple_GET_SIZE(wrench) > WRENCHES ||
+    PyObject *wrench = args[self->vectors];
+    if (PyTuple_GET_SIZE(names) != 1 || !PyTuple_CheckExact(wrench) || PyTuple_GET_SIZE(wrench) > self->wrenches ||
         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
         return 0;
-    for (int k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
-        if (!(in[STATES + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_size)))
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
+        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_size)))
             return 0;
     return 1;
 }
@@ -66,24 +69,32 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
 static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Caller *self = (Caller *)object;
-    const double *in[STATES + WRENCHES];
+    const double *in[MOST_INPUTS];
     if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, in))
         return PyObject_Vectorcall(self->general, args, nargsf, names);
-    PyObject *efforts = PyTuple_New(EFFORTS);
-    if (!efforts)
+    double *out[MOST_OUTPUTS];
+    if (self->alone) {
+        PyObject *result = PyArray_SimpleNew(self->dimensions[0], self->shapes[0], NPY_DOUBLE);
+        if (!result)
+            return NULL;
+        out[0] = PyArray_DATA((PyArrayObject *)result);
+        self->kernel(in, out);
+        return result;
+    }
+    PyObject *results = PyTuple_New(self->outputs);
+    if (!results)
         return NULL;
-    double *out[EFFORTS];
-    for (int k = 0; k < EFFORTS; ++k) {
-        PyObject *effort = PyArray_SimpleNew(1, &self->n, NPY_DOUBLE);
-        if (!effort) {
-            Py_DECREF(efforts);
+    for (Py_ssize_t k = 0; k < self->outputs; ++k) {
+        PyObject *result = PyArray_SimpleNew(self->dimensions[k], self->shapes[k], NPY_DOUBLE);
+        if (!result) {
+            Py_DECREF(results);
             return NULL;
         }
-        PyTuple_SET_ITEM(efforts, k, effort);
-        out[k] = PyArray_DATA((PyArrayObject *)effort);
+        PyTuple_SET_ITEM(results, k, result);
+        out[k] = PyArray_DATA((PyArrayObject *)result);
     }
     self->kernel(in, out);
-    return efforts;
+    return results;
 }
 
 static int caller_traverse(PyObject *object, visitproc visit, void *arg)
@@ -109,26 +120,58 @@ static void caller_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+/* Copies the shape of result k; returns 0 with an exception if it is none. */
+static int take_shape(Caller *self, Py_ssize_t k, PyObject *shape)
+{
+    if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS) {
+        PyErr_SetString(PyExc_ValueError, "a shape must be a tuple of at most three sizes");
+        return 0;
+    }
+    self->dimensions[k] = (int)PyTuple_GET_SIZE(shape);
+    for (int i = 0; i < self->dimensions[k]; ++i) {
+        self->shapes[k][i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (self->shapes[k][i] == -1 && PyErr_Occurred())
+            return 0;
+    }
+    return 1;
+}
+
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "n", "wrench_size", "general", NULL};
+    static char *names[] = {"address", "vectors", "n", "wrenches", "wrench_size", "shapes", "alone", "general", NULL};
     unsigned long long address;
-    Py_ssize_t n, wrench_size;
-    PyObject *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnnO", names, &address, &n, &wrench_size, &general))
+    Py_ssize_t vectors, n, wrenches, wrench_size;
+    int alone;
+    PyObject *shapes, *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnnnnO!pO", names, &address, &vectors, &n, &wrenches, &wrench_size,
+                                     &PyTuple_Type, &shapes, &alone, &general))
         return NULL;
+    if (vectors + wrenches > MOST_INPUTS || PyTuple_GET_SIZE(shapes) > MOST_OUTPUTS ||
+        (alone && PyTuple_GET_SIZE(shapes) != 1)) {
+        PyErr_SetString(PyExc_ValueError, "too many inputs or outputs");
+        return NULL;
+    }
     Caller *self = (Caller *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->vectorcall = caller_call;
     self->kernel = (kernel_function)(uintptr_t)address;
+    self->vectors = vectors;
     self->n = n;
+    self->wrenches = wrenches;
     self->wrench_size = wrench_size;
-    self->no_wrench = PyMem_Calloc((size_t)wrench_size, sizeof(double));
+    self->outputs = PyTuple_GET_SIZE(shapes);
+    self->alone = alone;
+    self->no_wrench = PyMem_Calloc((size_t)wrench_size + 1, sizeof(double));
     if (!self->no_wrench) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    for (Py_ssize_t k = 0; k < self->outputs; ++k)
+        if (!take_shape(self, k, PyTuple_GET_ITEM(shapes, k))) {
+            Py_DECREF(self);
+            return NULL;
+        }
     self->general = Py_NewRef(general);
     return (PyObject *)self;
 }
@@ -172,7 +215,8 @@ PyMODINIT_FUNC PyInit_eom_dynamics_caller(void)
     if (!module)
         return NULL;
     PyObject *type = PyType_FromSpec(&caller_spec);
-    if (!type || PyModule_AddObjectRef(module, "Caller", type) < 0) {
+    if (!type || PyModule_AddObjectRef(module, "Caller", type) < 0 || PyModule_AddIntMacro(module, MOST_INPUTS) < 0 ||
+        PyModule_AddIntMacro(module, MOST_OUTPUTS) < 0) {
         Py_XDECREF(type);
         Py_DECREF(module);
         return NULL;
