@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
 
+from . import kinematics, lie
 from .dynamics import Dynamics
 from .elastic import (
     ElasticArm,
@@ -34,10 +35,11 @@ from .exceptions import (
     StiffnessError,
     TrajectoryError,
 )
+from .kinematics import Kinematics
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
-    from . import kinematics, loops, simulation, trajectory
+    from . import loops, simulation, trajectory
 
 __version__ = "0.1.0"
 
@@ -51,6 +53,7 @@ __all__ = [
     "Joint",
     "KernelError",
     "KernelWarning",
+    "Kinematics",
     "LimitError",
     "MotorJet",
     "Robot",
@@ -64,6 +67,7 @@ __all__ = [
     "equations_of_motion",
     "flat_state",
     "kinematics",
+    "lie",
     "linearizing_effort",
     "linearizing_snap",
     "load_robot",
@@ -77,7 +81,7 @@ __all__ = [
 ]
 
 # Imported at first access, since they import SciPy.
-_LAZY = ("kinematics", "loops", "simulation", "trajectory")
+_LAZY = ("loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursive inverse dynamics with time derivatives of any order, in O(n)."""
+"""Recursions in O(n), with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
 
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics

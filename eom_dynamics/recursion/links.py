@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import Array
-from ..robot import Joint, Robot
+from ..robot import Frame, Joint, Robot
 
 # Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
 # parallel, when any normal will do).
@@ -109,8 +109,14 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
         if joint.parent >= 0:
             step = lie.inverse(frames[joint.parent]) @ step
         links.append(_driven(_link(joint, step, frames[i]), robot, i))
-    tools = tuple((tool.joint, _exact(lie.inverse(frames[tool.joint]) @ tool.pose)) for tool in robot.tools)
+    tools = tuple((tool.joint, _exact(_in_link(frames, tool))) for tool in robot.tools)
     return LinkTree(tuple(_regrouped(links) if regrouped else links), robot.gravity, tools)
+
+
+def _in_link(frames: Sequence[Array], tool: Frame) -> Array:
+    """Pose (4, 4) of a tool in the frame of its link; the base has that of the robot."""
+    pose: Array = tool.pose if tool.joint < 0 else lie.inverse(frames[tool.joint]) @ tool.pose
+    return pose
 
 
 def _driven(link: Link, robot: Robot, i: int) -> Link:

@@ -20,15 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, pi
+from math import comb
 from typing import Any
 
 from ..jet import Jet
-from ..lie import sincos
 from .links import Link, LinkTree
-
-Scalar = Any
-Vector = list[Jet]
+from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times
 
 
 def inverse_dynamics(
@@ -55,11 +52,11 @@ def inverse_dynamics(
         motions.append(motion)
         # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
         first_moment = link.first_moment.tolist()
-        forces.append(_sum(_times(link.mass, motion.p), motion.U.times(first_moment)))
-        moments.append(_sum(motion.U.axial(link.second_moment), _cross(first_moment, motion.p)))
+        forces.append(add(times(link.mass, motion.p), motion.U.times(first_moment)))
+        moments.append(add(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
-        moments[i], forces[i] = _sum(moments[i], moment), _sum(forces[i], force)
+        moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
 
     efforts = [Jet.constant(0.0, orders) for _ in range(tree.n)]
     for i in reversed(range(len(tree.links))):
@@ -68,8 +65,8 @@ def inverse_dynamics(
         efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * effort
         if link.parent >= 0:
             to_parent = _inward(link, motion, force, moment)
-            forces[link.parent] = _sum(forces[link.parent], to_parent[0])
-            moments[link.parent] = _sum(moments[link.parent], to_parent[1])
+            forces[link.parent] = add(forces[link.parent], to_parent[0])
+            moments[link.parent] = add(moments[link.parent], to_parent[1])
     return [[effort[k] for effort in efforts] for k in range(orders)]
 
 
@@ -80,7 +77,7 @@ class _Motion:
     w: Vector
     p: Vector
     U: _AccelerationMatrix
-    angle: _Angle | None
+    angle: Angle | None
     shift: Jet
 
 
@@ -123,43 +120,6 @@ class _AccelerationMatrix:
         ]
 
 
-class _Angle:
-    """Rotation about z by the jet of an angle q.
-
-    With the coordinates x and y of a vector as a complex number u = x + i y, its coordinates in the rotated frame are
-    exp(-i q) u, with the time derivatives exp(-i q) D^k u, D = d/dt - i dq/dt. The powers of D are expanded such that
-    each derivative of q is a factor only once.
-    """
-
-    def __init__(self, sine: Scalar, cosine: Scalar, rates: Jet) -> None:
-        self._sine, self._cosine, self._rates = sine, cosine, rates
-
-    def back(self) -> _Angle:
-        """Inverse rotation."""
-        return _Angle(-self._sine, self._cosine, -self._rates)
-
-    def turned(self, vector: Vector) -> Vector:
-        """Coordinates of a vector in the rotated frame."""
-        u = list(zip(vector[0], vector[1], strict=True))
-        D: list[list[tuple[Scalar, Scalar]]] = [u]  # D[a][b]: b-th derivative of D^a u
-        for a in range(1, len(u)):
-            D.append([self._power(D, a, b) for b in range(len(u) - a)])
-        s, c = self._sine, self._cosine
-        turned = [(c * x + s * y, c * y - s * x) for x, y in (powers[0] for powers in D)]
-        return [Jet([x for x, _ in turned]), Jet([y for _, y in turned]), vector[2]]
-
-    def _power(self, D: list[list[tuple[Scalar, Scalar]]], a: int, b: int) -> tuple[Scalar, Scalar]:
-        # (d/dt)^b D^a = (d/dt)^(a+b) + sum over j < a of (d/dt)^(b+j) (D - d/dt) D^(a-1-j).
-        x, y = D[0][a + b]
-        for m in range(a + b):
-            terms = [(comb(b + j, m), D[a - 1 - j][b + j - m]) for j in range(a) if b + j >= m]
-            sum_x = sum_y = 0.0
-            for factor, (term_x, term_y) in terms:
-                sum_x, sum_y = sum_x + factor * term_x, sum_y + factor * term_y
-            x, y = x + self._rates[m] * sum_y, y - self._rates[m] * sum_x
-        return x, y
-
-
 def _base(tree: LinkTree, orders: int) -> _Motion:
     w = [Jet.constant(0.0, orders + 1) for _ in range(3)]
     p = [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
@@ -169,18 +129,18 @@ def _base(tree: LinkTree, orders: int) -> _Motion:
 def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
     """Motion of a link from that of its parent."""
     into = link.rotation.T.tolist()
-    w = _rotated(into, parent.w)
-    p = _rotated(into, _sum(parent.p, parent.U.times(link.translation.tolist())))
+    w = rotated(into, parent.w)
+    p = rotated(into, add(parent.p, parent.U.times(link.translation.tolist())))
     angle = None
     if link.turns:
-        angle = _Angle(*_shifted_sincos(q[0], link.angle), q.rate)
+        angle = Angle(*shifted_sincos(q[0], link.angle), q.rate)
         w, p = angle.turned(w), angle.turned(p)
         w = [w[0], w[1], w[2] + q.rate]
     U = _AccelerationMatrix(w)
     shift = link.pitch * q + Jet.constant(link.offset, len(q))
     x, y, z = U.times_z(shift)
     twice = 2.0 * shift.rate
-    p = _sum(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
+    p = add(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
     return _Motion(w=w, p=p, U=U, angle=angle, shift=shift)
 
 
@@ -191,8 +151,8 @@ def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple
         back = motion.angle.back()
         force, moment = back.turned(force), back.turned(moment)
     out = link.rotation.tolist()
-    force, moment = _rotated(out, force), _rotated(out, moment)
-    return force, _sum(moment, _cross(link.translation.tolist(), force))
+    force, moment = rotated(out, force), rotated(out, moment)
+    return force, add(moment, cross(link.translation.tolist(), force))
 
 
 def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
@@ -200,17 +160,8 @@ def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tupl
     rows = list(wrench)[:orders] + [[0.0] * 6] * (orders - len(wrench))
     components = [Jet([row[i] for row in rows]) for i in range(6)]
     R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
-    moment, force = _rotated(R, components[:3]), _rotated(R, components[3:])
-    return _sum(moment, _cross(r, force)), force
-
-
-def _shifted_sincos(q: Scalar, angle: float) -> tuple[Scalar, Scalar]:
-    """Sine and cosine of q + angle, without rounding if the angle is a multiple of pi/2."""
-    quarters = angle / (pi / 2)
-    if quarters != round(quarters):
-        return sincos(q + angle)
-    s, c = sincos(q)
-    return ((s, c), (c, -s), (-s, -c), (-c, s))[round(quarters) % 4]
+    moment, force = rotated(R, components[:3]), rotated(R, components[3:])
+    return add(moment, cross(r, force)), force
 
 
 def _square(x: Jet) -> Jet:
@@ -225,22 +176,3 @@ def _square(x: Jet) -> Jet:
             total = total + comb(k, k // 2) * (x[k // 2] * x[k // 2])
         derivatives.append(total)
     return Jet(derivatives)
-
-
-def _sum(a: Vector, b: Vector) -> Vector:
-    return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _times(factor: float, a: Vector) -> Vector:
-    return [factor * x for x in a]
-
-
-def _cross(c: Sequence[float], a: Vector) -> Vector:
-    """Cross product of a constant vector with a vector."""
-    x, y, z = c
-    return [y * a[2] - z * a[1], z * a[0] - x * a[2], x * a[1] - y * a[0]]
-
-
-def _rotated(matrix: list[list[float]], a: Vector) -> Vector:
-    """A constant matrix times a vector."""
-    return [row[0] * a[0] + row[1] * a[1] + row[2] * a[2] for row in matrix]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the kinematics of a frame; names and units are those of :class:`eom_dynamics.Kinematics`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ..recursion import LinkTree, kinematics, link_tree
+from ..robot import Frame, Robot
+from .expressions import Expression, Scalar
+from .program import Program, c_name, trace
+from .recipe import Recipe
+
+
+def pose(frame: Frame) -> Recipe:
+    """Pose C of a frame, in row-major order."""
+    return Recipe("pose", partial(_pose, frame), _details(frame))
+
+
+def pose_derivatives(frame: Frame, orders: int) -> Recipe:
+    """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
+    return Recipe("pose_derivatives", partial(_pose_derivatives, frame, orders), (*_details(frame), str(orders)))
+
+
+def jacobian(frame: Frame, representation: str, orders: int) -> Recipe:
+    """Jacobian J of a frame with ``orders`` time derivatives, in row-major order."""
+    details = (*_details(frame), representation, str(orders))
+    return Recipe("jacobian", partial(_jacobian, frame, representation, orders), details)
+
+
+def _details(frame: Frame) -> tuple[str, ...]:
+    return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()
+
+
+def _tree(robot: Robot, frame: Frame) -> LinkTree:
+    return link_tree(replace(robot, tools=(frame,)))
+
+
+def _states(orders: int) -> list[str]:
+    return ["q" + k * "d" for k in range(orders + 1)]
+
+
+def _pose(frame: Frame, robot: Robot) -> Program:
+    tree = _tree(robot, frame)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        return {"C": _entries(*kinematics.pose(tree, x["q"]))}
+
+    return trace(c_name("pose"), {"q": robot.n}, compute)
+
+
+def _pose_derivatives(frame: Frame, orders: int, robot: Robot) -> Program:
+    tree, states = _tree(robot, frame), _states(orders)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        twists = kinematics.body_twist(tree, [x[name] for name in states])
+        named = {"V" + k * "d": twist for k, twist in enumerate(twists)}
+        return {"C": _entries(*kinematics.pose(tree, x["q"])), **named}
+
+    return trace(c_name("pose_derivatives"), dict.fromkeys(states, robot.n), compute)
+
+
+def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot) -> Program:
+    tree, states = _tree(robot, frame), _states(orders)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        levels = kinematics.jacobian(tree, [x[name] for name in states], representation)
+        return {"J" + k * "d": [column[i] for i in range(6) for column in columns] for k, columns in enumerate(levels)}
+
+    return trace(c_name("jacobian"), dict.fromkeys(states, robot.n), compute)
+
+
+def _entries(rotation: kinematics.Matrix, position: kinematics.Numbers) -> list[Scalar]:
+    rows = [[*row, x] for row, x in zip(rotation, position, strict=True)]
+    return [x for row in rows for x in row] + [0.0, 0.0, 0.0, 1.0]

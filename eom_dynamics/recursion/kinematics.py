@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses, twists and Jacobians of a frame, with time derivatives of any order.
+
+The Jacobian in body form has the column J_i of joint i in the frame, that in space form in the base. Their derivatives
+need no others than the twists that they make up, relative to the frame, and to the base:
+
+    body:   dJ_i/dt = [J_i, sum over j > i of J_j dq_j/dt]
+    space:  dJ_i/dt = [sum over j < i of J_j dq_j/dt, J_i]
+
+along the path from the base to the frame; derivatives of higher order follow by Leibniz' rule. Scalars may be of any
+type, as in :mod:`.newton_euler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb
+from typing import TypeAlias
+
+from ..jet import Jet, leibniz
+from .links import Link, LinkTree
+from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos
+
+Numbers: TypeAlias = list[Scalar]
+"""Entries of a vector: three of a position, six of a twist."""
+
+Matrix: TypeAlias = list[Numbers]
+
+REPRESENTATIONS = ("body", "space", "world_aligned")
+"""Twist in the moving frame; in the base, about its origin; along the axes of the base, about the moving origin."""
+
+
+def pose(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
+    """Rotation (3 x 3) and position (3) of the first tool in the base frame."""
+    rotation, position, _ = _poses(tree, q)
+    return rotation, position
+
+
+def body_twist(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[Numbers]:
+    """Body twist of the first tool and its time derivatives.
+
+    Args:
+        tree: links of the robot.
+        states: q, qd, qdd, …, at least these two.
+
+    Returns:
+        V, Vd, …, one for each state from qd on; angular part first.
+    """
+    orders = len(states) - 1
+    w: Vector = [Jet.constant(0.0, orders) for _ in range(3)]
+    v = list(w)
+    for link in _path(tree):
+        q = _variable(link, states)
+        into = link.rotation.T.tolist()
+        w, v = rotated(into, w), rotated(into, _velocity_at(link.translation.tolist(), w, v))
+        if link.turns:
+            angle = Angle(*shifted_sincos(q[0], link.angle), q.rate)
+            w, v = angle.turned(w), angle.turned(v)
+            w = [w[0], w[1], w[2] + q.rate]
+        shift = link.pitch * q + Jet.constant(link.offset, len(q))
+        v = [v[0] + w[1] * shift, v[1] - w[0] * shift, v[2] + shift.rate]
+    at = tree.tools[0][1]
+    into = at[:3, :3].T.tolist()
+    w, v = rotated(into, w), rotated(into, _velocity_at(at[:3, 3].tolist(), w, v))
+    return [[x[k] for x in (*w, *v)] for k in range(orders)]
+
+
+def jacobian(tree: LinkTree, states: Sequence[Sequence[Scalar]], representation: str) -> list[list[Numbers]]:
+    """Jacobian of the first tool and its time derivatives.
+
+    Args:
+        tree: links of the robot.
+        states: q, qd, …, at least the first.
+        representation: one of REPRESENTATIONS.
+
+    Returns:
+        J, Jd, …, one for each state: for each joint variable a column of six entries, angular part first.
+    """
+    rotation, position, axes = _poses(tree, states[0])
+    path = _path(tree)
+    # About the origin of the base or of the tool, along the axes of the base.
+    about = [0.0] * 3 if representation == "space" else position
+    columns = [_column(link, axis, _minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
+    if representation == "body":
+        back = [list(column) for column in zip(*rotation, strict=True)]
+        columns = [[*_product(back, column[:3]), *_product(back, column[3:])] for column in columns]
+    rates = [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
+    derivatives = _DERIVATIVES[representation](columns, rates)
+    return [_by_joint(tree, path, columns) for columns in derivatives]
+
+
+def _body_derivatives(columns: list[Numbers], rates: list[Numbers]) -> list[list[Numbers]]:
+    # Reversed, the sum over j > i is one over those before, and the bracket changes its sign.
+    reverse = _space_derivatives(columns[::-1], rates[::-1], sign=-1.0)
+    return [level[::-1] for level in reverse]
+
+
+def _space_derivatives(columns: list[Numbers], rates: list[Numbers], sign: float = 1.0) -> list[list[Numbers]]:
+    levels = [columns]
+    for order in range(len(rates[0]) if rates else 0):
+        twists: list[list[Numbers]] = []  # for each joint, the twist of those before, and its derivatives
+        before = [[0.0] * 6 for _ in range(order + 1)]
+        for i in range(len(columns)):
+            twists.append(before)
+            before = [_plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
+        levels.append(
+            [
+                _bracket_derivative(twists[i], [[sign * x for x in level[i]] for level in levels], order)
+                for i in range(len(columns))
+            ]
+        )
+    return levels
+
+
+def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers]) -> list[list[Numbers]]:
+    """From the space form about a fixed point where the tool is now: J_v' + J_w x r with the tool at r from there."""
+    about_fixed = _space_derivatives(columns, rates)
+    lever: list[Numbers] = [[0.0] * 3]
+    levels = [columns]
+    for order in range(len(rates[0]) if rates else 0):
+        velocity = [0.0] * 3
+        for i in range(len(columns)):
+            velocity = _plus(velocity, _rate(levels, rates, i, order)[3:])
+        lever.append(velocity)
+        level = []
+        for i in range(len(columns)):
+            turning = [about_fixed[k][i][:3] for k in range(order + 2)]
+            level.append(
+                [
+                    *about_fixed[order + 1][i][:3],
+                    *_plus(about_fixed[order + 1][i][3:], _leibniz(turning, lever, order + 1, _cross)),
+                ]
+            )
+        levels.append(level)
+    return levels
+
+
+_DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers]], list[list[Numbers]]]] = {
+    "body": _body_derivatives,
+    "space": _space_derivatives,
+    "world_aligned": _world_aligned_derivatives,
+}
+
+
+def _rate(levels: list[list[Numbers]], rates: list[Numbers], i: int, order: int) -> Numbers:
+    """Derivative of a joint's twist: of its column times its rate."""
+    return [leibniz([level[i][r] for level in levels], rates[i], order, lambda a, b: a * b) for r in range(6)]
+
+
+def _bracket_derivative(left: Sequence[Numbers], right: Sequence[Numbers], order: int) -> Numbers:
+    return _leibniz(left, right, order, _bracket)
+
+
+def _leibniz(
+    left: Sequence[Numbers], right: Sequence[Numbers], order: int, product: Callable[[Numbers, Numbers], Numbers]
+) -> Numbers:
+    """Derivative of a product, without the terms of constants."""
+    total: Numbers = []
+    for j in range(order + 1):
+        term = [comb(order, j) * x for x in product(left[j], right[order - j])]
+        total = _plus(total, term) if total else term
+    return total
+
+
+def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[tuple[Numbers, Numbers]]]:
+    """Rotation and position of the first tool, and for each link of the path its axis and the origin of its frame."""
+    R: Matrix = [[float(i == j) for j in range(3)] for i in range(3)]
+    p: Numbers = [0.0] * 3
+    axes = []
+    for link in _path(tree):
+        p = _plus(p, _product(R, link.translation.tolist()))
+        R = [[_dot(row, column) for column in link.rotation.T.tolist()] for row in R]
+        x = link.ratio * q[link.coordinate]
+        shift = link.pitch * x + link.offset
+        p = [p[i] + R[i][2] * shift for i in range(3)]
+        if link.turns:
+            s, c = shifted_sincos(x, link.angle)
+            R = [[c * row[0] + s * row[1], c * row[1] - s * row[0], row[2]] for row in R]
+        axes.append(([row[2] for row in R], p))
+    at = tree.tools[0][1]
+    p = _plus(p, _product(R, at[:3, 3].tolist()))
+    return [[_dot(row, column) for column in at[:3, :3].T.tolist()] for row in R], p, axes
+
+
+def _path(tree: LinkTree) -> list[Link]:
+    """Links from the base to that of the first tool."""
+    path, i = [], tree.tools[0][0]
+    while i >= 0:
+        path.append(tree.links[i])
+        i = tree.links[i].parent
+    return path[::-1]
+
+
+def _variable(link: Link, states: Sequence[Sequence[Scalar]]) -> Jet:
+    return link.ratio * Jet([state[link.coordinate] for state in states])
+
+
+def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:
+    """Twist of a unit rate, about a point at ``lever`` from the axis."""
+    if not link.turns:
+        return [0.0, 0.0, 0.0, *axis]
+    return [*axis, *_plus(_cross(axis, lever), [link.pitch * x for x in axis])]
+
+
+def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) -> list[Numbers]:
+    """Columns of the joint variables, which mimic joints share."""
+    result: list[Numbers] = [[0.0] * 6 for _ in range(tree.n)]
+    for link, column in zip(path, columns, strict=True):
+        result[link.coordinate] = _plus(result[link.coordinate], [link.ratio * x for x in column])
+    return result
+
+
+def _velocity_at(point: Sequence[float], w: Vector, v: Vector) -> Vector:
+    """Velocity v + w x point."""
+    return add(v, [-x for x in cross(point, w)])
+
+
+def _bracket(a: Numbers, b: Numbers) -> Numbers:
+    return [*_cross(a[:3], b[:3]), *_plus(_cross(a[:3], b[3:]), _cross(a[3:], b[:3]))]
+
+
+def _cross(a: Numbers, b: Numbers) -> Numbers:
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _product(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
+    return [_dot(row, vector) for row in matrix]
+
+
+def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
+    return [x - y for x, y in zip(a, b, strict=True)]

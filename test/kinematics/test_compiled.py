@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinematics of frames against products of exponentials, differences, Pinocchio and the closed form."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from chains import Case, cases, fixed_case
+from differences import derivative, deviation, polynomial_motion
+from hypothesis import given
+from trees import trees
+
+from eom_dynamics import Dynamics, Kinematics, Robot, StateError, lie, load_robot, packaged_robots
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.recursion import kinematics, link_tree
+from eom_dynamics.recursion.kinematics import REPRESENTATIONS
+
+# The programs over floats, without compiling them: the code that the kernels are traced from.
+
+
+def traced_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
+    return lie.pose(*map(np.array, kinematics.pose(link_tree(robot), q.tolist())))
+
+
+def traced_twists(robot: Robot, states: np.ndarray) -> np.ndarray:
+    return np.array(kinematics.body_twist(link_tree(robot), states.tolist()), dtype=float)
+
+
+def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> np.ndarray:
+    levels = kinematics.jacobian(link_tree(robot), states.tolist(), representation)
+    return np.array(levels, dtype=float).transpose(0, 2, 1)
+
+
+def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """By the product of exponentials."""
+    tool = robot.tools[0]
+    pose: np.ndarray = body_poses(robot, q)[tool.joint] @ tool.pose
+    return pose
+
+
+def vee(matrix: np.ndarray) -> np.ndarray:
+    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
+
+
+@given(cases(derivatives=3))
+def test_pose_and_twists(case: Case) -> None:
+    robot, states = case.robot, case.motion
+    C = tool_pose(robot, states[0])
+    assert deviation(traced_pose(robot, states[0]), C, floor=1.0) < 1e-14
+    twists = traced_twists(robot, states)
+    motion = polynomial_motion(states)
+    rate = derivative(lambda t: tool_pose(robot, motion(t)[0]))
+    # Differences of poses and of twists have errors of 1e-13 and, at high rates, of the tenth power of the step.
+    assert deviation(twists[0], vee(lie.inverse(C) @ rate), floor=1.0) < 1e-9
+    assert deviation(twists[1:], derivative(lambda t: traced_twists(robot, motion(t)))[:-1], floor=1.0) < 1e-9
+
+
+@given(trees())
+def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
+    q = np.linspace(-1, 1, robot.n)
+    # Positions are up to ten sizes of the robot away from the origins of its link frames.
+    assert deviation(traced_pose(robot, q), tool_pose(robot, q), floor=1.0) < 2e-14
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+@given(cases(derivatives=4))
+def test_jacobians_and_their_derivatives(representation: str, case: Case) -> None:
+    robot, states = case.robot, case.motion
+    C, motion = tool_pose(robot, states[0]), polynomial_motion(states)
+    jacobians = traced_jacobians(robot, states, representation)
+    twist = traced_twists(robot, states[:2])[0]
+    into = {
+        "body": lambda V: V,
+        "space": lambda V: lie.Ad(C) @ V,
+        "world_aligned": lambda V: lie.world_aligned_twist(C, V),
+    }
+    assert deviation(jacobians[0] @ states[1], into[representation](twist), floor=1.0) < 2e-14
+    rates = derivative(lambda t: traced_jacobians(robot, motion(t), representation), step=0.005)[:-1]
+    for found, expected in zip(jacobians[1:], rates, strict=True):
+        assert deviation(found, expected, floor=1.0) < 1e-8
+
+
+def test_derivatives_of_the_twist_by_those_of_the_jacobian() -> None:
+    case = fixed_case("mixed_chain", 4)
+    q, *rates = case.motion
+    J, Jd, Jdd, _ = traced_jacobians(case.robot, np.array([q, *rates[:3]]), "body")
+    twists = traced_twists(case.robot, np.array([q, *rates[:3]]))
+    assert deviation(twists[0], J @ rates[0]) < 1e-14
+    assert deviation(twists[1], J @ rates[1] + Jd @ rates[0]) < 1e-14
+    assert deviation(twists[2], J @ rates[2] + 2 * Jd @ rates[1] + Jdd @ rates[0]) < 1e-14
+
+
+# --- Against Pinocchio --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_frames_against_pinocchio(name: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+
+    robot = load_robot(name)
+    kinematics = Kinematics(robot)
+    model = pinocchio_model(robot)
+    data = model.createData()
+    references = {"body": pin.LOCAL, "space": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
+    E, e = robot.coupling
+    rng = np.random.default_rng(11)
+    frame = model.getFrameId(robot.tools[0].name)
+    for _ in range(20):
+        q, qd, qdd = rng.uniform(-2, 2, (3, robot.n))
+        whole, rates = E @ q + e, E @ qd
+        pin.forwardKinematics(model, data, whole, rates, E @ qdd)
+        pin.updateFramePlacements(model, data)
+        pin.computeJointJacobiansTimeVariation(model, data, whole, rates)
+        C, V, Vd = kinematics.pose_derivatives(q, qd, qdd)
+        assert deviation(C, data.oMf[frame].homogeneous, floor=1.0) < 1e-14
+        assert deviation(kinematics.pose(q), C) < 1e-15
+        for twist, expected in (
+            (V, pin.getFrameVelocity(model, data, frame, pin.LOCAL)),
+            (Vd, pin.getFrameAcceleration(model, data, frame, pin.LOCAL)),
+        ):
+            assert deviation(twist, np.concatenate([expected.angular, expected.linear]), floor=1.0) < 1e-13
+        for representation, reference in references.items():
+            J, Jd = kinematics.jacobian_derivatives(q, qd, frame=representation)
+            assert deviation(kinematics.jacobian(q, frame=representation), J, floor=1.0) < 1e-14
+            for found, expected in (
+                (J, pin.computeFrameJacobian(model, data, whole, frame, reference)),
+                (Jd, pin.getFrameJacobianTimeVariation(model, data, frame, reference)),
+            ):
+                assert deviation(found, np.roll(np.reshape(expected, (6, -1)), 3, axis=0) @ E, floor=1.0) < 1e-13
+
+
+# --- The class ----------------------------------------------------------------------
+
+
+# Far from singular.
+BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
+
+
+@pytest.fixture(scope="module")
+def iiwa() -> Kinematics:
+    return Kinematics(load_robot("iiwa"))
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_batches_are_their_states(backend: str) -> None:
+    if backend == "casadi":
+        pytest.importorskip("casadi")
+    kinematics = Kinematics(load_robot("planar_2r"), backend=backend)
+    states = np.random.default_rng(1).uniform(-2, 2, (3, 5, 2))
+    calls = (
+        lambda *x: (kinematics.pose(x[0]),),
+        lambda *x: kinematics.pose_derivatives(*x),
+        lambda *x: kinematics.jacobian_derivatives(*x, frame="space"),
+        lambda *x: (kinematics.manipulability(x[0]),),
+    )
+    for call in calls:
+        for whole, one in zip(call(*states), zip(*(call(*states[:, i]) for i in range(5)), strict=True), strict=True):
+            np.testing.assert_allclose(whole, one, rtol=0, atol=1e-15)
+
+
+def test_frames_by_name(iiwa: Kinematics) -> None:
+    q = np.linspace(-1, 1, 7)
+    for i, pose in enumerate(body_poses(iiwa.robot, q)):
+        assert deviation(iiwa.pose(q, of=iiwa.robot.joints[i].name), pose, floor=1.0) < 1e-14
+    assert iiwa.robot.tools[0].name in iiwa.frames
+    np.testing.assert_array_equal(iiwa.pose(q, of=iiwa.robot.tools[0].name), iiwa.pose(q))
+    # Joints beyond the frame do not move it.
+    J = iiwa.jacobian(q, of="iiwa_joint_3")
+    assert np.any(J[:, :3]) and not np.any(J[:, 3:])
+
+
+def test_statics(iiwa: Kinematics) -> None:
+    q, wrench = BENT, np.array([1.0, -2.0, 0.5, 10.0, 20.0, -5.0])
+    zero = np.zeros(7)
+    dynamics = Dynamics(iiwa.robot)
+    expected = dynamics.effort(q, zero, zero, wrench=(wrench,)) - dynamics.effort(q, zero, zero)
+    tau = iiwa.joint_efforts(q, wrench)
+    assert deviation(tau, expected) < 1e-13
+    assert deviation(iiwa.wrench(q, tau), wrench) < 1e-13
+    space = lie.space_wrench(iiwa.pose(q), wrench)
+    assert deviation(iiwa.joint_efforts(q, space, frame="space"), tau) < 1e-13
+    assert deviation(iiwa.wrench(np.tile(q, (2, 1)), np.tile(tau, (2, 1)))[1], wrench) < 1e-13
+
+
+def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
+    stretched = np.zeros(7)
+    assert iiwa.manipulability(stretched) < 1e-15
+    # Along the arm, which is vertical, it cannot move; and wrist and shoulder are aligned.
+    directions = iiwa.singular_directions(stretched, frame="world_aligned", tolerance=1e-12)
+    assert deviation(np.abs(directions @ [0, 0, 0, 0, 0, 1.0]).max(), 1.0) < 1e-14
+    J = iiwa.jacobian(BENT)
+    assert float(iiwa.manipulability(BENT)) == pytest.approx(np.sqrt(np.linalg.det(J @ J.T)), rel=1e-12)
+    assert iiwa.singular_directions(BENT).shape == (0, 6)
+
+
+def test_fewer_than_six_joints_have_no_manipulability() -> None:
+    kinematics = Kinematics(load_robot("planar_2r"))
+    assert kinematics.manipulability([0.1, 0.2]) == 0
+    assert kinematics.singular_directions([0.1, 0.2]).shape == (4, 6)
+
+
+def test_copies_compute_the_same(iiwa: Kinematics) -> None:
+    q = np.linspace(-1, 1, 7)
+    for other in (copy.copy(iiwa), copy.deepcopy(iiwa), pickle.loads(pickle.dumps(iiwa))):
+        np.testing.assert_array_equal(other.pose(q), iiwa.pose(q))
+        assert other.backend == iiwa.backend
+
+
+def test_many_orders_pass_by_the_compiled_caller(iiwa: Kinematics) -> None:
+    states = np.random.default_rng(2).uniform(-1, 1, (9, 7))
+    C, *twists = iiwa.pose_derivatives(*states)
+    assert C.shape == (4, 4) and len(twists) == 8
+    expected = traced_twists(iiwa.robot, states)
+    assert deviation(twists, expected) < 1e-13
+
+
+def test_one_state_takes_the_compiled_caller(iiwa: Kinematics, monkeypatch: pytest.MonkeyPatch) -> None:
+    if iiwa.backend != "native":
+        pytest.skip("no compiler")
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("passed on")
+
+    monkeypatch.setattr("eom_dynamics.kinematics.compiled.joint_states", refuse)
+    iiwa.pose(np.zeros(7))
+    iiwa.jacobian(np.zeros(7), frame="space")
+    with pytest.raises(AssertionError, match="passed on"):
+        iiwa.pose([0.0] * 7)
+
+
+BAD = {
+    "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
+    "not finite": (lambda k: k.pose(np.full(7, np.nan)), "^q must be finite; entry"),
+    "shapes": (lambda k: k.pose_derivatives(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
+    "no rate": (lambda k: k.pose_derivatives(np.zeros(7)), "requires q and at least qd"),
+    "unknown frame": (lambda k: k.pose(np.zeros(7), of="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
+    "short wrench": (lambda k: k.joint_efforts(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
+    "short effort": (lambda k: k.wrench(np.zeros(7), np.zeros(6)), r"^tau must have shape \(7,\)"),
+    "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_arguments(iiwa: Kinematics, case) -> None:
+    call, text = case
+    with pytest.raises(StateError, match=text):
+        call(iiwa)
+
+
+def test_unknown_representation_and_no_robot(iiwa: Kinematics) -> None:
+    with pytest.raises(ValueError, match="frame must be one of body, space, world_aligned"):
+        iiwa.jacobian(np.zeros(7), frame="local")
+    with pytest.raises(TypeError, match="robot must be a Robot"):
+        Kinematics("iiwa")
+    with pytest.raises(ValueError, match="backend must be one of"):
+        Kinematics(load_robot("planar_2r"), backend="fortran")
