@@ -35,7 +35,7 @@ from .exceptions import (
     StiffnessError,
     TrajectoryError,
 )
-from .kinematics import Kinematics
+from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ __all__ = [
     "EquationsOfMotion",
     "Feedforward",
     "FlatState",
+    "InverseKinematics",
+    "InverseMotion",
     "Joint",
     "KernelError",
     "KernelWarning",
@@ -66,6 +68,8 @@ __all__ = [
     "derivatives_needed",
     "equations_of_motion",
     "flat_state",
+    "inverse_kinematics",
+    "inverse_motion",
     "kinematics",
     "lie",
     "linearizing_effort",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,6 +30,12 @@ def jacobian(frame: Frame, representation: str, orders: int) -> Recipe:
     """Jacobian J of a frame with ``orders`` time derivatives, in row-major order."""
     details = (*_details(frame), representation, str(orders))
     return Recipe("jacobian", partial(_jacobian, frame, representation, orders), details)
+
+
+def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
+    """Pose C and body Jacobian J of each of some frames, in row-major order: C_0, J_0, C_1, …."""
+    details = tuple(detail for frame in frames for detail in _details(frame))
+    return Recipe("poses_and_jacobians", partial(_poses_and_jacobians, frames), details)
 
 
 def _details(frame: Frame) -> tuple[str, ...]:
@@ -69,9 +75,26 @@ def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot) -> P
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         levels = kinematics.jacobian(tree, [x[name] for name in states], representation)
-        return {"J" + k * "d": [column[i] for i in range(6) for column in columns] for k, columns in enumerate(levels)}
+        return {"J" + k * "d": _rows(columns) for k, columns in enumerate(levels)}
 
     return trace(c_name("jacobian"), dict.fromkeys(states, robot.n), compute)
+
+
+def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot) -> Program:
+    trees = [_tree(robot, frame) for frame in frames]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        outputs = {}
+        for k, tree in enumerate(trees):
+            outputs[f"C_{k}"] = _entries(*kinematics.pose(tree, x["q"]))
+            outputs[f"J_{k}"] = _rows(kinematics.jacobian(tree, [x["q"]], "body")[0])
+        return outputs
+
+    return trace(c_name("poses_and_jacobians"), {"q": robot.n}, compute)
+
+
+def _rows(columns: list[kinematics.Numbers]) -> list[Scalar]:
+    return [column[i] for i in range(6) for column in columns]
 
 
 def _entries(rotation: kinematics.Matrix, position: kinematics.Numbers) -> list[Scalar]:

@@ -16,7 +16,7 @@ from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from .emit_c import c_source
 from .fingerprint import kernel_fingerprint
 from .program import c_name
 from .recipe import Recipe
+
+T = TypeVar("T")
 
 # Smallest number of states for which another thread saves time.
 _STATES_PER_THREAD = 4096
@@ -60,13 +62,7 @@ class NativeKernel:
             # The function that state_call calls, for the same bits: the compiler may fuse other operations in lanes.
             self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
             return True
-        threads = min(_processors(), count // _STATES_PER_THREAD)
-        if threads < 2:
-            return self._run(0, count, inputs, outputs)
-        bounds = [count * k // threads for k in range(threads + 1)]
-        parts = [_pool().submit(self._run, start, stop, inputs, outputs) for start, stop in pairwise(bounds)]
-        finite = [part.result() for part in parts]  # waits for all threads, which all(generator) would not
-        return all(finite)
+        return all(in_threads(count, _STATES_PER_THREAD, lambda start, stop: self._run(start, stop, inputs, outputs)))
 
     def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         strides = [x.strides[0] if len(x) > 1 else 0 for x in inputs]
@@ -115,6 +111,16 @@ class NativeKernel:
         )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller
+
+
+def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:
+    """Results of ``run(start, stop)`` for parts of a batch, on all cores if each has at least so many items."""
+    threads = min(_processors(), count // least)
+    if threads < 2:
+        return [run(0, count)]
+    bounds = [count * k // threads for k in range(threads + 1)]
+    parts = [_pool().submit(run, start, stop) for start, stop in pairwise(bounds)]
+    return [part.result() for part in parts]
 
 
 def _pointers(addresses: Sequence[int]) -> Any:

@@ -15,6 +15,7 @@ from ..codegen import kinematic_programs
 from ..codegen.backends import Kernel, require_robot, working_kernel
 from ..codegen.evaluation import evaluate
 from ..codegen.native import NativeKernel
+from ..codegen.native_solver import NativeSolver
 from ..codegen.recipe import Recipe
 from ..exceptions import StateError
 from ..recursion.kinematics import REPRESENTATIONS
@@ -61,6 +62,8 @@ class Kinematics:
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
         self._frames = _frames(robot)
+        # With the frames, whose identity is the key.
+        self._solvers: dict[tuple[int, ...], tuple[tuple[Frame, ...], NativeSolver]] = {}
         self._pose_calls: dict[str | None, Callable[..., Any]] = {None: self._caller(kernel, recipe.name, 1, [_POSE])}
         self._jacobian_calls: dict[tuple[str | None, str], Callable[..., Any]] = {}
         self._derivative_calls: dict[tuple[str, str | None, str, int], Callable[..., Any]] = {}
@@ -85,7 +88,7 @@ class Kinematics:
         """
         call = self._pose_calls.get(of)
         if call is None:
-            recipe = kinematic_programs.pose(self._frame(of))
+            recipe = kinematic_programs.pose(self.frame(of))
             call = self._pose_calls[of] = self._compiled(recipe, 1, [_POSE])
         pose: Array = call(q)
         return pose
@@ -111,7 +114,7 @@ class Kinematics:
         key = ("pose_derivatives", of, "", orders)
         call = self._derivative_calls.get(key)
         if call is None:
-            recipe = kinematic_programs.pose_derivatives(self._frame(of), orders)
+            recipe = kinematic_programs.pose_derivatives(self.frame(of), orders)
             call = self._derivative_calls[key] = self._compiled(recipe, orders + 1, [_POSE, *[_TWIST] * orders])
         results: tuple[Array, ...] = call(q, *rates)
         return results
@@ -249,17 +252,29 @@ class Kinematics:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
         return partial(Kinematics, backend=self.backend), (self.robot,)
 
-    def _frame(self, name: str | None) -> Frame:
+    def frame(self, name: str | None = None) -> Frame:
+        """The frame of a name; by default the first tool.
+
+        Raises:
+            StateError: there is no such frame.
+        """
         if name is None:
             return self.robot.tools[0]
         if name not in self._frames:
             raise StateError(f"{self.robot.name} has no frame {name!r}; {hint(name, self._frames)}")
         return self._frames[name]
 
+    def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:
+        """Compiled solver of the inverse kinematics of some frames."""
+        key = tuple(map(id, frames))
+        if key not in self._solvers:
+            self._solvers[key] = frames, NativeSolver(self.robot, frames)
+        return self._solvers[key][1]
+
     def _jacobian_caller(self, of: str | None, frame: str, orders: int) -> Callable[..., Any]:
         if frame not in REPRESENTATIONS:
             raise ValueError(f"frame must be one of {', '.join(REPRESENTATIONS)}, is {frame!r}")
-        recipe = kinematic_programs.jacobian(self._frame(of), frame, orders)
+        recipe = kinematic_programs.jacobian(self.frame(of), frame, orders)
         return self._compiled(recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
 
     def _compiled(self, recipe: Recipe, vectors: int, shapes: list[tuple[int, ...]]) -> Callable[..., Any]:

@@ -301,7 +301,13 @@ class TestKey:
             (shutil.copytree if (installed / name).is_dir() else shutil.copy)(installed / name, package / name)
         monkeypatch.setattr(fingerprint.resources, "files", lambda name: package)
         before = fingerprint.generator_fingerprint.__wrapped__()
-        for name in ("jet.py", "lie/rotations.py", "recursion/links.py", "codegen/expressions.py", "codegen/csrc/sincos.h.in"):
+        for name in (
+            "jet.py",
+            "lie/rotations.py",
+            "recursion/links.py",
+            "codegen/expressions.py",
+            "codegen/csrc/sincos.h.in",
+        ):
             text = (package / name).read_text()
             (package / name).write_text(text + "\n")
             assert fingerprint.generator_fingerprint.__wrapped__() != before, name

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse kinematics: the poses that come back, limits, redundancy, tasks that leave something free, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import deviation
+
+from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot
+from eom_dynamics.kinematics import POINTING, POSITION, body_poses, inverse_kinematics, planar_2r_inverse
+
+TOLERANCE = 1e-10
+"""Of a solution, rad and m; entries of poses deviate by no more than the distance and the angle together."""
+
+
+def ranges(robot):
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = np.array([(limit.lower, limit.upper) for limit in limits]).T
+    return np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
+
+
+def tool_poses(robot, q):
+    """By the product of exponentials, not by compiled code."""
+    tool = robot.tools[0]
+    return body_poses(robot, q)[tool.joint] @ tool.pose
+
+
+@pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
+def test_random_reachable_poses(name):
+    robot = load_robot(name)
+    lower, upper = ranges(robot)
+    q, start = np.random.default_rng(5).uniform(lower, upper, (2, 500, robot.n))
+    targets = tool_poses(robot, q)
+    found = inverse_kinematics(Kinematics(robot), targets, start)
+    assert np.all(found.solved) and np.all(found.reason == "solved")
+    assert np.max(np.abs(tool_poses(robot, found.q) - targets)) < 2 * TOLERANCE
+    assert np.all(found.angle <= TOLERANCE) and np.all(found.distance <= TOLERANCE)
+    finite = [np.isfinite(joint.limits.upper) for joint in robot.independent_joints]
+    assert np.all((found.q >= lower)[:, finite]) and np.all((found.q <= upper)[:, finite])
+
+
+def test_one_target_is_one_of_many():
+    robot = load_robot("panda")
+    kinematics, q = Kinematics(robot), np.array([0.1, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
+    one = inverse_kinematics(kinematics, tool_poses(robot, q))
+    many = inverse_kinematics(kinematics, np.repeat(tool_poses(robot, q)[np.newaxis], 3, axis=0))
+    assert one.q.shape == (7,) and one.solved.shape == () and many.q.shape == (3, 7)
+    np.testing.assert_array_equal(many.q, [one.q] * 3)
+    # From the solution itself, there is nothing to do.
+    still = inverse_kinematics(kinematics, tool_poses(robot, q), q)
+    np.testing.assert_array_equal(still.q, q)
+    assert still.iterations == 0 and still.attempts == 1
+
+
+def test_out_of_reach_is_said_and_the_closest_configuration_returned():
+    robot = load_robot("ur5e")
+    kinematics = Kinematics(robot)
+    away = lie.pose(np.eye(3), [3.0, 0.0, 0.2])
+    found = inverse_kinematics(kinematics, away, attempts=5, weights=POSITION)
+    assert not found.solved and found.reason in ("stuck", "iterations") and found.attempts == 5
+    reached = np.linalg.norm(tool_poses(robot, found.q)[:3, 3] - away[:3, 3])
+    assert reached == pytest.approx(float(found.distance), rel=1e-9)
+    # Stretched towards the target.
+    reach = np.linalg.norm(tool_poses(robot, found.q)[:3, 3])
+    towards = away[:3, 3] @ tool_poses(robot, found.q)[:3, 3] / np.linalg.norm(away[:3, 3]) / reach
+    assert 0.9 < reach < 1.4 and towards > 0.99
+    # The distance is flat there: SciPy's minimum from twenty starts is 2.0313075257941.
+    assert found.distance == pytest.approx(2.0313075257941, rel=1e-9)
+
+
+def test_without_limits_joints_go_beyond():
+    robot = load_robot("panda")
+    q = np.array([0.1, -0.5, 0.2, 0.5, 0.1, 1.9, 0.7])  # the elbow bends backwards
+    kinematics = Kinematics(robot)
+    found = inverse_kinematics(kinematics, tool_poses(robot, q), q, limits=False)
+    assert found.solved and found.q[3] == 0.5
+    within = inverse_kinematics(kinematics, tool_poses(robot, q), q)
+    assert within.q[3] <= robot.independent_joints[3].limits.upper
+
+
+def test_position_and_pointing_leave_the_rest_free():
+    robot = load_robot("ur5e")
+    kinematics = Kinematics(robot)
+    rng = np.random.default_rng(6)
+    targets = tool_poses(robot, rng.uniform(-2, 2, (50, 6)))
+    start = rng.uniform(-2, 2, (50, 6))
+    position = inverse_kinematics(kinematics, targets, start, weights=POSITION)
+    assert np.all(position.solved)
+    C = tool_poses(robot, position.q)
+    assert np.max(np.abs(C[:, :3, 3] - targets[:, :3, 3])) < TOLERANCE
+    assert np.min(np.max(np.abs(C[:, :3, :3] - targets[:, :3, :3]), axis=(1, 2))) > 1e-3
+    pointing = inverse_kinematics(kinematics, targets, start, weights=POINTING)
+    C = tool_poses(robot, pointing.q)
+    assert np.all(pointing.solved)
+    assert np.max(np.abs(C[:, :3, 2:] - targets[:, :3, 2:])) < 2 * TOLERANCE
+    assert np.min(np.max(np.abs(C[:, :3, 0] - targets[:, :3, 0]), axis=1)) > 1e-6
+
+
+def test_objectives_of_a_redundant_arm():
+    robot = load_robot("panda")
+    kinematics = Kinematics(robot)
+    lower, upper = ranges(robot)
+    q, start = np.random.default_rng(7).uniform(lower, upper, (2, 20, 7))
+    targets = tool_poses(robot, q)
+    solutions = {
+        name: inverse_kinematics(kinematics, targets, start, objective=name)
+        for name in (None, "start", "central", "manipulable")
+    }
+    for found in solutions.values():
+        assert np.all(found.solved)
+        assert np.max(np.abs(tool_poses(robot, found.q) - targets)) < 2 * TOLERANCE
+        assert np.all(found.q >= lower) and np.all(found.q <= upper)
+    values = {
+        "start": lambda q: -np.sum((q - start) ** 2, axis=1),
+        "central": lambda q: -np.sum(((q - 0.5 * (lower + upper)) / (upper - lower)) ** 2, axis=1),
+    }
+    for name, value in values.items():
+        gained = value(solutions[name].q) - value(solutions[None].q)
+        # Both begin at the same solution, from which the objective climbs.
+        assert np.all(gained >= -1e-9) and np.median(gained) > 1e-3
+    # Of a task with lengths in units of the robot's size; here only its singular values' product is compared.
+    climbed = kinematics.manipulability(solutions["manipulable"].q) - kinematics.manipulability(solutions[None].q)
+    assert np.all(climbed >= -1e-9) and np.median(climbed) > 1e-3
+
+
+def test_the_objective_is_at_its_maximum_along_the_solutions():
+    """Against differences: no step in the null space of J, back to the solutions, is closer to the start."""
+    robot = load_robot("panda")
+    kinematics = Kinematics(robot)
+    q = np.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
+    start = q + 0.3
+    found = inverse_kinematics(kinematics, tool_poses(robot, q), start, objective="start")
+    null = np.linalg.svd(kinematics.jacobian(found.q))[2][-1]
+    assert abs(null @ (start - found.q)) < 1e-5
+
+
+def test_several_tools_at_once():
+    robot = load_robot("dual_arm")
+    kinematics = Kinematics(robot)
+    names = [tool.name for tool in robot.tools]
+    assert len(names) == 2
+    rng = np.random.default_rng(8)
+    q, start = rng.uniform(*ranges(robot), (2, 20, robot.n))
+    targets = np.stack([kinematics.pose(q, of=name) for name in names], axis=1)
+    for weights in (POSITION, np.ones(6)):
+        found = inverse_kinematics(kinematics, targets, start, of=names, weights=weights)
+        assert np.all(found.solved)
+        for k, name in enumerate(names):
+            reached = kinematics.pose(found.q, of=name)
+            assert np.max(np.abs(reached - targets[:, k])[:, :3, 3 * (weights is POSITION) :]) < 2 * TOLERANCE
+
+
+def test_rotations_with_rounding_are_made_orthogonal():
+    robot = load_robot("ur5e")
+    q = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6])
+    target = np.round(tool_poses(robot, q), 8)
+    assert inverse_kinematics(Kinematics(robot), target, q).solved
+
+
+@pytest.fixture(scope="module")
+def ur5e():
+    return Kinematics(load_robot("ur5e"))
+
+
+MIRROR = lie.pose(np.diag([1.0, 1.0, -1.0]), np.zeros(3))
+GOOD = lie.pose(np.eye(3), [0.4, 0.2, 0.3])
+
+BAD = {
+    "a position": ((np.zeros(3),), {}, StateError, r"target must have shape \(4, 4\) or \(N, 4, 4\), has \(3,\)"),
+    "a mirror": ((MIRROR,), {}, StateError, "target must be a pose: a rotation matrix"),
+    "stretched": ((2 * np.eye(4),), {}, StateError, "target must be a pose"),
+    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, "target must be finite"),
+    "short start": ((GOOD, np.zeros(5)), {}, StateError, r"q must have shape \(6,\)"),
+    "many starts": ((GOOD, np.zeros((2, 6))), {}, StateError, r"start must have shape \(6,\), has \(2, 6\)"),
+    "other starts": (
+        (np.stack([GOOD] * 3), np.zeros((2, 6))),
+        {},
+        StateError,
+        r"start must have shape \(6,\) or \(3, 6\), has \(2, 6\)",
+    ),
+    "no frame": ((GOOD,), {"of": "hand"}, StateError, "ur5e has no frame 'hand'"),
+    "objective": ((GOOD,), {"objective": "pretty"}, ValueError, "objective must be one of start, central, manipulable"),
+    "weights": ((GOOD,), {"weights": (1, 1, 1)}, ValueError, "weights must be 6 numbers for each tool"),
+    "negative": ((GOOD,), {"weights": (-1,) * 6}, ValueError, "weights must be 6 numbers for each tool"),
+    "tolerance": ((GOOD,), {"tolerance": 0.0}, ValueError, "must be positive"),
+    "no targets for two": ((GOOD,), {"of": ["tool", "tool"]}, StateError, "shape|frame"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_arguments(ur5e, case):
+    arguments, options, error, text = case
+    with pytest.raises(error, match=text):
+        inverse_kinematics(ur5e, *arguments, **options)
+
+
+def test_without_a_compiler_it_says_so():
+    with pytest.raises(KernelError, match="inverse kinematics requires the native backend"):
+        inverse_kinematics(Kinematics(load_robot("ur5e"), backend="numpy"), GOOD)
+
+
+# --- Planar arm ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [(0.8, 0.3), (-0.5, 0.9), (0.0, -0.6), (0.2, 0.0), (1.5, 0.0), (0.0, 0.5)])
+def test_both_branches_of_the_planar_arm(target):
+    for angles in planar_2r_inverse((1.0, 0.5), target) if np.hypot(*target) >= 0.5 else ():
+        first, second = angles[0], angles.sum()
+        reached = np.array([np.cos(first), np.sin(first)]) + 0.5 * np.array([np.cos(second), np.sin(second)])
+        assert deviation(reached, target, floor=1.0) < 1e-15
+    if np.hypot(*target) >= 0.5:
+        right, left = planar_2r_inverse((1.0, 0.5), target)
+        assert right[1] >= 0 >= left[1]
+
+
+def test_the_planar_arm_of_the_package():
+    robot = load_robot("planar_2r")
+    kinematics = Kinematics(robot)
+    q = np.array([0.4, 0.9])
+    base, elbow = (kinematics.pose(np.zeros(2), of=joint.name) for joint in robot.joints)
+    tip = [0.3, 0.0, 0.0]
+
+    def reached(q):
+        return lie.transformed(kinematics.pose(q, of=robot.joints[1].name), tip)
+
+    x, y, z = lie.transformed(lie.inverse(base), reached(q))
+    assert abs(z) < 1e-15
+    solutions = planar_2r_inverse((float(np.linalg.norm(elbow[:3, 3] - base[:3, 3])), 0.3), (x, y))
+    assert deviation(solutions[0], q, floor=1.0) < 1e-14
+    assert deviation(reached(solutions[1]), reached(q), floor=1.0) < 1e-14
+
+
+def test_out_of_reach_says_by_how_much():
+    with pytest.raises(
+        StateError, match=r"out of reach by 0.5 m: the target is 2 m from the first joint, more than 1.5 m"
+    ):
+        planar_2r_inverse((1.0, 0.5), (2.0, 0.0))
+    with pytest.raises(StateError, match=r"out of reach by 0.3 m: .*less than 0.5 m"):
+        planar_2r_inverse((1.0, 0.5), (0.0, 0.2))
+    with pytest.raises(StateError, match="angle is therefore not determined"):
+        planar_2r_inverse((1.0, 1.0), (0.0, 0.0))
+    with pytest.raises(StateError, match="lengths must be positive"):
+        planar_2r_inverse((1.0, -1.0), (0.0, 0.1))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates to snap from twists: they give the twists back, and are derivatives of one motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import derivative, deviation, polynomial_motion
+
+from eom_dynamics import Kinematics, StateError, lie, load_robot
+from eom_dynamics.kinematics import inverse_motion
+
+RATES = np.random.default_rng(3).uniform(-1, 1, (4, 7))
+BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
+
+
+@pytest.mark.parametrize("frame", ["body", "space", "world_aligned"])
+def test_rates_of_an_arm_with_six_joints_come_back(frame):
+    kinematics = Kinematics(load_robot("ur5e"))
+    q, rates = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6]), RATES[:, :6]
+    J = kinematics.jacobian_derivatives(q, *rates[:3], frame=frame)
+    twists = [
+        J[0] @ rates[0],
+        J[0] @ rates[1] + J[1] @ rates[0],
+        J[0] @ rates[2] + 2 * J[1] @ rates[1] + J[2] @ rates[0],
+        J[0] @ rates[3] + 3 * J[1] @ rates[2] + 3 * J[2] @ rates[1] + J[3] @ rates[0],
+    ]
+    found = inverse_motion(kinematics, q, *twists, frame=frame)
+    assert found.damping == 0
+    # The condition number of J is 30; K squares it.
+    assert deviation(found.rates, rates) < 1e-10
+    assert np.max(np.abs(found.missed)) < 1e-10
+    batch = inverse_motion(kinematics, np.tile(q, (3, 1)), *(np.tile(V, (3, 1)) for V in twists), frame=frame)
+    assert deviation(np.array(batch.rates)[:, 2], found.rates) < 1e-12
+
+
+@pytest.mark.parametrize(("damping", "weights"), [(0.0, None), (0.05, None), (0.05, np.arange(1.0, 8.0))])
+def test_rates_are_derivatives_of_one_motion(damping, weights):
+    """The motion dq/dt = f(q, t), integrated by Runge and Kutta: its derivatives by differences of f."""
+    kinematics = Kinematics(load_robot("iiwa"))
+    twists = polynomial_motion(RATES[:, :6])
+    preferred = polynomial_motion(0.3 * RATES[::-1])
+
+    def solved(q, t, orders=1):
+        options = {"damping": damping, "weights": weights, "null_motion": preferred(t)[:orders]}
+        return np.array(inverse_motion(kinematics, q, *twists(t)[:orders], **options).rates)
+
+    def motion(t):
+        q, steps = BENT, 40
+        for k in range(steps):
+            h, at = t / steps, t * k / steps
+            a = solved(q, at)[0]
+            b = solved(q + h / 2 * a, at + h / 2)[0]
+            c = solved(q + h / 2 * b, at + h / 2)[0]
+            d = solved(q + h * c, at + h)[0]
+            q = q + h / 6 * (a + 2 * b + 2 * c + d)
+        return q
+
+    expected = derivative(lambda t: solved(motion(t), t, 3), step=0.004)
+    found = solved(BENT, 0.0, 4)
+    # Runge and Kutta's error is 1e-13, over the step.
+    assert deviation(found[1:], expected) < 1e-8
+    if damping == 0:
+        result = inverse_motion(kinematics, BENT, *twists(0.0), null_motion=preferred(0.0))
+        assert np.max(np.abs(result.missed)) < 1e-10
+    else:
+        result = inverse_motion(kinematics, BENT, *twists(0.0), damping=damping)
+        assert np.max(np.abs(result.missed[0])) > 1e-5
+
+
+def test_least_norm_and_weights():
+    kinematics = Kinematics(load_robot("iiwa"))
+    J, V = kinematics.jacobian(BENT), RATES[0, :6]
+    assert deviation(inverse_motion(kinematics, BENT, V).rates[0], np.linalg.pinv(J) @ V) < 1e-12
+    stiff = np.array([1e6, 1, 1, 1, 1, 1, 1.0])
+    assert abs(inverse_motion(kinematics, BENT, V, weights=stiff).rates[0][0]) < 1e-4
+
+
+def test_singularities_are_damped_and_what_is_missing_is_told():
+    kinematics = Kinematics(load_robot("ur5e"))
+    stretched = np.array([0.3, -1.0, 1e-6, 0.4, 0.5, 0.6])  # the elbow
+    J = kinematics.jacobian(stretched)
+    lost = np.linalg.svd(J)[0][:, -1]
+    found = inverse_motion(kinematics, stretched, lost)
+    assert found.damping > 0
+    assert np.max(np.abs(found.rates[0])) < 1.0 < np.max(np.abs(np.linalg.solve(J, lost)))
+    assert deviation(found.missed[0], lost) < 0.1
+    possible = J @ np.ones(6)
+    assert np.linalg.norm(inverse_motion(kinematics, stretched, possible).missed[0]) < 0.01 * np.linalg.norm(possible)
+
+
+def test_fewer_joints_than_six_do_what_they_can():
+    kinematics = Kinematics(load_robot("planar_2r"))
+    q, rates = np.array([0.3, 0.8]), RATES[:2, :2]
+    J, Jd = kinematics.jacobian_derivatives(q, rates[0])
+    found = inverse_motion(kinematics, q, J @ rates[0], J @ rates[1] + Jd @ rates[0])
+    assert deviation(found.rates, rates) < 1e-12
+    out_of_plane = lie.body_twist(kinematics.pose(q), [0, 0, 0, 0, 1.0, 0])
+    missed = inverse_motion(kinematics, q, out_of_plane).missed[0]
+    assert deviation(kinematics.jacobian(q).T @ missed, np.zeros(2), floor=1.0) < 1e-14
+
+
+BAD = {
+    "no twist": ((BENT,), {}, StateError, "requires a twist"),
+    "short twist": ((BENT, np.zeros(3)), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
+    "not finite": ((BENT, np.full(6, np.inf)), {}, StateError, "^twist must be finite"),
+    "short q": ((np.zeros(5), np.zeros(6)), {}, StateError, r"^q must have shape \(7,\)"),
+    "null motion": ((BENT, np.zeros(6)), {"null_motion": (BENT, BENT)}, StateError, "2 derivatives for 1 twists"),
+    "weights": ((BENT, np.zeros(6)), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
+    "damping": ((BENT, np.zeros(6)), {"damping": -1.0}, ValueError, "damping must not be negative"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_arguments(case):
+    arguments, options, error, text = case
+    with pytest.raises(error, match=text):
+        inverse_motion(Kinematics(load_robot("iiwa")), *arguments, **options)
