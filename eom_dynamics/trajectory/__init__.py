@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint trajectories with four continuous time derivatives: interpolation, fitting, and checks of limits."""
+"""Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
 from ..elastic.bounds import UNITS
 from .cosine import Cosine, paper_motion, paper_wrench
 from .fit import Fit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
+from .pose_spline import PoseSpline, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
@@ -17,6 +18,7 @@ __all__ = [
     "Fit",
     "Fourier",
     "Peak",
+    "PoseSpline",
     "Samples",
     "Scaled",
     "Spline",
@@ -31,4 +33,5 @@ __all__ = [
     "sample_times",
     "shortest_duration",
     "through",
+    "through_poses",
 ]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions of a tool through poses, C⁴ in SE(3).
+
+On each piece the pose is C = P exp(x), P that of the last waypoint, and x(t) a spline of degree nine in the coordinates
+of the exponential map. With the right Jacobian J of that map, the body twist is
+
+    V = J(x) dx/dt = dx/dt - [x, dx/dt] / 2! + [x, [x, dx/dt]] / 3! - …
+
+and Leibniz' rule gives its derivatives. Each contains the highest derivative of x once, by the factor J(x): so those of
+x at both ends of a piece follow from the twists there, one after the other, and neighbouring pieces agree to the fourth
+derivative of the pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import factorial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import lie
+from ..arrays import Array
+from ..exceptions import TrajectoryError
+from ..jet import leibniz
+from .spline import ORDERS, Spline
+from .waypoints import through
+
+# Of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn.
+_TERMS = 32
+
+# Between waypoints, beyond which the way round is not determined, rad.
+_LARGEST_ANGLE = np.pi - 1e-3
+
+# Largest deviation of a rotation matrix from an orthogonal one.
+_ORTHOGONAL = 1e-6
+
+
+class PoseSpline:
+    """Hermite interpolant of poses with body twists and their derivatives at waypoints.
+
+    Like :class:`.Spline`, it is C⁴, exact at the waypoints, and each piece depends on its two ends only.
+
+    Attributes:
+        times: of the waypoints (K,), s.
+        poses: (K, 4, 4), m.
+        twists: V, Vd, Vdd, Vddd there (4, K, 6), rad/s and m/s, and per s, s², s³.
+    """
+
+    def __init__(self, times: ArrayLike, poses: ArrayLike, twists: ArrayLike) -> None:
+        """Set increasing times, poses and twists, of at least two waypoints.
+
+        Raises:
+            TrajectoryError: a shape is wrong, times do not increase, a number is not finite, a pose is none, or there
+                is half a turn between two poses.
+        """
+        self.times, self.poses = _waypoints(times, poses)
+        self.twists = np.array(twists, dtype=float)
+        expected = (ORDERS - 1, len(self.times), 6)
+        if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
+            raise TrajectoryError(f"twists must be finite, of shape {expected}, have {self.twists.shape}")
+        steps = _steps(self.poses)
+        starts = _coordinates(np.zeros_like(steps), self.twists[:, :-1])
+        ends = _coordinates(steps, self.twists[:, 1:])
+        self._pieces = [
+            Spline(self.times[i : i + 2] - self.times[i], np.stack([starts[:, i], ends[:, i]], axis=1))
+            for i in range(len(steps))
+        ]
+
+    @property
+    def start(self) -> float:
+        """First time, s."""
+        return float(self.times[0])
+
+    @property
+    def end(self) -> float:
+        """Last time, s."""
+        return float(self.times[-1])
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """Pose and derivatives of the pose.
+
+        Args:
+            t: time or times (N,), s. Before the start and after the end, the tool rests at the first and last pose.
+            order: of the highest derivative of the pose, at most 4.
+
+        Returns:
+            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); the body twist and derivatives, ``order`` in all.
+        """
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        inside = np.clip(times, self.start, self.end)
+        piece = np.clip(np.searchsorted(self.times, inside, side="right") - 1, 0, len(self._pieces) - 1)
+        C, V = np.empty((len(times), 4, 4)), np.empty((order, len(times), 6))
+        for i in np.unique(piece):
+            rows = np.flatnonzero(piece == i)
+            x = self._pieces[i].derivatives(inside[rows] - self.times[i], order)
+            C[rows] = self.poses[i] @ lie.exp(x[0])
+            V[:, rows] = np.reshape(_twists(x), (order, len(rows), 6))
+        V[:, times != inside] = 0.0
+        return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
+
+
+def through_poses(
+    times: ArrayLike, poses: ArrayLike, *, start: Sequence[ArrayLike] = (), end: Sequence[ArrayLike] = ()
+) -> PoseSpline:
+    """Smooth motion through poses at given times.
+
+    The twists at the waypoints are those of the minimum-snap trajectory (:func:`.through`) through the sums of the
+    screws from pose to pose, the development of the path. The motion between two poses alone is a screw motion, and the
+    frame of the base does not matter.
+
+    Args:
+        times: (K,), increasing, K >= 2, s.
+        poses: (K, 4, 4).
+        start, end: V, Vd, Vdd, Vddd at the first and last pose, each (6,); omitted ones are zero.
+
+    Raises:
+        TrajectoryError: as for :class:`PoseSpline`, or as for :func:`.through`, since times are too uneven.
+    """
+    t, P = _waypoints(times, poses)
+    development = np.concatenate([np.zeros((1, 6)), np.cumsum(_steps(P), axis=0)])
+    path = through(t, development, ends={"start": _end(start, "start"), "end": _end(end, "end")})
+    return PoseSpline(t, P, path.states[1:])
+
+
+def _twists(x: Sequence[Array]) -> list[Array]:
+    """V, Vd, … (N, 6) from coordinates and their derivatives (N, 6)."""
+    orders = len(x) - 1
+    term = list(x[1:])
+    total = [np.array(rate) for rate in term]
+    for k in range(1, _TERMS):
+        term = [leibniz(x, term, order, _bracket) for order in range(orders)]
+        for order in range(orders):
+            total[order] += (-1) ** k / factorial(k + 1) * term[order]
+    return total
+
+
+def _coordinates(x: Array, twists: Array) -> Array:
+    """Coordinates and their derivatives (5, N, 6) where they are x (N, 6), from V, Vd, … (4, N, 6)."""
+    derivatives = [x]
+    back = lie.right_jacobian_inverse(x)
+    for V in twists:
+        # Without the highest derivative, whose factor is the right Jacobian.
+        known = _twists([*derivatives, np.zeros_like(x)])[-1]
+        derivatives.append((back @ (V - known)[..., np.newaxis])[..., 0])
+    return np.stack(derivatives)
+
+
+def _bracket(a: Array, b: Array) -> Array:
+    """Lie bracket of twists (N, 6)."""
+    w, v = a[..., :3], a[..., 3:]
+    return np.concatenate([np.cross(w, b[..., :3]), np.cross(w, b[..., 3:]) + np.cross(v, b[..., :3])], axis=-1)
+
+
+def _waypoints(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
+    t, P = np.array(times, dtype=float), np.array(poses, dtype=float)
+    if t.ndim != 1 or len(t) < 2 or P.shape != (len(t), 4, 4):
+        raise TrajectoryError(f"times must be (K,) and poses (K, 4, 4), K >= 2, have {t.shape} and {P.shape}")
+    if not np.all(np.isfinite(t)) or not np.all(np.isfinite(P)):
+        raise TrajectoryError("times and poses must be finite")
+    if np.any(np.diff(t) <= 0):
+        late = int(np.argmax(np.diff(t) <= 0)) + 1
+        raise TrajectoryError(f"times must increase; times[{late}] = {float(t[late])!r} does not")
+    R = P[:, :3, :3]
+    away = np.max(np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)), axis=(1, 2))
+    wrong = (away > _ORTHOGONAL) | (np.linalg.det(R) < 0) | np.any(P[:, 3] != [0, 0, 0, 1], axis=1)
+    if np.any(wrong):
+        raise TrajectoryError(
+            f"poses[{int(np.argmax(wrong))}] is none: it must be a rotation matrix, a translation, and a row 0 0 0 1"
+        )
+    return t, P
+
+
+def _steps(poses: Array) -> Array:
+    """Screws (K - 1, 6) from pose to pose, in the first of them."""
+    steps = lie.log(lie.inverse(poses[:-1]) @ poses[1:])
+    angles = np.linalg.norm(steps[:, :3], axis=1)
+    if np.max(angles) > _LARGEST_ANGLE:
+        i = int(np.argmax(angles))
+        raise TrajectoryError(
+            f"between poses[{i}] and poses[{i + 1}] there is half a turn, so that the way round is not determined: "
+            "give a pose in between"
+        )
+    return steps
+
+
+def _end(given: Sequence[ArrayLike], name: str) -> tuple[Array, ...]:
+    if len(given) > ORDERS - 1:
+        raise TrajectoryError(f"{name} must be (V, Vd, Vdd, Vddd) or the first of them, has {len(given)}")
+    twists = [np.asarray(x, dtype=float) for x in given] + [np.zeros(6)] * (ORDERS - 1 - len(given))
+    if any(twist.shape != (6,) or not np.all(np.isfinite(twist)) for twist in twists):
+        raise TrajectoryError(f"twists of {name} must have six finite entries")
+    return tuple(twists)

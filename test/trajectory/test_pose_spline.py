@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions through poses: they pass them, begin and end as asked, and their twists are derivatives of the pose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import derivative, deviation
+
+from eom_dynamics import TrajectoryError, lie
+from eom_dynamics.trajectory.pose_spline import through_poses
+
+RNG = np.random.default_rng(9)
+
+
+def random_poses(count, size=0.8):
+    steps = RNG.uniform(-size, size, (count, 6))
+    poses = [np.eye(4)]
+    for step in steps[1:]:
+        poses.append(poses[-1] @ lie.exp(step))
+    return np.array(poses)
+
+
+TIMES = np.array([0.5, 1.3, 1.9, 3.0, 3.8])
+POSES = random_poses(5)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_it_passes_the_poses_and_rests_at_both_ends(count):
+    motion = through_poses(TIMES[:count], POSES[:count])
+    C, *V = motion.derivatives(TIMES[:count])
+    assert deviation(C, POSES[:count], floor=1.0) < 2e-12
+    assert max(np.max(np.abs(twist[[0, -1]])) for twist in V) < 1e-9
+    for before, after in ((TIMES[0] - 1, TIMES[0]), (TIMES[count - 1] + 1, TIMES[count - 1])):
+        np.testing.assert_array_equal(motion.derivatives(before)[0], motion.derivatives(after)[0])
+        assert not np.any(motion.derivatives(before)[1:])
+
+
+def test_twists_are_derivatives_of_the_pose():
+    motion = through_poses(TIMES, POSES)
+    for t in (0.6, 1.1, 1.6, 2.5, 3.5):
+        C, V, *rest = motion.derivatives(t)
+        rate = derivative(lambda s, t=t: motion.derivatives(t + s, 0)[0], step=0.004)
+        twist = lie.inverse(C) @ rate
+        assert deviation([twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]], V, floor=1.0) < 1e-10
+        for k, found in enumerate(rest, start=2):
+            expected = derivative(lambda s, t=t, k=k: motion.derivatives(t + s, k - 1)[-1], step=0.004)
+            assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
+
+
+def test_all_four_derivatives_are_continuous_at_the_knots():
+    motion = through_poses(TIMES, POSES)
+    largest = [np.max(np.abs(x)) for x in motion.derivatives(np.linspace(0.5, 3.8, 500))]
+    for knot in TIMES[1:-1]:
+        before, after = (motion.derivatives(knot + side * 1e-9) for side in (-1, 1))
+        for x, y, size in zip(before, after, largest, strict=True):
+            # The derivative of snap is some hundred times the snap.
+            assert np.max(np.abs(x - y)) < 1e-5 * size
+
+
+def test_given_derivatives_at_the_ends():
+    rng = np.random.default_rng(10)
+    start, end = rng.uniform(-0.3, 0.3, (2, 4, 6))
+    motion = through_poses(TIMES, POSES, start=start, end=end[:2])
+    assert deviation(motion.derivatives(TIMES[0])[1:], start) < 1e-9
+    assert deviation(motion.derivatives(TIMES[-1])[1:3], end[:2]) < 1e-9
+    assert np.max(np.abs(motion.derivatives(TIMES[-1])[3:])) < 1e-8
+    assert deviation(motion.derivatives(TIMES)[0], POSES, floor=1.0) < 2e-12
+
+
+def test_two_poses_are_joined_by_a_screw():
+    motion = through_poses([0.0, 2.0], POSES[:2])
+    screw = lie.log(lie.inverse(POSES[0]) @ POSES[1])
+    for t in np.linspace(0, 2, 7):
+        way = lie.log(lie.inverse(POSES[0]) @ motion.derivatives(t)[0])
+        assert deviation(way, screw * (way @ screw) / (screw @ screw), floor=1.0) < 1e-12
+
+
+def test_the_frame_of_the_base_does_not_matter():
+    base = lie.exp([0.3, -0.2, 0.5, 1.0, 2.0, 3.0])
+    here, there = through_poses(TIMES, POSES), through_poses(TIMES, base @ POSES)
+    assert deviation(there.derivatives(2.2)[0], base @ here.derivatives(2.2)[0]) < 1e-11
+    assert deviation(there.derivatives(2.2)[1], here.derivatives(2.2)[1]) < 1e-10
+
+
+def test_many_poses_with_large_rotations():
+    poses = random_poses(40, size=1.5)
+    times = np.cumsum(np.random.default_rng(11).uniform(0.3, 1.0, 40))
+    motion = through_poses(times, poses)
+    assert deviation(motion.derivatives(times)[0], poses, floor=1.0) < 1e-11
+
+
+HALF = lie.pose(np.diag([1.0, -1.0, -1.0]), np.zeros(3))
+BAD = {
+    "one pose": (([0.0], POSES[:1]), {}, "K >= 2"),
+    "lengths": (([0.0, 1.0], POSES[:3]), {}, r"have \(2,\) and \(3, 4, 4\)"),
+    "order": (([0.0, 1.0, 1.0], POSES[:3]), {}, r"times must increase; times\[2\] = 1.0 does not"),
+    "not finite": (([0.0, np.nan], POSES[:2]), {}, "finite"),
+    "no rotation": (([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]), {}, r"poses\[1\] is none: it must be a rotation matrix"),
+    "half a turn": (([0.0, 1.0], [np.eye(4), HALF]), {}, r"between poses\[0\] and poses\[1\] there is half a turn"),
+    "five derivatives": (([0.0, 1.0], POSES[:2]), {"start": np.zeros((5, 6))}, "start must be"),
+    "short twist": (([0.0, 1.0], POSES[:2]), {"end": [np.zeros(3)]}, "twists of end must have six finite entries"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_arguments(case):
+    arguments, options, text = case
+    with pytest.raises(TrajectoryError, match=text):
+        through_poses(*arguments, **options)
