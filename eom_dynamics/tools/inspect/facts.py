@@ -15,7 +15,7 @@ from ...robot.reach import reach
 _SQUARE = ("mass_matrix", "effort_partials")
 
 MOST_JOINTS = 20
-"""Robots with more joints than this get no reach, and operation counts of some programs only."""
+"""Robots with more joints than this get operation counts of some programs only."""
 
 
 def robot_facts(robot: Robot) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             {
                 "name": tool.name,
                 "body": robot.joints[tool.joint].name,
-                "reach": reach(robot, tool) if robot.n <= MOST_JOINTS else None,
+                "reach": reach(robot, tool),
             }
             for tool in robot.tools
         ],

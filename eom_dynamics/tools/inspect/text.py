@@ -20,7 +20,10 @@ def as_text(facts: Mapping[str, Any]) -> str:
         "",
         *columns(_joint_rows(facts["joints"]), right_from=4),
         "",
-        *(f"tool {tool['name']} on the body of {tool['body']}: {_reach(tool['reach'])}" for tool in facts["tools"]),
+        *(
+            f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
+            for tool in facts["tools"]
+        ),
         "",
         *operation_counts(counted),
         *(
@@ -56,12 +59,6 @@ def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         for joint in joints
     ]
     return [header, *rows]
-
-
-def _reach(reach: float | None) -> str:
-    if reach is None:
-        return f"reach not computed for more than {MOST_JOINTS} joints"
-    return f"reach {reach:.3g} m from the base"
 
 
 def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
