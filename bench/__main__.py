@@ -26,6 +26,7 @@ SECTIONS = (
     "first_use",
     "scaling",
     "orders",
+    "kinematics",
     "frames",
     "flags",
     "open_loop",
@@ -37,6 +38,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 # Document of a section's figures.
 DOCUMENTS = {
+    "kinematics": DOCS / "kinematics.md",
     "frames": DOCS / "recursion.md",
     "open_loop": DOCS / "elastic_joints.md",
     "rotors": DOCS / "elastic_joints.md",

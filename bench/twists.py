@@ -17,7 +17,7 @@ from typing import Any
 
 from eom_dynamics.jet import Jet
 from eom_dynamics.recursion import Link, LinkTree
-from eom_dynamics.recursion.newton_euler import _Angle, _cross, _rotated, _shifted_sincos, _sum, _times
+from eom_dynamics.recursion.vectors import Angle, add, cross, rotated, shifted_sincos, times
 
 Scalar = Any
 Vector = list[Jet]
@@ -28,15 +28,15 @@ def body_fixed(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[
     """Twists and wrenches in the frames of the bodies."""
     orders = len(states) - 2
     twists: list[tuple[Vector, Vector]] = []
-    turns: list[tuple[_Angle | None, Jet]] = []
+    turns: list[tuple[Angle | None, Jet]] = []
     forces, moments = [], []
     for i, link in enumerate(tree.links):
         q = Jet([state[i] for state in states])
         w, v = twists[link.parent] if link.parent >= 0 else _base(tree, orders)
         into = link.rotation.T.tolist()
-        v = _rotated(into, _difference(v, _cross(link.translation.tolist(), w)))
-        w = _rotated(into, w)
-        angle = _Angle(*_shifted_sincos(q[0], link.angle), q.rate) if link.turns else None
+        v = rotated(into, _difference(v, cross(link.translation.tolist(), w)))
+        w = rotated(into, w)
+        angle = Angle(*shifted_sincos(q[0], link.angle), q.rate) if link.turns else None
         if angle is not None:
             w, v = angle.turned(w), angle.turned(v)
         shift = _shift(link, q)
@@ -58,9 +58,9 @@ def body_fixed(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[
             if angle is not None:
                 force, moment = angle.back().turned(force), angle.back().turned(moment)
             out = link.rotation.tolist()
-            force, moment = _rotated(out, force), _rotated(out, moment)
-            forces[link.parent] = _sum(forces[link.parent], force)
-            moments[link.parent] = _sum(moments[link.parent], _sum(moment, _cross(link.translation.tolist(), force)))
+            force, moment = rotated(out, force), rotated(out, moment)
+            forces[link.parent] = add(forces[link.parent], force)
+            moments[link.parent] = add(moments[link.parent], add(moment, cross(link.translation.tolist(), force)))
     return [[effort[k] for effort in efforts] for k in range(orders)]
 
 
@@ -72,7 +72,7 @@ def spatial(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Sca
         length = len(w[0])
         for k in range(length - 1):
             known = [Jet(x) for x in c]
-            rate = _sum(_crossed(w, known), _times(link.mass, v))
+            rate = add(_crossed(w, known), times(link.mass, v))
             half = [[_entry(w, v, Z, known, a, b, k) for b in range(3)] for a in range(3)]
             for a in range(3):
                 c[a].append(rate[a][k])
@@ -86,8 +86,8 @@ def spatial(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Sca
             [-second[0, 2], -second[1, 2], second[0, 0] + second[1, 1]],
         ]
         angular = [row[0] * w[0] + row[1] * w[1] + row[2] * w[2] for row in inertia]
-        angular = _sum(angular, _crossed(first, v))
-        linear = _sum(_times(link.mass, v), _crossed(w, first))
+        angular = add(angular, _crossed(first, v))
+        linear = add(times(link.mass, v), _crossed(w, first))
         return [x.rate for x in angular], [x.rate for x in linear]
 
     return _spatial(tree, states, force)
@@ -105,13 +105,13 @@ def spatial_by_bodies(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> lis
         body: list[tuple[list[Scalar], list[Scalar]]] = []
         moving = (w, v)
         while True:
-            at_origin = _sum([x[0] for x in moving[1]], _crossed([x[0] for x in moving[0]], p))
-            body.append((_rotated(back, [x[0] for x in moving[0]]), _rotated(back, at_origin)))
+            at_origin = add([x[0] for x in moving[1]], _crossed([x[0] for x in moving[0]], p))
+            body.append((rotated(back, [x[0] for x in moving[0]]), rotated(back, at_origin)))
             if len(moving[0][0]) == 1:
                 break
             moving = (
                 _difference([x.rate for x in moving[0]], _crossed(w, moving[0])),
-                _difference([x.rate for x in moving[1]], _sum(_crossed(v, moving[0]), _crossed(w, moving[1]))),
+                _difference([x.rate for x in moving[1]], add(_crossed(v, moving[0]), _crossed(w, moving[1]))),
             )
         w_body, v_body = ([Jet([entry[part][axis] for entry in body]) for axis in range(3)] for part in range(2))
         momentum = _momentum(link, w_body, v_body)
@@ -119,8 +119,8 @@ def spatial_by_bodies(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> lis
         forces: list[list[Scalar]] = [[], [], []]
         while len(momentum[0][0]) > 1:
             momentum = _momentum_rate((w_body, v_body), momentum)
-            force = _rotated(R, [x[0] for x in momentum[1]])
-            moment = _sum(_rotated(R, [x[0] for x in momentum[0]]), _crossed(p, force))
+            force = rotated(R, [x[0] for x in momentum[1]])
+            moment = add(rotated(R, [x[0] for x in momentum[0]]), _crossed(p, force))
             for axis in range(3):
                 moments[axis].append(moment[axis])
                 forces[axis].append(force[axis])
@@ -145,12 +145,12 @@ def _spatial(
         else:
             R, p = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 0.0, 0.0]
             w, v = _base(tree, orders)
-        p = _sum(p, _rotated(R, link.translation.tolist()))
-        R = [_rotated(link.rotation.T.tolist(), row) for row in R]
+        p = add(p, rotated(R, link.translation.tolist()))
+        R = [rotated(link.rotation.T.tolist(), row) for row in R]
         z = [row[2] for row in R]
-        p = _sum(p, _times(_shift(link, q)[0], z))
+        p = add(p, times(_shift(link, q)[0], z))
         if link.turns:
-            s, c = _shifted_sincos(q[0], link.angle)
+            s, c = shifted_sincos(q[0], link.angle)
             R = [[c * x + s * y, c * y - s * x, z] for x, y, z in R]
         screw = _screw(link, z, p, w, v, orders)
         w, v = ([a + b * q.rate for a, b in zip(part, Y, strict=True)] for part, Y in zip((w, v), screw, strict=True))
@@ -166,18 +166,18 @@ def _spatial(
         efforts.insert(0, total)
         parent = tree.links[i].parent
         if parent >= 0:
-            totals[parent] = (_sum(totals[parent][0], totals[i][0]), _sum(totals[parent][1], totals[i][1]))
+            totals[parent] = (add(totals[parent][0], totals[i][0]), add(totals[parent][1], totals[i][1]))
     return [[effort[k] for effort in efforts] for k in range(orders)]
 
 
 def _screw(link: Link, z: list[Scalar], p: list[Scalar], w: Vector, v: Vector, orders: int) -> tuple[Vector, Vector]:
     """Jet of Y by dY/dt = ad_V Y, with the parent's twist, since that of the joint adds nothing."""
     angular = [[x] for x in z] if link.turns else [[0.0], [0.0], [0.0]]
-    start = _sum(_crossed(p, z), _times(link.pitch, z)) if link.turns else z
+    start = add(_crossed(p, z), times(link.pitch, z)) if link.turns else z
     linear = [[x] for x in start]
     for k in range(orders):
         a, b = [Jet(x) for x in angular], [Jet(x) for x in linear]
-        turning, shifting = _crossed(w, a), _sum(_crossed(v, a), _crossed(w, b))
+        turning, shifting = _crossed(w, a), add(_crossed(v, a), _crossed(w, b))
         for axis in range(3):
             angular[axis].append(turning[axis][k])
             linear[axis].append(shifting[axis][k])
@@ -188,8 +188,8 @@ def _moments_in_base(
     link: Link, R: list[list[Scalar]], p: list[Scalar]
 ) -> tuple[list[list[Scalar]], dict[tuple[int, int], list[Scalar]]]:
     """First and second moment of a body in the base frame, about its origin."""
-    turned = _rotated(R, link.first_moment.tolist())
-    RZ = [_rotated(link.second_moment.tolist(), row) for row in R]
+    turned = rotated(R, link.first_moment.tolist())
+    RZ = [rotated(link.second_moment.tolist(), row) for row in R]
     second = {}
     for a in range(3):
         for b in range(a, 3):
@@ -211,15 +211,15 @@ def _momentum(link: Link, w: Vector, v: Vector) -> tuple[Vector, Vector]:
     c = link.first_moment.tolist()
     (Zxx, Zxy, Zxz), (_, Zyy, Zyz), (_, _, Zzz) = link.second_moment.tolist()
     inertia = [[Zyy + Zzz, -Zxy, -Zxz], [-Zxy, Zxx + Zzz, -Zyz], [-Zxz, -Zyz, Zxx + Zyy]]
-    return _sum(_rotated(inertia, w), _cross(c, v)), _difference(_times(link.mass, v), _cross(c, w))
+    return add(rotated(inertia, w), cross(c, v)), _difference(times(link.mass, v), cross(c, w))
 
 
 def _momentum_rate(twist: tuple[Vector, Vector], momentum: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
     """dh/dt - ad' h: moment and force, or their derivatives, in a body-fixed frame."""
     (w, v), (angular, linear) = twist, momentum
     return (
-        _sum([x.rate for x in angular], _sum(_crossed(w, angular), _crossed(v, linear))),
-        _sum([x.rate for x in linear], _crossed(w, linear)),
+        add([x.rate for x in angular], add(_crossed(w, angular), _crossed(v, linear))),
+        add([x.rate for x in linear], _crossed(w, linear)),
     )
 
 

@@ -9,6 +9,7 @@ from .limits import Peak, Verdict, check
 from .pose_spline import PoseSpline, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
+from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
 
@@ -22,10 +23,12 @@ __all__ = [
     "Samples",
     "Scaled",
     "Spline",
+    "ToolMotion",
     "Trajectory",
     "Verdict",
     "check",
     "fit",
+    "follow",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",

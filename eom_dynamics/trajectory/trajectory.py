@@ -44,6 +44,20 @@ class Trajectory(Protocol):
         ...
 
 
+class Interval(Protocol):
+    """What begins and ends: a trajectory of joints or of a tool."""
+
+    @property
+    def start(self) -> float:
+        """First time, s; -inf if there is none."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """Last time, s; inf if there is none."""
+        ...
+
+
 class Samples(NamedTuple):
     """States of a motion at given times.
 
@@ -101,7 +115,7 @@ class Scaled:
         return tuple(x / self.s**k for k, x in enumerate(self.trajectory.derivatives(inner, order)))
 
 
-def sample_times(trajectory: Trajectory, rate: float) -> Array:
+def sample_times(trajectory: Interval, rate: float) -> Array:
     """Times (N,) in s from the start of a trajectory to its end, at ``rate`` in Hz.
 
     The last time is the end; the last step is shorter if the duration is not a multiple of the others.

@@ -10,13 +10,15 @@ from differences import derivative, deviation, polynomial_motion
 from eom_dynamics import Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import inverse_motion
 
+# Traced, but not compiled: derivatives of Jacobians are long programs.
+KINEMATICS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("iiwa", "ur5e", "planar_2r")}
 RATES = np.random.default_rng(3).uniform(-1, 1, (4, 7))
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 
 
 @pytest.mark.parametrize("frame", ["body", "space", "world_aligned"])
 def test_rates_of_an_arm_with_six_joints_come_back(frame):
-    kinematics = Kinematics(load_robot("ur5e"))
+    kinematics = KINEMATICS["ur5e"]
     q, rates = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6]), RATES[:, :6]
     J = kinematics.jacobian_derivatives(q, *rates[:3], frame=frame)
     twists = [
@@ -37,7 +39,7 @@ def test_rates_of_an_arm_with_six_joints_come_back(frame):
 @pytest.mark.parametrize(("damping", "weights"), [(0.0, None), (0.05, None), (0.05, np.arange(1.0, 8.0))])
 def test_rates_are_derivatives_of_one_motion(damping, weights):
     """The motion dq/dt = f(q, t), integrated by Runge and Kutta: its derivatives by differences of f."""
-    kinematics = Kinematics(load_robot("iiwa"))
+    kinematics = KINEMATICS["iiwa"]
     twists = polynomial_motion(RATES[:, :6])
     preferred = polynomial_motion(0.3 * RATES[::-1])
 
@@ -69,7 +71,7 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
 
 
 def test_least_norm_and_weights():
-    kinematics = Kinematics(load_robot("iiwa"))
+    kinematics = KINEMATICS["iiwa"]
     J, V = kinematics.jacobian(BENT), RATES[0, :6]
     assert deviation(inverse_motion(kinematics, BENT, V).rates[0], np.linalg.pinv(J) @ V) < 1e-12
     stiff = np.array([1e6, 1, 1, 1, 1, 1, 1.0])
@@ -77,7 +79,7 @@ def test_least_norm_and_weights():
 
 
 def test_singularities_are_damped_and_what_is_missing_is_told():
-    kinematics = Kinematics(load_robot("ur5e"))
+    kinematics = KINEMATICS["ur5e"]
     stretched = np.array([0.3, -1.0, 1e-6, 0.4, 0.5, 0.6])  # the elbow
     J = kinematics.jacobian(stretched)
     lost = np.linalg.svd(J)[0][:, -1]
@@ -90,7 +92,7 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
 
 
 def test_fewer_joints_than_six_do_what_they_can():
-    kinematics = Kinematics(load_robot("planar_2r"))
+    kinematics = KINEMATICS["planar_2r"]
     q, rates = np.array([0.3, 0.8]), RATES[:2, :2]
     J, Jd = kinematics.jacobian_derivatives(q, rates[0])
     found = inverse_motion(kinematics, q, J @ rates[0], J @ rates[1] + Jd @ rates[0])
@@ -115,4 +117,4 @@ BAD = {
 def test_bad_arguments(case):
     arguments, options, error, text = case
     with pytest.raises(error, match=text):
-        inverse_motion(Kinematics(load_robot("iiwa")), *arguments, **options)
+        inverse_motion(KINEMATICS["iiwa"], *arguments, **options)

@@ -7,10 +7,13 @@ import json
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import eom_dynamics as eom
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.kinematics import body_poses
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import robot_facts
@@ -37,3 +40,28 @@ def test_a_suspicious_inertia_table_is_shown_with_a_warning(
     output = capsys.readouterr()
     assert output.out.startswith("iiwa: 7 joints") and output.err.count("\n") == 1
     assert output.err.startswith("eom_dynamics inspect: warning: ") and "inertia_reference" in output.err
+
+
+def test_poses_of_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    q = np.array([0.1, -0.2, 0.3, -1.2, 0.5, 1.6, -0.7])
+    arguments = ["inspect", "iiwa", "--pose", *map(str, q)]
+    robot = eom.load_robot("iiwa")
+    pose = body_poses(robot, q)[robot.tools[0].joint] @ robot.tools[0].pose
+    assert main([*arguments, "--json"]) == 0
+    (tool,) = json.loads(capsys.readouterr().out)["tools"]
+    assert tool["name"] == robot.tools[0].name
+    np.testing.assert_allclose(tool["position"], pose[:3, 3], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(Rotation.from_quat(tool["quaternion"]).as_matrix(), pose[:3, :3], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(Rotation.from_euler("xyz", tool["rpy"]).as_matrix(), pose[:3, :3], rtol=0, atol=1e-14)
+    assert main(arguments) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.startswith("tool") and row.split()[1:4] == [f"{x:.6f}" for x in pose[:3, 3]]
+
+
+def test_poses_require_a_number_for_each_joint(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["inspect", "planar_2r", "--pose", "0.1"])
+    assert end.value.code == 2
+    assert "--pose requires 2 joint variables, has 1: joint_1, joint_2" in capsys.readouterr().err
+    assert main(["inspect", "planar_2r", "--pose", "0.1", "nan"]) == 2
+    assert "q must be finite; entry [1] is nan" in capsys.readouterr().err

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint motions along paths of a tool: forward kinematics gives the path back; what cannot be followed is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differences import deviation
+
+from eom_dynamics import Kinematics, StateError, TrajectoryError, lie, load_robot
+from eom_dynamics.trajectory import follow, through_poses
+
+UR5E = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+PANDA = np.array([0.1, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
+
+
+def loop(start, size=0.1):
+    """Out and back, with rotation; 5 s."""
+    poses = [
+        start,
+        start @ lie.exp([0.3, 0.1, -0.2, size, 0.0, 0.05]),
+        start @ lie.exp([0, 0.2, 0.1, 0, size, 0]),
+        start,
+    ]
+    return through_poses([0.0, 1.5, 3.0, 5.0], poses)
+
+
+@pytest.mark.parametrize(("name", "q"), [("ur5e", UR5E), ("panda", PANDA)])
+def test_the_tool_follows_the_path_and_its_four_derivatives(name, q):
+    kinematics = Kinematics(load_robot(name))
+    path = loop(kinematics.pose(q))
+    motion = follow(kinematics, path, q, rate=50.0)
+    assert (motion.start, motion.end) == (0.0, 5.0)
+    # Between the knots too.
+    t = np.linspace(0, 5, 1234)
+    wanted = path.derivatives(t)
+    reached = kinematics.pose_derivatives(*motion.derivatives(t))
+    for x, y in zip(reached, wanted, strict=True):
+        assert deviation(x, y, floor=1.0) < 1e-9
+    assert max(np.max(np.abs(x[[0, -1]])) for x in motion.derivatives(t)[1:]) < 1e-9
+
+
+def test_a_path_out_of_reach_is_refused_with_the_time():
+    kinematics = Kinematics(load_robot("ur5e"))
+    start = kinematics.pose(UR5E)
+    away = start.copy()
+    away[:3, 3] *= 3.0
+    with pytest.raises(
+        TrajectoryError, match=r"at \d\S* s (the tool cannot reach|the path comes too close|the joints)"
+    ):
+        follow(kinematics, through_poses([0.0, 4.0], [start, away]), UR5E)
+
+
+def test_a_path_through_a_singularity_is_refused_with_the_time():
+    """The wrist of the UR5e: its fourth and sixth axes become parallel."""
+    kinematics = Kinematics(load_robot("ur5e"))
+    before, after = UR5E.copy(), UR5E.copy()
+    before[4], after[4] = 0.4, -0.4
+    path = through_poses([0.0, 2.0], [kinematics.pose(before), kinematics.pose(after)])
+    with pytest.raises(TrajectoryError, match=r"at \d\S* s the (path|joints)"):
+        follow(kinematics, path, before)
+
+
+def test_bad_starts():
+    kinematics = Kinematics(load_robot("ur5e"))
+    path = loop(kinematics.pose(UR5E))
+    with pytest.raises(
+        TrajectoryError, match=r"the path starts 0\S* m and \S+ rad from the tool, must be at most 0.01"
+    ):
+        follow(kinematics, path, UR5E + 0.1)
+    with pytest.raises(StateError, match=r"start must have shape \(6,\), has \(1, 6\)"):
+        follow(kinematics, path, UR5E[np.newaxis])
