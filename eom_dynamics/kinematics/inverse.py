@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,9 @@ OBJECTIVES = ("start", "central", "manipulable")
 
 # Range of random starts of a prismatic joint without limits, m.
 _FAR = 1.0
+
+# Robots and options for which ranges and starts are kept: computing them takes longer than a solution.
+_KEPT = 64
 
 # Largest deviation of a target's rotation from an orthogonal matrix; it is then made orthogonal.
 _ORTHOGONAL = 1e-6
@@ -168,6 +171,7 @@ def _starts(robot: Robot, start: ArrayLike, count: int, *, one: bool) -> Array:
     return q
 
 
+@lru_cache(_KEPT)
 def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
     """Smallest and largest joint variables, and the middle of each range."""
     joints = [joint.limits for joint in robot.independent_joints]
@@ -194,14 +198,15 @@ def _preference(
     return PREFERRED, middle, pull
 
 
-def _length(robot: Robot, frames: Sequence[Frame]) -> float:
+@lru_cache(_KEPT)
+def _length(robot: Robot, frames: tuple[Frame, ...]) -> float:
     """Length that weighs as much as 1 rad: about the size of the robot, m."""
     lengths = [float(np.linalg.norm(joint.reference_pose[:3, 3])) for joint in robot.joints]
     lengths += [float(np.linalg.norm(frame.pose[:3, 3])) for frame in frames]
     return 0.5 * sum(lengths) or 1.0
 
 
-@cache
+@lru_cache(_KEPT)
 def _halton(n: int, count: int) -> Array:
     from scipy.stats import qmc
 
@@ -209,6 +214,7 @@ def _halton(n: int, count: int) -> Array:
     return points
 
 
+@lru_cache(_KEPT)
 def _more_starts(robot: Robot, limits: bool, count: int) -> Array:
     lower, upper, _ = _ranges(robot, limits=limits)
     free = np.array([_FAR if joint.type == "prismatic" else np.pi for joint in robot.independent_joints])
