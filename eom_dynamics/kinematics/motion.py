@@ -119,7 +119,7 @@ def _damping(J: Array) -> Array:
 
 def _gram(J: Sequence[Array], W: Array, d: Array, wide: bool, k: int) -> Array:
     """Derivative k of K."""
-    total = np.zeros(())
+    total: Array = np.zeros(())
     for j in range(k + 1):
         left, right = J[j], np.swapaxes(J[k - j], -1, -2)
         total = total + comb(k, j) * ((left / W) @ right if wide else np.swapaxes(left, -1, -2) @ J[k - j])
@@ -139,7 +139,7 @@ def _transposed(J: Sequence[Array]) -> list[Array]:
 
 def _product(matrices: Sequence[Array], vectors: Sequence[Array], k: int) -> Array:
     """Derivative k of the product of a matrix and a vector."""
-    total = np.zeros(())
+    total: Array = np.zeros(())
     for j in range(k + 1):
         total = total + comb(k, j) * _apply(matrices[j], vectors[k - j])
     return total
