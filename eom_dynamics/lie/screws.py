@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
+from .rotations import skew
 
 
 class ScrewAxis(NamedTuple):
@@ -36,15 +37,18 @@ def screw(axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: ArrayLike = 0) -
         pitch: m/rad: 0 for a revolute joint, infinite for a prismatic one.
     """
     e, p, h = np.asarray(axis), np.asarray(point), np.asarray(pitch)
+    # Not np.cross(), which mixes symbols and numbers in recent NumPy only.
+    turning = (skew(p) @ e[..., np.newaxis])[..., 0]
     if h.dtype == object:
-        return np.concatenate([e, np.cross(p, e) + h[..., np.newaxis] * e], axis=-1)
-    e, p = np.broadcast_arrays(e, p)
+        return _stacked(e, turning + h[..., np.newaxis] * e)
     translates = np.isinf(h)[..., np.newaxis]
     advance = np.where(translates, 0, h[..., np.newaxis])
-    turning = np.concatenate([e, np.cross(p, e) + advance * e], axis=-1)
-    if not np.any(translates):
-        return turning
-    return np.where(translates, np.concatenate([0 * e, e], axis=-1), turning)
+    turning = _stacked(e, turning + advance * e)
+    return np.where(translates, _stacked(0 * e, e), turning) if np.any(translates) else turning
+
+
+def _stacked(angular: AnyArray, linear: AnyArray) -> AnyArray:
+    return np.concatenate(np.broadcast_arrays(angular, linear), axis=-1)
 
 
 def screw_axis(twist: ArrayLike) -> ScrewAxis:
