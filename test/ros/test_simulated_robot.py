@@ -120,15 +120,12 @@ def test_links_follow_setpoints_through_the_whole_stack(start, simulate, tmp_pat
     said = np.array([m.position for m in robot.joints])
     moving = np.flatnonzero(np.abs(said[:, 0] - Q[0] - 0.1) < 0.08)
     assert len(moving) > 20
-    away = []
     for i in moving:
         # Where setpoints already were; how long ago depends on the machine. Where it stalls, a command stays in effect,
         # and the drive leads it by the motion of 2 damping_ratio/natural_frequency, 29 ms; then the simulation catches
         # up 100 ms at most, under commands that have arrived meanwhile.
         before = swings[0][: int((stamps[i] - first_stamp) * 1e-6) + 2 + 129]
-        away.append(np.min(np.max(np.abs(before - said[i]), axis=1)))
-    # After a stall of 0.2 s the command jumps by 0.02 rad, and the joints swing by as much, each in its own way.
-    assert np.median(away) < 5e-3 and np.max(away) < 4e-2
+        assert np.min(np.max(np.abs(before - said[i]), axis=1)) < 5e-3
     assert robot.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in robot.process.log and "xception" not in robot.process.log
 
