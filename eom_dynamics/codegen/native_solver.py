@@ -20,7 +20,7 @@ from .native import in_threads
 from .program import c_name
 from .recipe import Recipe
 
-# Of the iteration; found by trying on 10,000 random poses each of the packaged arms.
+# Of the iteration; close to the best of nine choices for 2,000 random poses each of panda, ur5e and iiwa.
 _CONSTANTS = {"damping": "0.02", "longest": "1.0", "patience": "3"}
 
 # Smallest number of targets for which another thread saves time.
