@@ -3,13 +3,11 @@
 
 import re
 import signal
-import sys
 
 import numpy as np
-import processes
 import pytest
 import yaml
-from node_client import PATIENCE, Client, NodeProcess, message_fields
+from node_client import PATIENCE, Client, NodeProcess, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -22,6 +20,8 @@ NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
 ZERO = np.zeros(7)
 Q = np.linspace(-1.0, 1.0, 7)
+SETPOINT = ("position", "velocity", "acceleration", "jerk", "snap")
+BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
 AT_Q = ("-p", f"initial_position:={Q.tolist()}")
 
 
@@ -29,10 +29,12 @@ class RobotClient(Client):
     """Publishes commands to one simulated robot, and collects its states."""
 
     def _connect(self):
+        from rosgraph_msgs.msg import Clock
         from sensor_msgs.msg import JointState
 
         self.joints, self.motors = self.collect(JointState, "joint_states"), self.collect(JointState, "motor_states")
         self._command_publishers = {}
+        self._clock, self._time = self.node.create_publisher(Clock, "clock", 10), Clock()
 
     def send(self, topic, **fields):
         from eom_dynamics.msg import FeedforwardCommand
@@ -52,6 +54,20 @@ class RobotClient(Client):
             lambda: len(self.joints) >= before[0] + count and len(self.motors) >= before[1] + count, "joint states"
         )
         return self.joints[-1], self.motors[-1]
+
+    def start_clock(self):
+        """Begin the time of /clock, as soon as the robot waits for nothing else."""
+        self.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "the robot")
+        # Readers of /clock do not ask for what was lost: the time is repeated.
+        self.node.create_timer(0.1, lambda: self._clock.publish(self._time))
+        self.tick(0, lambda: self.diagnostics[-1].status[0].message != "waiting for /clock")
+        self.next_diagnostics()  # by then it has counted from here
+
+    def tick(self, milliseconds, condition):
+        """Set the time of /clock, and wait for what it brings about."""
+        self._time.clock.sec, self._time.clock.nanosec = divmod(5 * 10**9 + milliseconds * 1_000_000, 10**9)
+        self._clock.publish(self._time)
+        self.wait(condition, "what the time brings about")
 
     def settle(self, condition, what):
         self.wait(lambda: bool(self.joints) and bool(self.motors) and condition(self.joints[-1], self.motors[-1]), what)
@@ -92,40 +108,30 @@ def close(values, wanted, tolerance=1e-3):
 # --- The whole stack ----------------------------------------------------------------------
 
 
-def test_links_follow_setpoints_through_the_whole_stack(start, simulate, tmp_path):
-    """Player, dynamics_node and simulated robot, each a process: where the links are is where setpoints just were."""
-    t = np.arange(0.0, np.pi, 1e-3)[:, np.newaxis]
+def test_links_follow_setpoints_through_the_whole_stack(start):
+    """Setpoint, command, time, state: each follows the one before, at the same pace on a slow or stalling machine."""
+    t = np.arange(0.0, np.pi, 0.01)[:, np.newaxis]
     swings = [-0.1 * np.cos(t + 0.5 * np.pi * k) * np.ones(7) for k in range(5)]
     swings[0] += Q + 0.1  # from Q at rest to Q + 0.2 at rest
-    np.savez(tmp_path / "setpoints.npz", **dict(zip(("q", "qd", "qdd", "qddd", "qdddd"), swings, strict=True)))
-    dynamics = start("--params-file", CONFIG / "iiwa.yaml").process
+    dynamics = start("--params-file", CONFIG / "iiwa.yaml")
+    node = dynamics.process
     # It takes its robot from the node that drives it.
-    source = ("-p", f"robot_source_node:={dynamics.namespace}/{dynamics.name}")
-    robot = simulate(*source, *AT_Q, "-r", f"motor_setpoint:={dynamics.namespace}/motor_setpoint")
-    assert robot.joints[0].name == NAMES
-    player = processes.popen(
-        [
-            *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--timeout", "30"),
-            *("--ros-args", "-r", f"__ns:={dynamics.namespace}"),
-            *("-r", f"/diagnostics:={dynamics.namespace}/diagnostics"),
-        ],
-        cwd=tmp_path,
+    source = ("-p", f"robot_source_node:={node.namespace}/{node.name}", "-p", "publish_rate:=100.0")
+    robot = start(
+        *(*source, *AT_Q, *BY_CLOCK, "-r", f"motor_setpoint:={node.namespace}/motor_setpoint"),
+        module="simulated_robot_node",
+        client=RobotClient,
     )
-    robot.wait(lambda: player.poll() is not None, "the player to end")
-    assert player.returncode == 0
-    robot.settle(lambda joints, _: close(joints.position, Q + 0.2), "the links to be where the motion ends")
-    first_stamp = np.load(tmp_path / "answers.npz")["stamp"][0]
-    stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in robot.joints])
-    assert np.all(np.diff(stamps) > 0)
-    said = np.array([m.position for m in robot.joints])
-    moving = np.flatnonzero(np.abs(said[:, 0] - Q[0] - 0.1) < 0.08)
-    assert len(moving) > 20
-    for i in moving:
-        # Where setpoints already were; how long ago depends on the machine. Where it stalls, a command stays in effect,
-        # and the drive leads it by the motion of 2 damping_ratio/natural_frequency, 29 ms; then the simulation catches
-        # up 100 ms at most, under commands that have arrived meanwhile.
-        before = swings[0][: int((stamps[i] - first_stamp) * 1e-6) + 2 + 129]
-        assert np.min(np.max(np.abs(before - said[i]), axis=1)) < 5e-3
+    robot.start_clock()
+    followed = []
+    for k, setpoint in enumerate(zip(*swings, strict=True), start=1):
+        dynamics.publish(**dict(zip(SETPOINT, setpoint, strict=True)))
+        dynamics.wait(lambda k=k: len(dynamics.motor_setpoint) == k, "the command")
+        robot.tick(10 * k, lambda k=k: len(robot.joints) == k)
+        followed.append(robot.joints[-1].position)
+    assert robot.joints[0].name == NAMES
+    # A command holds for 10 ms, and may reach the robot after the time that follows it: 20 ms at 0.1 rad/s.
+    assert close(followed, swings[0], 2e-3)
     assert robot.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in robot.process.log and "xception" not in robot.process.log
 
@@ -249,25 +255,11 @@ def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
 
 
 def test_time_may_come_from_a_clock(start):
-    from rosgraph_msgs.msg import Clock
-
-    arguments = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
-    robot = start(*IIWA, *arguments, module="simulated_robot_node", client=RobotClient)
+    robot = start(*IIWA, *BY_CLOCK, module="simulated_robot_node", client=RobotClient)
     level, _, values = robot.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "diagnostics")
     assert level == 1 and values["steps"] == "0"
-    publisher = robot.publisher(Clock, "clock")
-
-    def tick(milliseconds):
-        message = Clock()
-        message.clock.sec, message.clock.nanosec = divmod(milliseconds * 1_000_000, 10**9)
-        publisher.publish(message)
-
-    def heard():
-        return robot.diagnostics[-1].status[0].message != "waiting for /clock"
-
-    robot.repeat(lambda: tick(5000), heard, "the clock")
-    tick(5050)
-    robot.wait_for_diagnostics(lambda *s: s[2]["steps"] == "25", "the steps of 50 ms")
+    robot.start_clock()
+    robot.tick(50, lambda: status_of(robot.diagnostics[-1])[2]["steps"] == "25")
     assert robot.next_diagnostics()[2]["steps"] == "25"
     assert robot.joints[-1].header.stamp.sec == 5
     assert robot.joints[-1].header.stamp.nanosec == pytest.approx(50_000_000, abs=2_000_000)
