@@ -10,8 +10,10 @@ from functools import partial
 import numpy as np
 
 from ..recursion import LinkTree, kinematics, link_tree
+from ..recursion.center_of_mass import center_of_mass as center
 from ..robot import Frame, Robot
 from .expressions import Expression, Scalar
+from .partials import Partials
 from .program import Program, c_name, trace
 from .recipe import Recipe
 
@@ -30,6 +32,22 @@ def jacobian(frame: Frame, representation: str, orders: int) -> Recipe:
     """Jacobian J of a frame with ``orders`` time derivatives, in row-major order."""
     details = (*_details(frame), representation, str(orders))
     return Recipe("jacobian", partial(_jacobian, frame, representation, orders), details)
+
+
+def jacobian_of_point(frame: Frame, representation: str, orders: int) -> Recipe:
+    """The same of a point that is fixed to the frame, after the joint vectors."""
+    details = (*_details(frame), representation, str(orders))
+    return Recipe("jacobian_of_point", partial(_jacobian, frame, representation, orders, of_point=True), details)
+
+
+def center_of_mass(orders: int) -> Recipe:
+    """Centre of mass c with ``orders`` time derivatives."""
+    return Recipe("center_of_mass", partial(_center_of_mass, orders), (str(orders),))
+
+
+def center_of_mass_jacobian(orders: int) -> Recipe:
+    """Jacobian J of the centre of mass with ``orders`` time derivatives, in row-major order."""
+    return Recipe("center_of_mass_jacobian", partial(_center_of_mass_jacobian, orders), (str(orders),))
 
 
 def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
@@ -64,20 +82,46 @@ def _pose_derivatives(frame: Frame, orders: int, robot: Robot) -> Program:
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         twists = kinematics.body_twist(tree, [x[name] for name in states])
-        named = {"V" + k * "d": twist for k, twist in enumerate(twists)}
-        return {"C": _entries(*kinematics.pose(tree, x["q"])), **named}
+        return {"C": _entries(*kinematics.pose(tree, x["q"])), **_derivatives("V", twists)}
 
     return trace(c_name("pose_derivatives"), dict.fromkeys(states, robot.n), compute)
 
 
-def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot) -> Program:
+def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot, *, of_point: bool = False) -> Program:
     tree, states = _tree(robot, frame), _states(orders)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        levels = kinematics.jacobian(tree, [x[name] for name in states], representation)
-        return {"J" + k * "d": _rows(columns) for k, columns in enumerate(levels)}
+        point = {"point": x["point"]} if of_point else {}
+        levels = kinematics.jacobian(tree, [x[name] for name in states], representation, **point)
+        return _derivatives("J", [_rows(columns) for columns in levels])
 
-    return trace(c_name("jacobian"), dict.fromkeys(states, robot.n), compute)
+    inputs = dict.fromkeys(states, robot.n) | ({"point": 3} if of_point else {})
+    return trace(c_name("jacobian_of_point" if of_point else "jacobian"), inputs, compute)
+
+
+def _center_of_mass(orders: int, robot: Robot) -> Program:
+    tree, states = link_tree(robot, regrouped=False), _states(orders)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        return _derivatives("c", center(tree, [x[name] for name in states]))
+
+    return trace(c_name("center_of_mass"), dict.fromkeys(states, robot.n), compute)
+
+
+def _center_of_mass_jacobian(orders: int, robot: Robot) -> Program:
+    tree, states = link_tree(robot, regrouped=False), _states(orders)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        # Total derivatives with respect to time commute with partial ones with respect to q.
+        columns = [Partials(variable) for variable in x["q"]]
+        levels = center(tree, [x[name] for name in states])
+        return _derivatives("J", [[column(entry) for entry in level for column in columns] for level in levels])
+
+    return trace(c_name("center_of_mass_jacobian"), dict.fromkeys(states, robot.n), compute)
+
+
+def _derivatives(name: str, values: Sequence[list[Scalar]]) -> dict[str, list[Scalar]]:
+    return {name + k * "d": value for k, value in enumerate(values)}
 
 
 def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot) -> Program:

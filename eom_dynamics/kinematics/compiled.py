@@ -5,25 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..codegen import kinematic_programs
-from ..codegen.backends import Kernel, require_robot, working_kernel
+from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
 from ..codegen.evaluation import evaluate
 from ..codegen.native import NativeKernel
 from ..codegen.native_solver import NativeSolver
 from ..codegen.recipe import Recipe
-from ..exceptions import StateError
+from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS
 from ..robot import Frame, Robot
 from ..spelling import hint
 from ..states import joint_states
 
-_POSE, _TWIST = (4, 4), (6,)
+_POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
+
+Key: TypeAlias = tuple[object, ...]
+"""Quantity, and what else its program depends on."""
 
 # Singular values below this share of the largest one are zero, as for numpy.linalg.matrix_rank.
 _SINGULAR = 6 * np.finfo(float).eps
@@ -64,9 +67,10 @@ class Kinematics:
         self._frames = _frames(robot)
         # With the frames, whose identity is the key.
         self._solvers: dict[tuple[int, ...], tuple[tuple[Frame, ...], NativeSolver]] = {}
-        self._pose_calls: dict[str | None, Callable[..., Any]] = {None: self._caller(kernel, recipe.name, 1, [_POSE])}
-        self._jacobian_calls: dict[tuple[str | None, str], Callable[..., Any]] = {}
-        self._derivative_calls: dict[tuple[str, str | None, str, int], Callable[..., Any]] = {}
+        self._calls: dict[Key, Callable[..., Any]] = {
+            ("pose", None): _joint_function(kernel, recipe.name, robot.n, 1, [_POSE])
+        }
+        self._kernels: dict[Key, Kernel] = {}
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -86,10 +90,10 @@ class Kinematics:
         Raises:
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
-        call = self._pose_calls.get(of)
+        key = "pose", of
+        call = self._calls.get(key)
         if call is None:
-            recipe = kinematic_programs.pose(self.frame(of))
-            call = self._pose_calls[of] = self._compiled(recipe, 1, [_POSE])
+            call = self._compiled(key, kinematic_programs.pose(self.frame(of)), 1, [_POSE])
         pose: Array = call(q)
         return pose
 
@@ -111,61 +115,130 @@ class Kinematics:
         orders = len(rates)
         if not orders:
             raise StateError("pose_derivatives requires q and at least qd")
-        key = ("pose_derivatives", of, "", orders)
-        call = self._derivative_calls.get(key)
+        key = "pose_derivatives", of, orders
+        call = self._calls.get(key)
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(of), orders)
-            call = self._derivative_calls[key] = self._compiled(recipe, orders + 1, [_POSE, *[_TWIST] * orders])
+            call = self._compiled(key, recipe, orders + 1, [_POSE, *[_TWIST] * orders])
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
-    def jacobian(self, q: ArrayLike, *, frame: str = "body", of: str | None = None) -> Array:
+    def jacobian(
+        self, q: ArrayLike, *, frame: str = "body", of: str | None = None, point: ArrayLike | None = None
+    ) -> Array:
         """Jacobian of a frame: maps joint rates to its twist, equations (15)-(18).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             frame: kind of the twist: ``body``, ``space`` or ``world_aligned``.
             of: name of the frame; by default the first tool.
+            point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
+                point (but for ``space``) rather than of the origin.
 
         Returns:
             J: (6, n) or (N, 6, n); angular rows first.
 
         Raises:
-            StateError: q has the wrong shape or is not finite, or there is no such frame.
+            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
             ValueError: ``frame`` is none of these.
         """
-        call = self._jacobian_calls.get((of, frame))
-        if call is None:
-            call = self._jacobian_calls[of, frame] = self._jacobian_caller(of, frame, 0)
+        if point is not None:
+            return self.jacobian_derivatives(q, frame=frame, of=of, point=point)[0]
+        key = "jacobian", of, frame
+        call = self._calls.get(key) or self._jacobian_caller(key, of, frame, 0)
         jacobian: Array = call(q)
         return jacobian
 
     def jacobian_derivatives(
-        self, q: ArrayLike, *rates: ArrayLike, frame: str = "body", of: str | None = None
+        self,
+        q: ArrayLike,
+        *rates: ArrayLike,
+        frame: str = "body",
+        of: str | None = None,
+        point: ArrayLike | None = None,
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             rates: qd, qdd, …, in the shape of q, per s, s², ….
-            frame, of: as for :meth:`jacobian`.
+            frame, of, point: as for :meth:`jacobian`.
 
         Returns:
             J, Jd, …: (6, n) or (N, 6, n) each; as many derivatives as rates.
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            ValueError: ``frame`` is none of these.
+            StateError, ValueError: as for :meth:`jacobian`.
         """
         orders = len(rates)
+        if point is not None:
+            return self._jacobians_of_point((q, *rates), point, frame, of)
         if not orders:
             return (self.jacobian(q, frame=frame, of=of),)
-        key = ("jacobian", of, frame, orders)
-        call = self._derivative_calls.get(key)
-        if call is None:
-            call = self._derivative_calls[key] = self._jacobian_caller(of, frame, orders)
+        key = "jacobian_derivatives", of, frame, orders
+        call = self._calls.get(key) or self._jacobian_caller(key, of, frame, orders)
         results: tuple[Array, ...] = call(q, *rates)
         return results
+
+    def center_of_mass(self, q: ArrayLike) -> Array:
+        """Centre of mass of all bodies that the joints move, in the base frame.
+
+        Args:
+            q: joint variables (n,) or (N, n), rad or m.
+
+        Returns:
+            c: (3,) or (N, 3), m.
+
+        Raises:
+            StateError: q has the wrong shape or is not finite.
+            RobotDescriptionError: the robot has no mass.
+        """
+        return self._center(kinematic_programs.center_of_mass, _POINT, (q,))[0]
+
+    def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
+        """Centre of mass and its time derivatives, along the axes of the base frame.
+
+        Args:
+            q: joint variables (n,) or (N, n), rad or m.
+            rates: qd, qdd, …, in the shape of q, per s, s², ….
+
+        Returns:
+            c, cd, …: (3,) or (N, 3) each; as many derivatives as rates. m, m/s, ….
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+            RobotDescriptionError: the robot has no mass.
+        """
+        return self._center(kinematic_programs.center_of_mass, _POINT, (q, *rates))
+
+    def center_of_mass_jacobian(self, q: ArrayLike) -> Array:
+        """Jacobian of the centre of mass: maps joint rates to its velocity.
+
+        Args:
+            q: joint variables (n,) or (N, n), rad or m.
+
+        Returns:
+            J: (3, n) or (N, 3, n).
+
+        Raises:
+            StateError, RobotDescriptionError: as for :meth:`center_of_mass`.
+        """
+        return self.center_of_mass_jacobian_derivatives(q)[0]
+
+    def center_of_mass_jacobian_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
+        """Jacobian of the centre of mass and its time derivatives.
+
+        Args:
+            q: joint variables (n,) or (N, n), rad or m.
+            rates: qd, qdd, …, in the shape of q, per s, s², ….
+
+        Returns:
+            J, Jd, …: (3, n) or (N, 3, n) each; as many derivatives as rates.
+
+        Raises:
+            StateError, RobotDescriptionError: as for :meth:`center_of_mass`.
+        """
+        return self._center(kinematic_programs.center_of_mass_jacobian, (3, self.robot.n), (q, *rates))
 
     def joint_efforts(self, q: ArrayLike, wrench: ArrayLike, *, frame: str = "body", of: str | None = None) -> Array:
         """Joint efforts that hold a wrench which a frame exerts on its surroundings: tau = J' F, without gravity.
@@ -271,31 +344,71 @@ class Kinematics:
             self._solvers[key] = frames, NativeSolver(self.robot, frames)
         return self._solvers[key][1]
 
-    def _jacobian_caller(self, of: str | None, frame: str, orders: int) -> Callable[..., Any]:
-        if frame not in REPRESENTATIONS:
-            raise ValueError(f"frame must be one of {', '.join(REPRESENTATIONS)}, is {frame!r}")
-        recipe = kinematic_programs.jacobian(self.frame(of), frame, orders)
-        return self._compiled(recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
+    def _jacobian_caller(self, key: Key, of: str | None, frame: str, orders: int) -> Callable[..., Any]:
+        recipe = kinematic_programs.jacobian(self.frame(of), _representation(frame), orders)
+        return self._compiled(key, recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
 
-    def _compiled(self, recipe: Recipe, vectors: int, shapes: list[tuple[int, ...]]) -> Callable[..., Any]:
-        _, kernel = working_kernel(self.robot, recipe, self.backend)
-        return self._caller(kernel, recipe.name, vectors, shapes)
+    def _jacobians_of_point(
+        self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str, of: str | None
+    ) -> tuple[Array, ...]:
+        n, orders = self.robot.n, len(states) - 1
+        key = "jacobian_of_point", of, frame, orders
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            recipe = kinematic_programs.jacobian_of_point(self.frame(of), _representation(frame), orders)
+            kernel = self._kernels[key] = KERNELS[self.backend](self.robot, recipe)
+        checked, points = joint_states(n, *states), np.asarray(point, dtype=float)
+        samples = checked[0].shape[:-1]
+        if points.shape not in ((3,), (*samples, 3)) or not np.all(np.isfinite(points)):
+            raise StateError(f"point must be finite, of shape (3,) or that of q with 3 for n, has {points.shape}")
+        inputs = [*checked, np.broadcast_to(points, (*samples, 3))]
+        results = evaluate(kernel, samples, inputs, [(6, n)] * (orders + 1))
+        assert results is not None  # all is finite
+        return results
 
-    def _caller(self, kernel: Kernel, name: str, vectors: int, shapes: list[tuple[int, ...]]) -> Callable[..., Any]:
-        """Function of joint vectors; for one state, it costs no more than a call in C."""
-        n, alone = self.robot.n, len(shapes) == 1
+    def _center(
+        self, program: Callable[[int], Recipe], shape: tuple[int, ...], states: tuple[ArrayLike, ...]
+    ) -> tuple[Array, ...]:
+        orders = len(states) - 1
+        key = program.__name__, orders
+        call = self._calls.get(key)
+        if call is None:
+            if not sum(joint.mass for joint in self.robot.joints):
+                raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
+            call = self._compiled(key, program(orders), orders + 1, [shape] * (orders + 1))
+        found = call(*states)
+        return found if orders else (found,)
 
-        def general(*states: ArrayLike) -> Array | tuple[Array, ...]:
-            if len(states) != vectors:
-                raise StateError(f"{name} requires {vectors} joint vectors, has {len(states)}")
-            checked = joint_states(n, *states)
-            results = evaluate(kernel, checked[0].shape[:-1], checked, shapes)
-            assert results is not None  # the states are finite
-            return results[0] if alone else results
+    def _compiled(self, key: Key, recipe: Recipe, vectors: int, shapes: list[tuple[int, ...]]) -> Callable[..., Any]:
+        """Function of joint vectors, which is kept."""
+        kernel = KERNELS[self.backend](self.robot, recipe)
+        call = self._calls[key] = _joint_function(kernel, recipe.name, self.robot.n, vectors, shapes)
+        return call
 
-        if not isinstance(kernel, NativeKernel):
-            return general
-        return kernel.state_call(vectors, n, shapes, general, alone=alone)
+
+def _joint_function(
+    kernel: Kernel, name: str, n: int, vectors: int, shapes: list[tuple[int, ...]]
+) -> Callable[..., Any]:
+    """Function of joint vectors (n,) or (N, n); for one state, it costs no more than a call in C."""
+    alone = len(shapes) == 1
+
+    def general(*states: ArrayLike) -> Array | tuple[Array, ...]:
+        if len(states) != vectors:
+            raise StateError(f"{name} requires {vectors} joint vectors, has {len(states)}")
+        checked = joint_states(n, *states)
+        results = evaluate(kernel, checked[0].shape[:-1], checked, shapes)
+        assert results is not None  # the states are finite
+        return results[0] if alone else results
+
+    if not isinstance(kernel, NativeKernel):
+        return general
+    return kernel.state_call(vectors, n, shapes, general, alone=alone)
+
+
+def _representation(frame: str) -> str:
+    if frame not in REPRESENTATIONS:
+        raise ValueError(f"frame must be one of {', '.join(REPRESENTATIONS)}, is {frame!r}")
+    return frame
 
 
 def _frames(robot: Robot) -> dict[str, Frame]:

@@ -50,7 +50,7 @@ def body_twist(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[Numbe
     w: Vector = [Jet.constant(0.0, orders) for _ in range(3)]
     v = list(w)
     for link in _path(tree):
-        q = _variable(link, states)
+        q = link.displacement(states)
         into = link.rotation.T.tolist()
         w, v = rotated(into, w), rotated(into, _velocity_at(link.translation.tolist(), w, v))
         if link.turns:
@@ -65,21 +65,27 @@ def body_twist(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[Numbe
     return [[x[k] for x in (*w, *v)] for k in range(orders)]
 
 
-def jacobian(tree: LinkTree, states: Sequence[Sequence[Scalar]], representation: str) -> list[list[Numbers]]:
+def jacobian(
+    tree: LinkTree,
+    states: Sequence[Sequence[Scalar]],
+    representation: str,
+    point: Sequence[Scalar] = (0.0, 0.0, 0.0),
+) -> list[list[Numbers]]:
     """Jacobian of the first tool and its time derivatives.
 
     Args:
         tree: links of the robot.
         states: q, qd, …, at least the first.
         representation: one of REPRESENTATIONS.
+        point: (3), fixed to the tool, in the place of its origin, m.
 
     Returns:
         J, Jd, …, one for each state: for each joint variable a column of six entries, angular part first.
     """
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
-    # About the origin of the base or of the tool, along the axes of the base.
-    about = [0.0] * 3 if representation == "space" else position
+    # About the origin of the base or about the point, along the axes of the base.
+    about = [0.0] * 3 if representation == "space" else _plus(position, _product(rotation, point))
     columns = [_column(link, axis, _minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
     if representation == "body":
         back = [list(column) for column in zip(*rotation, strict=True)]
@@ -189,10 +195,6 @@ def _path(tree: LinkTree) -> list[Link]:
         path.append(tree.links[i])
         i = tree.links[i].parent
     return path[::-1]
-
-
-def _variable(link: Link, states: Sequence[Sequence[Scalar]]) -> Jet:
-    return link.ratio * Jet([state[link.coordinate] for state in states])
 
 
 def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:

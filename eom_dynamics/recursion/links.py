@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .. import lie
 from ..arrays import Array
+from ..jet import Jet
 from ..robot import Frame, Joint, Robot
 
 # Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
@@ -69,6 +71,10 @@ class Link:
     first_moment: Array
     second_moment: Array
 
+    def displacement(self, states: Sequence[Sequence[Any]]) -> Jet:
+        """``x`` with its derivatives, from q, qd, … of the robot."""
+        return self.ratio * Jet([state[self.coordinate] for state in states])
+
 
 @dataclass(frozen=True, eq=False)
 class LinkTree:
@@ -90,9 +96,9 @@ class LinkTree:
         return 1 + max(link.coordinate for link in self.links)
 
 
-def link_tree(robot: Robot) -> LinkTree:
-    """Links of a robot, in frames with many zeros and with regrouped inertias."""
-    return tree_in_frames(robot, _frames(robot))
+def link_tree(robot: Robot, *, regrouped: bool = True) -> LinkTree:
+    """Links of a robot, in frames with many zeros and with regrouped inertias, or their own."""
+    return tree_in_frames(robot, _frames(robot), regrouped=regrouped)
 
 
 def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = True) -> LinkTree:

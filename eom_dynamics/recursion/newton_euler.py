@@ -46,7 +46,7 @@ def inverse_dynamics(
     motions: list[_Motion] = []
     forces, moments = [], []
     for link in tree.links:
-        q = link.ratio * Jet([state[link.coordinate] for state in states])
+        q = link.displacement(states)
         parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
         motion = _outward(link, q, parent)
         motions.append(motion)

@@ -5,19 +5,37 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from chains import Case, cases, fixed_case
 from differences import derivative, deviation, polynomial_motion
-from hypothesis import given
-from trees import trees
+from hypothesis import given, settings
+from trees import MovingTree, moving_trees, trees
 
-from eom_dynamics import Dynamics, Kinematics, Robot, StateError, lie, load_robot, packaged_robots
+from eom_dynamics import (
+    Dynamics,
+    Kinematics,
+    Robot,
+    RobotDescriptionError,
+    StateError,
+    lie,
+    load_robot,
+    packaged_robots,
+)
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.recursion import kinematics, link_tree
+from eom_dynamics.recursion.center_of_mass import center_of_mass
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS
+
+
+@pytest.fixture(scope="module")
+def iiwa() -> Kinematics:
+    # Compiling a program takes longer than all of its states here.
+    return Kinematics(load_robot("iiwa"), backend="numpy")
+
 
 # The programs over floats, without compiling them: the code that the kernels are traced from.
 
@@ -33,6 +51,10 @@ def traced_twists(robot: Robot, states: np.ndarray) -> np.ndarray:
 def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> np.ndarray:
     levels = kinematics.jacobian(link_tree(robot), states.tolist(), representation)
     return np.array(levels, dtype=float).transpose(0, 2, 1)
+
+
+def traced_centers(robot: Robot, states: np.ndarray) -> np.ndarray:
+    return np.array(center_of_mass(link_tree(robot, regrouped=False), states.tolist()), dtype=float)
 
 
 def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
@@ -67,21 +89,18 @@ def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
-@given(cases(derivatives=4))
-def test_jacobians_and_their_derivatives(representation: str, case: Case) -> None:
+@given(cases(derivatives=1))
+def test_jacobians_map_rates_to_the_twist(representation: str, case: Case) -> None:
     robot, states = case.robot, case.motion
-    C, motion = tool_pose(robot, states[0]), polynomial_motion(states)
-    jacobians = traced_jacobians(robot, states, representation)
-    twist = traced_twists(robot, states[:2])[0]
+    C = tool_pose(robot, states[0])
+    jacobian = traced_jacobians(robot, states[:1], representation)[0]
+    twist = traced_twists(robot, states)[0]
     into = {
         "body": lambda V: V,
         "space": lambda V: lie.Ad(C) @ V,
         "world_aligned": lambda V: lie.world_aligned_twist(C, V),
     }
-    assert deviation(jacobians[0] @ states[1], into[representation](twist), floor=1.0) < 2e-14
-    rates = derivative(lambda t: traced_jacobians(robot, motion(t), representation), step=0.005)[:-1]
-    for found, expected in zip(jacobians[1:], rates, strict=True):
-        assert deviation(found, expected, floor=1.0) < 1e-8
+    assert deviation(jacobian @ states[1], into[representation](twist), floor=1.0) < 2e-14
 
 
 def test_derivatives_of_the_twist_by_those_of_the_jacobian() -> None:
@@ -94,45 +113,115 @@ def test_derivatives_of_the_twist_by_those_of_the_jacobian() -> None:
     assert deviation(twists[2], J @ rates[2] + 2 * Jd @ rates[1] + Jdd @ rates[0]) < 1e-14
 
 
-# --- Against Pinocchio --------------------------------------------------------------
+# --- Against Pinocchio, and differences ---------------------------------------------
 
 
-@pytest.mark.parametrize("name", packaged_robots())
-def test_frames_against_pinocchio(name: str) -> None:
+def compare(robot: Robot, states: np.ndarray) -> None:
+    """Poses, Jacobians and centres of mass to the derivatives that Pinocchio has; all further ones by differences."""
     pin = pytest.importorskip("pinocchio")
     from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 
-    robot = load_robot(name)
-    # The others are traced, but not compiled, which takes longer than all of their states.
-    kinematics = Kinematics(robot, backend=None if name in ("panda", "dual_arm") else "numpy")
     model = pinocchio_model(robot)
-    data = model.createData()
-    references = {"body": pin.LOCAL, "space": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
+    data, frame = model.createData(), model.getFrameId(robot.tools[0].name)
     E, e = robot.coupling
-    rng = np.random.default_rng(11)
-    frame = model.getFrameId(robot.tools[0].name)
-    for _ in range(20):
-        q, qd, qdd = rng.uniform(-2, 2, (3, robot.n))
-        whole, rates = E @ q + e, E @ qd
-        pin.forwardKinematics(model, data, whole, rates, E @ qdd)
-        pin.updateFramePlacements(model, data)
-        pin.computeJointJacobiansTimeVariation(model, data, whole, rates)
-        C, V, Vd = kinematics.pose_derivatives(q, qd, qdd)
-        assert deviation(C, data.oMf[frame].homogeneous, floor=1.0) < 1e-14
-        assert deviation(kinematics.pose(q), C) < 1e-15
-        for twist, expected in (
-            (V, pin.getFrameVelocity(model, data, frame, pin.LOCAL)),
-            (Vd, pin.getFrameAcceleration(model, data, frame, pin.LOCAL)),
+    q, qd, qdd = E @ states[0] + e, E @ states[1], E @ states[2]
+    pin.forwardKinematics(model, data, q, qd, qdd)
+    pin.updateFramePlacements(model, data)
+    pin.computeJointJacobiansTimeVariation(model, data, q, qd)
+    pin.centerOfMass(model, data, q, qd, qdd)
+    motion = polynomial_motion(states)
+    assert deviation(traced_pose(robot, states[0]), data.oMf[frame].homogeneous, floor=1.0) < 1e-13
+    twists = traced_twists(robot, states)
+    for found, expected in (
+        (twists[0], pin.getFrameVelocity(model, data, frame, pin.LOCAL)),
+        (twists[1], pin.getFrameAcceleration(model, data, frame, pin.LOCAL)),
+    ):
+        assert deviation(found, np.concatenate([expected.angular, expected.linear]), floor=1.0) < 1e-12
+    centers = traced_centers(robot, states)
+    assert deviation(centers[:3], [data.com[0], data.vcom[0], data.acom[0]], floor=1.0) < 1e-12
+    rates = derivative(lambda t: traced_centers(robot, motion(t)))
+    assert deviation(centers[1:], rates[:-1], floor=1.0) < 1e-10
+    references = {"body": pin.LOCAL, "space": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
+    assert tuple(references) == REPRESENTATIONS
+    for representation, reference in references.items():
+        jacobians = traced_jacobians(robot, states, representation)
+        for found, expected in (
+            (jacobians[0], pin.getFrameJacobian(model, data, frame, reference)),
+            (jacobians[1], pin.getFrameJacobianTimeVariation(model, data, frame, reference)),
         ):
-            assert deviation(twist, np.concatenate([expected.angular, expected.linear]), floor=1.0) < 1e-13
-        for representation, reference in references.items():
-            J, Jd = kinematics.jacobian_derivatives(q, qd, frame=representation)
-            assert deviation(kinematics.jacobian(q, frame=representation), J, floor=1.0) < 1e-14
-            for found, expected in (
-                (J, pin.computeFrameJacobian(model, data, whole, frame, reference)),
-                (Jd, pin.getFrameJacobianTimeVariation(model, data, frame, reference)),
-            ):
-                assert deviation(found, np.roll(np.reshape(expected, (6, -1)), 3, axis=0) @ E, floor=1.0) < 1e-13
+            assert deviation(found, np.roll(np.reshape(expected, (6, -1)), 3, axis=0) @ E, floor=1.0) < 1e-12
+        rates = derivative(lambda t, r=representation: traced_jacobians(robot, motion(t), r))
+        assert deviation(jacobians[1:], rates[:-1], floor=1.0) < 1e-10
+
+
+@settings(max_examples=50)
+@given(moving_trees(3, max_joints=5))
+def test_random_trees(tree: MovingTree) -> None:
+    compare(tree.robot, tree.states)
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_packaged_robots(name: str) -> None:
+    robot = load_robot(name)
+    compare(robot, np.random.default_rng(11).uniform(-1, 1, (5, robot.n)))
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_compiled_kinematics_are_those_that_were_traced(backend: str) -> None:
+    case = fixed_case("mixed_chain", 2)
+    robot, states = case.robot, case.motion
+    kinematics = Kinematics(robot, backend=backend)
+    C, *twists = kinematics.pose_derivatives(*states)
+    assert deviation(C, traced_pose(robot, states[0])) < 1e-15
+    assert deviation(kinematics.pose(states[0]), C) < 1e-15
+    assert deviation(twists, traced_twists(robot, states), floor=1.0) < 1e-14
+    assert deviation(kinematics.center_of_mass_derivatives(*states), traced_centers(robot, states), floor=1.0) < 1e-14
+    for representation in REPRESENTATIONS:
+        found = kinematics.jacobian_derivatives(*states, frame=representation)
+        assert deviation(found, traced_jacobians(robot, states, representation), floor=1.0) < 1e-14
+        assert deviation(kinematics.jacobian(states[0], frame=representation), found[0], floor=1.0) < 1e-15
+
+
+def test_center_of_mass_of_many_states(iiwa: Kinematics) -> None:
+    q, qd = np.random.default_rng(3).uniform(-2, 2, (2, 5, 7))
+    c, cd = iiwa.center_of_mass_derivatives(q, qd)
+    J, Jd = iiwa.center_of_mass_jacobian_derivatives(q, qd)
+    assert deviation(iiwa.center_of_mass(q), c) < 1e-15
+    assert deviation(iiwa.center_of_mass_jacobian(q[0]), J[0]) < 1e-14
+    assert deviation(J @ qd[..., np.newaxis], cd[..., np.newaxis], floor=1.0) < 1e-14
+    moved = derivative(lambda t: iiwa.center_of_mass_jacobian(q[0] + t * qd[0]))
+    assert deviation(Jd[0], moved, floor=1.0) < 1e-11
+    # By the definition.
+    bodies = zip(iiwa.robot.joints, body_poses(iiwa.robot, q[0]), strict=True)
+    moments = [joint.mass * (pose @ [*joint.center_of_mass, 1.0])[:3] for joint, pose in bodies]
+    assert deviation(c[0], sum(moments) / sum(joint.mass for joint in iiwa.robot.joints)) < 1e-14
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_jacobian_of_a_point(iiwa: Kinematics, representation: str) -> None:
+    q, qd, qdd = np.random.default_rng(4).uniform(-1, 1, (3, 7))
+    motion, point = polynomial_motion(np.array([q, qd, qdd])), np.array([0.1, -0.2, 0.3])
+
+    def place(t: float) -> np.ndarray:
+        return (iiwa.pose(motion(t)[0]) @ [*point, 1.0])[:3]
+
+    levels = iiwa.jacobian_derivatives(q, qd, qdd, frame=representation, point=point)
+    at_origin = iiwa.jacobian(q, frame=representation)
+    np.testing.assert_array_equal(levels[0][:3], at_origin[:3])
+    velocity = levels[0][3:] @ qd
+    if representation == "space":
+        assert deviation(levels[0], at_origin) < 1e-14
+    elif representation == "world_aligned":
+        assert deviation(velocity, derivative(place), floor=1.0) < 1e-12
+    else:
+        assert deviation(iiwa.pose(q)[:3, :3] @ velocity, derivative(place), floor=1.0) < 1e-12
+    rates = derivative(
+        lambda t: iiwa.jacobian_derivatives(*motion(t)[:2], frame=representation, point=point), step=0.02
+    )
+    assert deviation(levels[1:], rates, floor=1.0) < 1e-11
+    many = iiwa.jacobian(np.stack([q, qd]), frame=representation, point=np.stack([0 * point, point]))
+    assert deviation(many[0], at_origin, floor=1.0) < 1e-14
+    assert deviation(many[1], iiwa.jacobian(qd, frame=representation, point=point), floor=1.0) < 1e-14
 
 
 # --- The class ----------------------------------------------------------------------
@@ -140,11 +229,6 @@ def test_frames_against_pinocchio(name: str) -> None:
 
 # Far from singular.
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
-
-
-@pytest.fixture(scope="module")
-def iiwa() -> Kinematics:
-    return Kinematics(load_robot("iiwa"))
 
 
 @pytest.mark.parametrize("backend", KERNELS)
@@ -212,29 +296,32 @@ def test_copies_compute_the_same(iiwa: Kinematics) -> None:
         assert other.backend == iiwa.backend
 
 
-def test_many_orders_pass_by_the_compiled_caller(iiwa: Kinematics) -> None:
-    states = np.random.default_rng(2).uniform(-1, 1, (9, 7))
-    C, *twists = iiwa.pose_derivatives(*states)
+def test_many_orders_pass_by_the_compiled_caller() -> None:
+    kinematics = Kinematics(load_robot("planar_2r"))
+    states = np.random.default_rng(2).uniform(-1, 1, (9, 2))
+    C, *twists = kinematics.pose_derivatives(*states)
     assert C.shape == (4, 4) and len(twists) == 8
-    expected = traced_twists(iiwa.robot, states)
-    assert deviation(twists, expected) < 1e-13
+    assert deviation(twists, traced_twists(kinematics.robot, states)) < 1e-13
 
 
-def test_one_state_takes_the_compiled_caller(iiwa: Kinematics, monkeypatch: pytest.MonkeyPatch) -> None:
-    if iiwa.backend != "native":
+def test_one_state_takes_the_compiled_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinematics = Kinematics(load_robot("planar_2r"))
+    if kinematics.backend != "native":
         pytest.skip("no compiler")
 
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError("passed on")
 
     monkeypatch.setattr("eom_dynamics.kinematics.compiled.joint_states", refuse)
-    iiwa.pose(np.zeros(7))
-    iiwa.jacobian(np.zeros(7), frame="space")
+    kinematics.pose(np.zeros(2))
+    kinematics.jacobian(np.zeros(2), frame="space")
     with pytest.raises(AssertionError, match="passed on"):
-        iiwa.pose([0.0] * 7)
+        kinematics.pose([0.0] * 2)
 
 
 BAD = {
+    "point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0]), r"^point must be finite, of shape \(3,\) or"),
+    "infinite point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0, np.inf]), "^point must be finite"),
     "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
     "not finite": (lambda k: k.pose(np.full(7, np.nan)), "^q must be finite; entry"),
     "shapes": (lambda k: k.pose_derivatives(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
@@ -251,6 +338,13 @@ def test_bad_arguments(iiwa: Kinematics, case) -> None:
     call, text = case
     with pytest.raises(StateError, match=text):
         call(iiwa)
+
+
+def test_without_mass_there_is_no_center() -> None:
+    robot = load_robot("planar_2r")
+    light = replace(robot, joints=tuple(replace(joint, mass=0.0) for joint in robot.joints))
+    with pytest.raises(RobotDescriptionError, match="planar_2r has no mass, and thus no centre of mass"):
+        Kinematics(light, backend="numpy").center_of_mass([0.0, 0.0])
 
 
 def test_unknown_representation_and_no_robot(iiwa: Kinematics) -> None:
