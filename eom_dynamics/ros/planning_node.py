@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from trajectory_msgs.msg import JointTrajectory
 
 from ..elastic import ElasticArm

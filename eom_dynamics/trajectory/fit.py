@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solveh_banded
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
@@ -217,6 +216,9 @@ class _NormalEquations:
 
     def states(self) -> Array:
         """q … qdddd at the knots (5, pieces + 1, n)."""
+        # Its import takes as long as that of this library, which most users of trajectories can do without.
+        from scipy.linalg import solveh_banded
+
         x = solveh_banded(self._bands, self._right, lower=True, check_finite=False)
         rows = np.lib.stride_tricks.sliding_window_view(x, _BASIS, axis=0)  # (pieces, n, 10)
         result = np.empty((ORDERS, self.pieces + 1, x.shape[1]))

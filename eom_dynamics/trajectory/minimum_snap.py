@@ -17,7 +17,6 @@ from math import comb, factorial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve_banded
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
@@ -50,7 +49,7 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
     system = _System(steps, states, m)
     try:
         taylor = system.solution()
-    except LinAlgError:
+    except np.linalg.LinAlgError:
         raise TrajectoryError(UNSOLVED) from None
     solved = np.zeros_like(states)
     last = np.tensordot(system.shift, taylor[-1], 1)
@@ -91,6 +90,9 @@ class _System:
     def solution(self) -> Array:
         """Taylor coefficients (K - 1, 2m, n) of all pieces."""
         width = self._width
+        # Its import takes as long as that of this library, which nodes that play motions can do without.
+        from scipy.linalg import solve_banded
+
         x = solve_banded((width, width), self._bands, self._right, overwrite_ab=True, check_finite=False)
         x = x.reshape(len(self.steps), self.size, -1)
         x[:, 0] = self.states[0, :-1]

@@ -119,6 +119,13 @@ class Client:
         while (remaining := deadline - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=remaining)
 
+    def join(self, other):
+        """Receive whenever another client does."""
+        self._executor.remove_node(self.node)
+        self._executor.shutdown()
+        self._executor = other._executor
+        self._executor.add_node(self.node)
+
     def wait(self, condition, what):
         deadline = time.monotonic() + PATIENCE
         while not condition():

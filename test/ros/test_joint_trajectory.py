@@ -38,6 +38,7 @@ class Stack:
         )
         self.node = start(*arguments, discovered=False)
         self.planning = start.planning(*arguments, beside=self.node.process)
+        self.planning.join(self.node)
         self.node.wait_for_node()
         self._clock = self.node.publisher(Clock, "clock")
         self._trajectories = self.node.publisher(JointTrajectory, "joint_trajectory")
@@ -53,7 +54,6 @@ class Stack:
 
     def refusals(self):
         """Why trajectories were refused last, by the node and by the planning node."""
-        self.planning.spin()
         values = [status_of(client.diagnostics[-1])[2] for client in (self.node, self.planning)]
         return " ".join(value.get("last refused trajectory", "") for value in values)
 
