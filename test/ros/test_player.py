@@ -34,10 +34,14 @@ def motion(count, *, wrench=True):
     return arrays
 
 
+# So that no command replaces one that has not been sent yet, where the machine was busy with others.
+RECORDED = ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000")
+
+
 @pytest.fixture(scope="module")
 def iiwa_process(ros, tmp_path_factory):
     """One node with the iiwa, and no client in this process, which would be a third one of the stream."""
-    process = NodeProcess(tmp_path_factory.mktemp("iiwa"), "--params-file", CONFIG / "iiwa.yaml")
+    process = NodeProcess(tmp_path_factory.mktemp("iiwa"), *RECORDED, "--params-file", CONFIG / "iiwa.yaml")
     yield process
     process.end()
 
@@ -50,7 +54,7 @@ def play(iiwa_process, tmp_path):
     def run(arrays, *options, node=iiwa_process, while_playing=lambda process: None):
         np.savez(tmp_path / "setpoints.npz", **arrays)
         if isinstance(node, tuple):
-            node = NodeProcess(tmp_path, *node)
+            node = NodeProcess(tmp_path, *RECORDED, *node)
             nodes.append(node)
         space = node.namespace if node else "/nobody"
         player = processes.popen(

@@ -212,13 +212,12 @@ def test_diagnostics_report_the_stream(iiwa, rng):
     ):
         start = len(iiwa.diagnostics)
 
-        def found(start=start, level=level, text=text, fields=fields):
-            iiwa.publish(**fields)
+        def found(start=start, level=level, text=text):
             return [
                 m for m in iiwa.diagnostics[start:] if m.status[0].level[0] == level and text in m.status[0].message
             ]
 
-        iiwa.wait(found, text)
+        iiwa.repeat(lambda fields=fields: iiwa.publish(**fields), found, text)
         values = {pair.key: pair.value for pair in found()[0].status[0].values}
         assert float(values["rate (Hz)"]) > 0
         assert 0 < float(values["compute time median (us)"]) <= float(values["compute time max (us)"])
