@@ -23,6 +23,17 @@ def pose(frame: Frame) -> Recipe:
     return Recipe("pose", partial(_pose, frame), _details(frame))
 
 
+def forward_kinematics(robot: Robot) -> Program:
+    """Poses of all tools, in row-major order: C of the only one, or C_1, C_2, …."""
+    trees = [_tree(robot, tool) for tool in robot.tools]
+    names = ["C"] if len(trees) == 1 else [f"C_{k}" for k in range(1, len(trees) + 1)]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        return {name: _entries(*kinematics.pose(tree, x["q"])) for name, tree in zip(names, trees, strict=True)}
+
+    return trace(c_name("forward_kinematics"), {"q": robot.n}, compute)
+
+
 def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
     return Recipe("pose_derivatives", partial(_pose_derivatives, frame, orders), (*_details(frame), str(orders)))

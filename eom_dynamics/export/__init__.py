@@ -4,7 +4,7 @@
 from .files import project_files
 from .languages import LANGUAGES
 from .motors import FEEDFORWARD
-from .project import FUNCTIONS, Project, project
+from .project import FUNCTIONS, STRAIGHT_LINE, Project, project
 from .readme import readme
 from .stored_values import ExportError, StoredValues, stored_values
 
@@ -12,6 +12,7 @@ __all__ = [
     "FEEDFORWARD",
     "FUNCTIONS",
     "LANGUAGES",
+    "STRAIGHT_LINE",
     "ExportError",
     "Project",
     "StoredValues",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..arrays import Array
 from ..codegen.program import Program
 from ..codegen.straight_line import angles
-from .project import SUMMARIES, Function, Project, is_matrix, plain, table
+from .project import SUMMARIES, Function, Project, matrix_size, plain, table
 from .stored_values import TOLERANCE, StoredValues
 
 WIDTH = 120
@@ -35,7 +35,7 @@ def function_comment(project: Project, name: str) -> list[str]:
     function = project.functions[name]
     rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
-        meaning = project.meaning(key) + (", row-major" if is_matrix(key) else "")
+        meaning = project.meaning(key) + (", row-major" if matrix_size(key, project.robot.n) else "")
         rows.append((key, "out", f"[{size}]", meaning))
     lines = [" ".join([SUMMARIES[name], *_cost(function)]), "", *("  " + line for line in table(rows))]
     notes = project.notes(name)

@@ -12,7 +12,7 @@ from ..codegen.straight_line import angles, straight_line
 from ..states import WRENCH_NAMES
 from .matlab_feedforward import feedforward_body, feedforward_defaults, feedforward_functions
 from .motors import FEEDFORWARD, MotorFeedforward
-from .project import SUMMARIES, Function, Project, is_matrix, table
+from .project import SUMMARIES, Function, Project, matrix_size, table
 from .stored_values import TOLERANCE, StoredValues
 from .templates import template
 
@@ -52,7 +52,11 @@ def _straight_line(project: Project, program: Program) -> list[str]:
         *(f"{name} = zeros({size}, N);" for name, size in program.outputs.items()),
         *(f"{output} = {result};" for output, result in zip(outputs, results, strict=True)),
         # MATLAB reshapes in column-major order, but the entries of matrices are in row-major order.
-        *(f"{name} = permute(reshape({name}, {n}, {n}, N), [2 1 3]);" for name in program.outputs if is_matrix(name)),
+        *(
+            f"{name} = permute(reshape({name}, {matrix_size(name, n)}, [], N), [2 1 3]);"
+            for name in program.outputs
+            if matrix_size(name, n)
+        ),
     ]
 
 
@@ -62,7 +66,8 @@ def _function(project: Project, name: str, statements: list[str]) -> str:
     names = list(function.inputs)
     rows = [(key, f"({size}, N)", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
-        rows.append((key, f"({n}, {n}, N)" if is_matrix(key) else f"({size}, N)", project.meaning(key)))
+        side = matrix_size(key, n)
+        rows.append((key, f"({side}, {side}, N)" if side else f"({size}, N)", project.meaning(key)))
     defaults = {key: f"zeros({6 * len(project.robot.tools)}, 1)" for key in names if key in WRENCH_NAMES}
     usage = [
         "Each column is a state. An argument with one column holds for all N states.",
@@ -117,12 +122,13 @@ def _check(project: Project, function: Function) -> str:
     outputs = ", ".join(function.outputs)
     lines = [f"[{outputs}] = {function.name}({columns});"]
     for name in function.outputs:
-        rows = f"reshape(permute({name}, [2 1 3]), {n * n}, [])" if is_matrix(name) else name
+        size = function.outputs[name]
+        rows = f"reshape(permute({name}, [2 1 3]), {size}, [])" if matrix_size(name, n) else name
         lines.append(f"failures = failures + compare('{function.name}', '{name}', {rows}, stored.{name});")
     lines.append("k = size(stored.q, 2);")
     lines.append(f"[{', '.join(f'{name}_alone' for name in function.outputs)}] = {function.name}({first});")
     for name in function.outputs:
-        span = "(:, :, k)" if is_matrix(name) else "(:, k)"
+        span = "(:, :, k)" if matrix_size(name, n) else "(:, k)"
         lines.append(
             f"failures = failures + compare('{function.name}, one state', '{name}', {name}_alone, {name}{span});"
         )

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from .. import __version__
+from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS
+from ..codegen.recipe import Recipe
 from ..robot import Robot
 from ..units import unit
 from .motors import FEEDFORWARD, MotorFeedforward, motor_feedforward, require_feedforward
 
-# MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 22.
-_LONGEST_NAME = 40
+# MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 25.
+_LONGEST_NAME = 38
 
 # Description of vectors, their quantity, and the order of their time derivative.
 _VECTORS = {
@@ -46,6 +49,7 @@ SUMMARIES = {
     "effort": "Joint efforts.",
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
+    "forward_kinematics": "Poses of the tools.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
 }
 """Description of each function."""
@@ -57,7 +61,12 @@ _MATRICES = {
     "dtau_dqdd": "partial derivatives of tau with respect to qdd, the mass matrix",
 }
 
-FUNCTIONS = (*PROGRAMS, FEEDFORWARD)
+STRAIGHT_LINE: Mapping[str, Recipe] = MappingProxyType(
+    {**PROGRAMS, "forward_kinematics": Recipe("forward_kinematics", forward_kinematics)}
+)
+"""Functions that are one program."""
+
+FUNCTIONS = (*STRAIGHT_LINE, FEEDFORWARD)
 """Names of the functions that can be exported."""
 
 Function: TypeAlias = Program | MotorFeedforward
@@ -117,6 +126,9 @@ class Project:
         """Description of an input or output, with its unit."""
         if vector in _MATRICES:
             return f"{_MATRICES[vector]}, SI units"
+        if is_pose(vector):
+            tool = self.robot.tools[int(vector.partition("_")[2] or 1) - 1]
+            return f"pose of {plain(tool.name)} in the base frame, m"
         text, quantity, order = _VECTORS[vector]
         rate = "" if order == 0 else "/s" if order == 1 else f"/s^{order}"
         if quantity == "wrench":
@@ -150,9 +162,16 @@ def _unit(quantity: str, joint_type: str) -> str:
     return unit(quantity, joint_type)
 
 
-def is_matrix(vector: str) -> bool:
-    """Whether an output is a matrix (n, n) rather than a vector."""
-    return vector in _MATRICES
+def is_pose(vector: str) -> bool:
+    """Whether an output is a pose (4, 4)."""
+    return vector.partition("_")[0] == "C"
+
+
+def matrix_size(vector: str, n: int) -> int:
+    """Number of rows and columns of an output that is a square matrix; 0 for a vector."""
+    if is_pose(vector):
+        return 4
+    return n if vector in _MATRICES else 0
 
 
 def project(robot: Robot, functions: Iterable[str]) -> Project:
@@ -171,7 +190,7 @@ def project(robot: Robot, functions: Iterable[str]) -> Project:
     if FEEDFORWARD in wanted:
         require_feedforward(robot)
         straight = list(dict.fromkeys([*straight, "inverse_dynamics"]))
-    programs = {function: replace(PROGRAMS[function](robot), name=f"{name}_{function}") for function in straight}
+    programs = {function: replace(STRAIGHT_LINE[function](robot), name=f"{name}_{function}") for function in straight}
     feedforward = None
     if FEEDFORWARD in wanted:
         feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", programs["inverse_dynamics"])

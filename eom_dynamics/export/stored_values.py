@@ -21,6 +21,7 @@ from ..elastic import ElasticArm
 from ..elastic.elastic_arm import STIFFNESS_NAMES
 from ..equations import equations_of_motion
 from ..exceptions import EomDynamicsError, KernelWarning
+from ..kinematics import body_poses
 from ..robot import Robot
 from ..states import STATE_NAMES, WRENCH_NAMES
 from .motors import DEFLECTION, MOTOR_NAMES, MotorFeedforward
@@ -198,9 +199,16 @@ def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
     return np.transpose(columns), 2 * moving.C[0], moving.M[0]
 
 
+def _forward_kinematics(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    """Poses of the tools by the product of exponentials."""
+    bodies = body_poses(robot, state[0])
+    return tuple(bodies[tool.joint] @ tool.pose if tool.joint >= 0 else tool.pose for tool in robot.tools)
+
+
 _CLOSED_FORMS: Mapping[str, Callable[..., Iterable[Array]]] = {
     "inverse_dynamics": _inverse_dynamics,
     "effort": _effort,
     "mass_matrix": _mass_matrix,
     "effort_partials": _effort_partials,
+    "forward_kinematics": _forward_kinematics,
 }

@@ -16,15 +16,14 @@ from springs import EVERY_KIND, with_springs
 from eom_dynamics import Robot, load_robot, robot_from_parameters
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
-from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.export import LANGUAGES, Project, StoredValues, project, stored_values
+from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues, project, stored_values
 
 FUNCTIONS: Mapping[str, Iterable[str]] = {
     "iiwa": ["effort"],
-    "planar_2r": PROGRAMS,
+    "planar_2r": STRAIGHT_LINE,
     "mixed_chain": ["inverse_dynamics"],
     "slider": ["effort", "mass_matrix"],
-    "scissors": ["effort_partials"],
+    "scissors": ["effort_partials", "forward_kinematics"],
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
 
@@ -50,7 +49,7 @@ def robot(name: str) -> Robot:
 
 
 def export(
-    robot: Robot, language: str, folder: Path, functions: Iterable[str] = PROGRAMS
+    robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
     exported = project(robot, functions)

@@ -6,9 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...codegen.programs import PROGRAMS
 from ...exceptions import EomDynamicsError, RobotDescriptionError
-from ...export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ExportError, Project, project, project_files
+from ...export import FEEDFORWARD, FUNCTIONS, LANGUAGES, STRAIGHT_LINE, ExportError, Project, project, project_files
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
@@ -70,12 +69,12 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
     if options.functions is not None:
         return project(robot, options.functions)
     if set(options.language or LANGUAGES) == {"casadi"}:
-        return project(robot, PROGRAMS)
+        return project(robot, STRAIGHT_LINE)
     try:
         return project(robot, FUNCTIONS)
     except RobotDescriptionError as error:
         complain(options.program, f"no {FEEDFORWARD}: {error}")
-        return project(robot, PROGRAMS)
+        return project(robot, STRAIGHT_LINE)
 
 
 def _operations(exported: Project) -> list[str]:
