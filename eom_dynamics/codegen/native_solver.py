@@ -29,8 +29,10 @@ _TARGETS_PER_THREAD = 16
 ANY, PREFERRED, MANIPULABLE = range(3)
 """Objectives among the solutions."""
 
-REASONS = ("solved", "stuck", "iterations")
-"""Why a target's last attempt ended: solved, at a minimum of the error, or after the most iterations."""
+REASONS = ("solved", "stuck", "iterations", "no pose")
+"""Why the last attempt ended: solved, at a minimum of the error, after the most iterations, or before it began."""
+
+NO_POSE = REASONS.index("no pose")
 
 
 class Task(ctypes.Structure):
@@ -53,7 +55,7 @@ class Task(ctypes.Structure):
 
 
 class Settings(NamedTuple):
-    """Arrays and numbers of a task; see ``ik_task``. Joint vectors have n entries, weights 6 for each tool."""
+    """Arrays and numbers of a task. Joint vectors have n entries, weights 6 for each tool."""
 
     lower: Array
     upper: Array
@@ -67,6 +69,15 @@ class Settings(NamedTuple):
     starts: Array
     preferred: Array
     pull: Array
+
+
+def task_of(settings: Settings) -> Task:
+    """The same as a structure of C."""
+    given = settings._asdict()
+    arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in given.items() if np.ndim(x)}
+    task = Task(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})
+    task.kept = arrays
+    return task
 
 
 class Solved(NamedTuple):
@@ -99,23 +110,18 @@ class NativeSolver:
                 self._solve = ctypes.CDLL(str(path)).eom_inverse_kinematics
             except (OSError, AttributeError) as error:
                 raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
-        self._solve.restype = None
+        self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_void_p] * 6]
 
-    def __call__(self, targets: Array, starts: Array, settings: Settings) -> Solved:
+    def __call__(self, targets: Array, starts: Array, task: Task) -> Solved:
         """Solve for N targets (N, tools, 4, 4), from starts (N, n)."""
-        count = len(starts)
-        arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in settings._asdict().items() if np.ndim(x)}
-        pointers = {name: x.ctypes.data for name, x in arrays.items()}
-        task = Task(**{**settings._asdict(), **pointers})
+        count, address = len(starts), ctypes.addressof(task)
         targets, q = np.ascontiguousarray(targets, dtype=float), np.array(starts, dtype=float, order="C")
         residuals = np.empty((count, 2))
         counts = np.empty((3, count), dtype=np.int32)
 
         def run(start: int, stop: int) -> None:
             rows = (targets[start:], q[start:], residuals[start:], *counts[:, start:])
-            self._solve(
-                ctypes.c_size_t(stop - start), ctypes.byref(task), *(ctypes.c_void_p(x.ctypes.data) for x in rows)
-            )
+            self._solve(stop - start, address, *[x.ctypes.data for x in rows])
 
         in_threads(count, _TARGETS_PER_THREAD, run)
         return Solved(q, residuals, *counts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
-from ..codegen.native_solver import ANY, MANIPULABLE, PREFERRED, REASONS, NativeSolver, Settings
+from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..states import joint_states
@@ -29,11 +30,10 @@ OBJECTIVES = ("start", "central", "manipulable")
 # Range of random starts of a prismatic joint without limits, m.
 _FAR = 1.0
 
-# Robots and options for which ranges and starts are kept: computing them takes longer than a solution.
+# Robots and options for which what they determine is kept: computing it takes longer than a solution.
 _KEPT = 64
 
-# Largest deviation of a target's rotation from an orthogonal matrix; it is then made orthogonal.
-_ORTHOGONAL = 1e-6
+_REASONS = np.array(REASONS)
 
 
 class InverseKinematics(NamedTuple):
@@ -57,6 +57,10 @@ class InverseKinematics(NamedTuple):
     iterations: AnyArray
     attempts: AnyArray
     reason: AnyArray
+
+
+# Problems by their options, for as long as the kinematics live.
+_PROBLEMS: WeakKeyDictionary[Kinematics, dict[tuple[Any, ...], _Problem]] = WeakKeyDictionary()
 
 
 def inverse_kinematics(
@@ -91,27 +95,82 @@ def inverse_kinematics(
         iterations: most steps of one attempt.
         attempts: most attempts.
 
+    >>> import eom_dynamics as eom
+    >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
+    >>> q = [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
+    >>> found = eom.inverse_kinematics(kinematics, kinematics.pose(q), start=[0.2, -1.0, 1.2, 0.2, 0.8, 0.5])
+    >>> str(found.reason), found.q.round(6).tolist()
+    ('solved', [0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+
     Raises:
         StateError: an argument has the wrong shape, is not finite or no pose, or there is no such frame.
         ValueError: an option is out of range.
         KernelError: there is no C compiler.
     """
+    names = of if of is None or isinstance(of, str) else tuple(of)
+    # Hashable, which an array is not.
+    mask = weights if isinstance(weights, tuple) else tuple(np.asarray(weights, dtype=float).ravel().tolist())
+    problems = _PROBLEMS.setdefault(kinematics, {})
+    key = (names, mask, objective, limits, tolerance, iterations, attempts)
+    problem = problems.get(key)
+    if problem is None:
+        if len(problems) >= _KEPT:
+            problems.clear()
+        problem = problems[key] = _problem(kinematics, *key)
+    settings, task = problem.settings, problem.task
+    targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
+    starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
+    starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
+    # Near the start: each target has its own.
+    if objective == "start":
+        found = [
+            problem.solver(targets[i : i + 1], row[None], task_of(settings._replace(preferred=row)))
+            for i, row in enumerate(starts)
+        ]
+        solved = type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    else:
+        solved = problem.solver(targets, starts, task)
+    if np.count_nonzero(solved.reasons == NO_POSE):
+        raise StateError("target must be a pose: a rotation matrix, a finite translation, and a last row 0 0 0 1")
+    angle, distance = solved.residuals.T
+    result = (solved.q, solved.reasons == 0, angle, distance, solved.iterations, solved.attempts)
+    reason = _REASONS[solved.reasons]
+    return InverseKinematics(*(x[0] for x in (*result, reason))) if one else InverseKinematics(*result, reason)
+
+
+class _Problem(NamedTuple):
+    """What solving depends on beside targets and starts."""
+
+    solver: NativeSolver
+    settings: Settings
+    task: Task
+    middle: Array
+    tools: int
+
+
+def _problem(
+    kinematics: Kinematics,
+    of: str | tuple[str, ...] | None,
+    weights: tuple[float, ...],
+    objective: str | None,
+    limits: bool,
+    tolerance: float,
+    iterations: int,
+    attempts: int,
+) -> _Problem:
     robot = kinematics.robot
-    names = [of] if of is None or isinstance(of, str) else list(of)
-    frames = tuple(kinematics.frame(name) for name in names)
-    targets, one = _poses(target, len(frames), several=not (of is None or isinstance(of, str)))
-    lower, upper, middle = _ranges(robot, limits=limits)
-    starts = np.clip(_starts(robot, middle if start is None else start, len(targets), one=one), lower, upper)
+    frames = tuple(kinematics.frame(name) for name in (of if isinstance(of, tuple) else (of,)))
     mask = np.asarray(weights, dtype=float)
-    if mask.shape not in ((6,), (len(frames), 6)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
+    if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
         raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
     if not (tolerance > 0 and iterations > 0 and attempts > 0):
         raise ValueError("tolerance, iterations and attempts must be positive")
+    lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)
     settings = Settings(
         lower=lower,
         upper=upper,
-        weights=np.broadcast_to(mask, (len(frames), 6)),
+        weights=np.broadcast_to(mask.reshape(-1, 6), (len(frames), 6)),
         angle=tolerance,
         distance=tolerance,
         length=_length(robot, frames),
@@ -122,21 +181,7 @@ def inverse_kinematics(
         preferred=preferred,
         pull=pull,
     )
-    solver = _solver(kinematics, frames)
-    # Near the start: each target has its own.
-    if objective == "start":
-        found = [
-            solver(targets[i : i + 1], row[None], settings._replace(preferred=row)) for i, row in enumerate(starts)
-        ]
-        solved = type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-    else:
-        solved = solver(targets, starts, settings)
-    angle, distance = solved.residuals.T
-    reason = np.array(REASONS)[solved.reasons]
-    result = InverseKinematics(
-        solved.q, solved.reasons == 0, angle, distance, solved.iterations, solved.attempts, reason
-    )
-    return InverseKinematics(*(x[0] for x in result)) if one else result
+    return _Problem(_solver(kinematics, frames), settings, task_of(settings), middle, len(frames))
 
 
 def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
@@ -147,27 +192,15 @@ def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
         raise StateError(f"target must have shape {expected} or (N, {str(expected)[1:]}, has {poses.shape}")
     one = poses.ndim == len(expected)
     poses = poses.reshape(-1, k, 4, 4)
-    if not np.all(np.isfinite(poses)):
-        raise StateError("target must be finite")
-    R = poses[..., :3, :3]
-    away = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
-    if away > _ORTHOGONAL or np.any(np.linalg.det(R) < 0) or np.any(poses[..., 3, :] != [0, 0, 0, 1]):
-        raise StateError("target must be a pose: a rotation matrix, a translation, and a last row 0 0 0 1")
-    if away > 1e-14:
-        U, _, V = np.linalg.svd(R)
-        poses = poses.copy()
-        poses[..., :3, :3] = U @ V
     return poses, one
 
 
-def _starts(robot: Robot, start: ArrayLike, count: int, *, one: bool) -> Array:
-    q = joint_states(robot.n, start)[0]
+def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
+    q = joint_states(n, start)[0]
     if q.ndim == 1:
         return np.repeat(q[np.newaxis], count, axis=0)
     if one or len(q) != count:
-        raise StateError(
-            f"start must have shape ({robot.n},){'' if one else f' or ({count}, {robot.n})'}, has {q.shape}"
-        )
+        raise StateError(f"start must have shape ({n},){'' if one else f' or ({count}, {n})'}, has {q.shape}")
     return q
 
 

@@ -3,11 +3,12 @@
 
 The joint rates that a twist V requires, with weights W of the joints, a damping d and a motion u of the null space, are
 
-    qd = u + inverse(W) J' y,    K y = V - J u,    K = J inverse(W) J' + d² I,
+    qd = u + inverse(W) J' y,    V = J qd + d² y,
 
-or, with fewer joints than the twist has entries, K qd = J' V + d² W u, K = J' J + d² W. Both hold at each time, so that
+or, with fewer joints than the twist has entries, J' (V - J qd) = d² W (qd - u). Both hold at each time, so that
 Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus qd to order
-k - 1, and always the same K. The results are therefore derivatives of one motion, damped or not.
+k - 1, and the unknown of order k always by the same matrix, K = J inverse(W) J' + d² I or K = J' J + d² W. The results
+are therefore derivatives of one motion, damped or not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..states import joint_states
 from .compiled import Kinematics
+
+# Entries of a twist.
+_TWIST = 6
 
 # Singular values below this share of the largest one are damped.
 _NEAR_SINGULAR = 0.01
@@ -70,6 +74,13 @@ def inverse_motion(
             to a two-hundredth of the largest. For the derivatives it is constant: a motion through a singularity
             requires one number, for example 0.01.
 
+    >>> import eom_dynamics as eom
+    >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
+    >>> upwards = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1]  # m/s
+    >>> motion = eom.inverse_motion(kinematics, [0.3, -1.2, 1.4, 0.3, 0.9, 0.6], upwards, frame="world_aligned")
+    >>> bool(abs(motion.missed[0]).max() < 1e-12), float(motion.damping)
+    (True, 0.0)
+
     Raises:
         StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         ValueError: weights or damping are out of range.
@@ -92,20 +103,58 @@ def inverse_motion(
 
     J = [kinematics.jacobian(states[0], frame=frame, of=of)]
     d = _damping(J[0]) if damping is None else np.full(samples, float(damping))
-    wide = n >= 6
-    inverse = np.asarray(np.linalg.pinv(_gram(J, W, d, wide, 0), rcond=1e-14, hermitian=True), dtype=float)
-    solved: list[Array] = []
+    derive = _wide if n >= _TWIST else _narrow
+    given = _Given(u, W, d, _inverse(J[0], W, d))
     rates: list[Array] = []
+    duals: list[Array] = []
     for k in range(orders):
         if k:
             J = list(kinematics.jacobian_derivatives(states[0], *rates, frame=frame, of=of))
-        right = V[k] - _product(J, u, k) if wide else _product(_transposed(J), V, k) + _squared(d) * W * u[k]
-        for j in range(1, k + 1):
-            right = right - comb(k, j) * _apply(_gram(J, W, d, wide, j), solved[k - j])
-        solved.append(_apply(inverse, right))
-        rates.append(u[k] + _product(_transposed(J), solved, k) / W if wide else solved[k])
-    missed = tuple(V[k] - _product(J, rates, k) for k in range(orders))
+        rate, dual = derive(J, V[k], rates, duals, given)
+        rates.append(rate)
+        duals.append(dual)
+    missed = tuple(V[k] - _leibniz(J, rates, k) for k in range(orders))
     return InverseMotion(tuple(rates), missed, d)
+
+
+class _Given(NamedTuple):
+    """What is the same for all derivatives: u, ud, …, W, d, and the inverse of K."""
+
+    u: Sequence[Array]
+    W: Array
+    d: Array
+    inverse: Array
+
+
+def _wide(
+    J: Sequence[Array], V: Array, rates: Sequence[Array], y: Sequence[Array], given: _Given
+) -> tuple[Array, Array]:
+    """Next derivative of the rates and of y, from V = J qd + d² y and qd = u + inverse(W) J' y."""
+    k = len(rates)
+    turned = _leibniz([np.swapaxes(x, -1, -2) for x in J], y, k)
+    known = given.u[k] + turned / given.W
+    dual = _times(given.inverse, V - _leibniz(J, rates, k) - _times(J[0], known))
+    return known + _times(np.swapaxes(J[0], -1, -2), dual) / given.W, dual
+
+
+def _narrow(
+    J: Sequence[Array], V: Array, rates: Sequence[Array], e: Sequence[Array], given: _Given
+) -> tuple[Array, Array]:
+    """Next derivative of the rates and of the error e = V - J qd, from J' e = d² W (qd - u)."""
+    k = len(rates)
+    known = V - _leibniz(J, rates, k)
+    turned = _leibniz([np.swapaxes(x, -1, -2) for x in J], e, k)
+    right = _times(np.swapaxes(J[0], -1, -2), known) + turned + given.d[..., np.newaxis] ** 2 * given.W * given.u[k]
+    rate = _times(given.inverse, right)
+    return rate, known - _times(J[0], rate)
+
+
+def _inverse(J: Array, W: Array, d: Array) -> Array:
+    """Inverse of K, or its pseudo-inverse."""
+    squared = d[..., np.newaxis, np.newaxis] ** 2
+    Jt = np.swapaxes(J, -1, -2)
+    K = (J / W) @ Jt + squared * np.eye(_TWIST) if J.shape[-1] >= _TWIST else Jt @ J + squared * np.diag(W)
+    return np.asarray(np.linalg.pinv(K, rcond=1e-14, hermitian=True), dtype=float)
 
 
 def _damping(J: Array) -> Array:
@@ -117,35 +166,17 @@ def _damping(J: Array) -> Array:
     return d
 
 
-def _gram(J: Sequence[Array], W: Array, d: Array, wide: bool, k: int) -> Array:
-    """Derivative k of K."""
+def _leibniz(matrices: Sequence[Array], vectors: Sequence[Array], k: int) -> Array:
+    """Derivative k of the product of a matrix and a vector, but for what is not known of it."""
     total: Array = np.zeros(())
     for j in range(k + 1):
-        left, right = J[j], np.swapaxes(J[k - j], -1, -2)
-        total = total + comb(k, j) * ((left / W) @ right if wide else np.swapaxes(left, -1, -2) @ J[k - j])
-    if k == 0:
-        total = total + _squared(d)[..., np.newaxis] * (np.eye(6) if wide else np.diag(W))
+        if k - j < len(vectors):
+            term = _times(matrices[j], vectors[k - j])
+            total = total + (term if j in (0, k) else comb(k, j) * term)
     return total
 
 
-def _squared(d: Array) -> Array:
-    squared: Array = d[..., np.newaxis] ** 2
-    return squared
-
-
-def _transposed(J: Sequence[Array]) -> list[Array]:
-    return [np.swapaxes(x, -1, -2) for x in J]
-
-
-def _product(matrices: Sequence[Array], vectors: Sequence[Array], k: int) -> Array:
-    """Derivative k of the product of a matrix and a vector."""
-    total: Array = np.zeros(())
-    for j in range(k + 1):
-        total = total + comb(k, j) * _apply(matrices[j], vectors[k - j])
-    return total
-
-
-def _apply(matrix: Array, vector: Array) -> Array:
+def _times(matrix: Array, vector: Array) -> Array:
     product: Array = (matrix @ vector[..., np.newaxis])[..., 0]
     return product
 

@@ -170,7 +170,7 @@ BAD = {
     "a position": ((np.zeros(3),), {}, StateError, r"target must have shape \(4, 4\) or \(N, 4, 4\), has \(3,\)"),
     "a mirror": ((MIRROR,), {}, StateError, "target must be a pose: a rotation matrix"),
     "stretched": ((2 * np.eye(4),), {}, StateError, "target must be a pose"),
-    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, "target must be finite"),
+    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, "target must be a pose: .*a finite translation"),
     "short start": ((GOOD, np.zeros(5)), {}, StateError, r"q must have shape \(6,\)"),
     "many starts": ((GOOD, np.zeros((2, 6))), {}, StateError, r"start must have shape \(6,\), has \(2, 6\)"),
     "other starts": (
