@@ -43,6 +43,13 @@ class Kinematics:
     the **space** twist along the axes of the base, with the velocity of a point at the origin of the base; the
     **world_aligned** twist along the axes of the base, with the velocity of the frame's origin.
 
+    >>> import eom_dynamics as eom
+    >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
+    >>> kinematics.pose([0.0, 0.0])[:3, 3].tolist()
+    [0.5, 0.0, 0.0]
+    >>> kinematics.jacobian([0.0, 0.5], frame="space")[2].tolist()  # both axes are along z
+    [1.0, 1.0]
+
     Attributes:
         robot: the robot.
         backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
@@ -64,7 +71,7 @@ class Kinematics:
         recipe = kinematic_programs.pose(robot.tools[0])
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
-        self._frames = _frames(robot)
+        self._frames = frames_by_name(robot)
         # With the frames, whose identity is the key.
         self._solvers: dict[tuple[int, ...], tuple[tuple[Frame, ...], NativeSolver]] = {}
         self._calls: dict[Key, Callable[..., Any]] = {
@@ -411,8 +418,8 @@ def _representation(frame: str) -> str:
     return frame
 
 
-def _frames(robot: Robot) -> dict[str, Frame]:
-    """Frames by name; those of tools come before others, and these before bodies."""
+def frames_by_name(robot: Robot) -> dict[str, Frame]:
+    """Tools, other frames, and the bodies of joints by name; a tool comes before a frame, and this before a body."""
     bodies = [Frame(joint.name, i, np.eye(4)) for i, joint in enumerate(robot.joints)]
     return {frame.name: frame for frame in (*bodies, *robot.frames[::-1], *robot.tools[::-1])}
 

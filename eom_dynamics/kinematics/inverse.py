@@ -108,8 +108,7 @@ def inverse_kinematics(
         KernelError: there is no C compiler.
     """
     names = of if of is None or isinstance(of, str) else tuple(of)
-    # Hashable, which an array is not.
-    mask = weights if isinstance(weights, tuple) else tuple(np.asarray(weights, dtype=float).ravel().tolist())
+    mask = tuple(np.asarray(weights, dtype=float).ravel().tolist())
     problems = _PROBLEMS.setdefault(kinematics, {})
     key = (names, mask, objective, limits, tolerance, iterations, attempts)
     problem = problems.get(key)

@@ -24,6 +24,10 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
         Joint angles (2,), rad, with the elbow to the right of the line to the target (second angle not negative), and
         to its left. They are equal at the border of the workspace.
 
+    >>> right, left = planar_2r_inverse((1.0, 1.0), (1.0, 1.0))
+    >>> right.round(6).tolist(), left.round(6).tolist()
+    ([0.0, 1.570796], [1.570796, -1.570796])
+
     Raises:
         StateError: the target is out of reach, or the first angle is not determined.
     """

@@ -23,6 +23,10 @@ def exp(screw: ArrayLike, q: Any = 1) -> AnyArray:
             be zero (prismatic).
         q: joint variable (…), rad; for a prismatic joint m.
 
+    >>> quarter = exp([0.0, 0.0, 1.0, 0.0, -1.0, 0.0], np.pi / 2)  # about z through x = 1 m
+    >>> (quarter @ [0.0, 0.0, 0.0, 1.0]).round(6).tolist()
+    [1.0, -1.0, 0.0, 1.0]
+
     Returns:
         Pose (…, 4, 4).
     """
@@ -47,6 +51,9 @@ def log(C: ArrayLike) -> Array:
     """Logarithm of a pose (…, 4, 4): the twist (…, 6) whose exponential it is, with an angle of at most pi.
 
     A rotation by pi has two of them, with opposite axes; the result is either.
+
+    >>> log(exp([0.0, 0.3, 0.0, 0.1, 0.0, 0.2])).round(6).tolist()
+    [0.0, 0.3, 0.0, 0.1, 0.0, 0.2]
     """
     C = np.asarray(C, dtype=float)
     w = rotation_vector(C[..., :3, :3])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray
+from ..jet import leibniz
 from .adjoint import Ad
 from .poses import inverse
 
@@ -30,6 +31,22 @@ def world_aligned_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
     V = np.asarray(twist)
     R = C[..., :3, :3]
     return np.concatenate([_times(R, V[..., :3]), _times(R, V[..., 3:])], axis=-1)
+
+
+def body_twists(C: AnyArray, *world_aligned: ArrayLike) -> list[AnyArray]:
+    """Body twist and its time derivatives (…, 6), of a world-aligned twist and its derivatives at a pose (…, 4, 4).
+
+    For a vector y along fixed axes, x = R' y has R' dy/dt = dx/dt + w x x, with w the angular part of the body twist.
+    """
+    R, orders = C[..., :3, :3], len(world_aligned)
+    halves = [np.asarray(twist).reshape(*np.shape(twist)[:-1], 2, 3) @ R for twist in world_aligned]
+    known = [[half] for half in halves]  # known[m][j]: derivative j of R' times derivative m of the twist
+    for j in range(1, orders):
+        rates = [x[..., :1, :] for x in known[0]]
+        for m in range(orders - j):
+            turning = leibniz(rates, known[m], j - 1, np.cross)
+            known[m].append(known[m + 1][j - 1] - turning)
+    return [x.reshape(*x.shape[:-2], 6) for x in known[0]]
 
 
 def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:

@@ -35,6 +35,9 @@ def screw(axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: ArrayLike = 0) -
         axis: unit vector.
         point: any point of the axis; without effect on a translation.
         pitch: m/rad: 0 for a revolute joint, infinite for a prismatic one.
+
+    >>> screw([0, 0, 1], point=[1, 0, 0], pitch=0.5).tolist()
+    [0.0, 0.0, 1.0, 0.0, -1.0, 0.5]
     """
     e, p, h = np.asarray(axis), np.asarray(point), np.asarray(pitch)
     # Not np.cross(), which mixes symbols and numbers in recent NumPy only.

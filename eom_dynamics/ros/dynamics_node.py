@@ -22,7 +22,7 @@ from std_msgs.msg import Float64MultiArray
 
 from ..elastic import ElasticArm, LimitViolation
 from ..elastic.limit_violations import summary
-from ..exceptions import StateError, TrajectoryError
+from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..messages.refusals import is_held, refusal_reason
 from ..messages.samples import doubles
 from ..messages.setpoint_to_command import Solution, Solver, matrices
@@ -33,9 +33,10 @@ from .dynamics.parameters import TABLE
 from .dynamics.realtime import SchedulingError, stream_in_real_time
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
+from .dynamics.task_topic import TaskTopic
 from .dynamics.trajectory_player import TrajectoryPlayer
 from .dynamics.transitions import reported
-from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint
+from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint, TaskSetpoint
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
@@ -54,6 +55,8 @@ examples:
 
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
+  task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
+  joint_states         in     sensor_msgs/msg/JointState, from which the first task setpoint is solved
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
@@ -95,7 +98,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = self._failed_transition = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
-        for name in ("effort_command", "limits", "hold_last_command", "setpoint_lifespan"):
+        for name in ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan"):
             self.on_parameter(name, self.get_parameter(name).value)
 
         # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
@@ -112,6 +115,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.create_subscription(
             JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_INPUT_DEPTH)
         )
+        self._tasks = TaskTopic(self)
+        self.create_subscription(TaskSetpoint, "task_setpoint", self._on_task_setpoint, **stream_qos(_INPUT_DEPTH))
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
         self.create_service(
@@ -167,6 +172,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._commands_motors = value == "motor"
         elif name in ("limits", "clip_to_limits"):
             self._limits = self._limit_policy()
+        elif name == "task_limits":
+            self._task_limits = str(value)
         elif name == "hold_last_command":
             self._hold = str(value)
         elif name == "setpoint_lifespan":
@@ -298,17 +305,35 @@ class DynamicsNode(LifecycleNode, RobotNode):
     # --- Stream -------------------------------------------------------------------------
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
-        if self._lifespan and self.active and self._is_expired(setpoint):
+        if self._begins(setpoint):
+            self._on_setpoint(setpoint)
+
+    def _on_task_setpoint(self, task: TaskSetpoint) -> None:
+        if not self._begins(task):
             return
+        setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
+        try:
+            if self.active and self._solver is not None:
+                setpoint = self._tasks.solve(task, self._solver.arm.robot)
+        except Exception as error:
+            self._statistics.received += 1
+            self._refuse(task, error, "" if isinstance(error, EomDynamicsError) else traceback.format_exc())
+        else:
+            self._on_setpoint(setpoint, self._task_limits, started)
+
+    def _begins(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
+        """Whether a setpoint is to be solved: in time, and while no trajectory is played."""
+        if self._lifespan and self.active and self._is_expired(setpoint):
+            return False
         if not self._player.playing:
             # The setpoint, not a trajectory, now determines the commanded state.
             self._player.stop("", forget=True)
-            self._on_setpoint(setpoint)
-            return
+            return True
         self._statistics.received += 1
         self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
+        return False
 
-    def _is_expired(self, setpoint: JointTrajectorySetpoint) -> bool:
+    def _is_expired(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
         """Whether a setpoint is older than its lifespan, and counted and logged as such."""
         stamp = setpoint.header.stamp
         age = self.get_clock().now().nanoseconds - (stamp.sec * 1_000_000_000 + stamp.nanosec)
@@ -328,9 +353,15 @@ class DynamicsNode(LifecycleNode, RobotNode):
             raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
         return self._solver.arm
 
-    def _on_setpoint(self, setpoint: JointTrajectorySetpoint) -> bool:
-        """Publish the command for a setpoint; return whether the setpoint was valid."""
-        started = time.perf_counter_ns()
+    def _on_setpoint(self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0) -> bool:
+        """Publish the command for a setpoint; return whether the setpoint was valid.
+
+        Args:
+            setpoint: the setpoint.
+            limits: one of LIMIT_POLICIES; by default the parameter of the node.
+            started: when its computation began, ns; by default now.
+        """
+        started = started or time.perf_counter_ns()
         statistics = self._statistics
         statistics.received += 1
         if not self.active or self._solver is None:
@@ -339,10 +370,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         answered = False
         stamp = setpoint.header.stamp
         try:
-            solution = self._solver.solve(
-                setpoint, stamp=stamp.sec * 1_000_000_000 + stamp.nanosec, limits=self._limits
-            )
+            nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
+            solution = self._solver.solve(setpoint, stamp=nanoseconds, limits=limits or self._limits)
             self._publish(setpoint, solution)
+            self._tasks.command(nanoseconds, solution.state)
         except StateError as error:
             self._refuse(setpoint, error)
         except Exception as error:
@@ -395,6 +426,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _begin_stream(self) -> None:
         """Discard the state of the previous stream."""
         self._holds_command = False
+        self._tasks.forget()
         self._trajectories.stop("the stream begins anew", forget=True)
         if self._solver:
             self._solver.restart()
@@ -408,7 +440,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             throttle_duration_sec=self.warning_period,
         )
 
-    def _refuse(self, setpoint: JointTrajectorySetpoint, error: Exception, detail: str = "") -> None:
+    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
         reason = refusal_reason(error)
         if self._holds_command and is_held(error, self._hold):
             self._feedforward.header = self._motor_setpoint.header = setpoint.header

@@ -8,6 +8,7 @@ try:
         JointTrajectorySetpoint,
         LimitViolation,
         SplineTrajectory,
+        TaskSetpoint,
         TrajectoryStatus,
     )
     from eom_dynamics.srv import (
@@ -34,5 +35,6 @@ __all__ = [
     "JointTrajectorySetpoint",
     "LimitViolation",
     "SplineTrajectory",
+    "TaskSetpoint",
     "TrajectoryStatus",
 ]

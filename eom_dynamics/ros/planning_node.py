@@ -9,11 +9,12 @@ requests as soon as the robot is loaded.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias, TypeVar
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError
@@ -28,16 +29,18 @@ from .command_line import Program
 from .diagnostics import Level, Report
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
 from .planning.follow_trajectory import FollowTrajectory
+from .planning.measured_joints import MeasuredJoints
 from .planning.parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
+from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
 from .stream_qos import stream_qos
-from .trajectory_limits import enforce_limits
+from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"
 
@@ -53,6 +56,7 @@ examples:
 
 topics, services and actions (relative to the namespace):
   joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to fit and play
+  tool_trajectory                             in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
   spline_trajectory                           out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
   robot_description                           in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
@@ -63,7 +67,7 @@ topics, services and actions (relative to the namespace):
   eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   eom_dynamics/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                           in     eom_dynamics/msg/TrajectoryStatus, for that action
-  joint_states                                in     sensor_msgs/msg/JointState, for that action
+  joint_states                                in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
     TABLE,
 )
@@ -73,6 +77,11 @@ _FIT_OPTIONS = _Constants()
 
 # Planners send trajectories at a low rate.
 _DEPTH = 10
+
+_Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
+
+# Names of the joints, and their motion.
+_Planned: TypeAlias = tuple[Sequence[str], Spline]
 
 
 class PlanningNode(RobotNode):
@@ -93,12 +102,16 @@ class PlanningNode(RobotNode):
         self.declare(TABLE)
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
-        self._requests = PlanningServices(self, "eom_dynamics", self._arm)
+        self._measured = MeasuredJoints(self)
+        self._requests = PlanningServices(self, "eom_dynamics", self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._goals = FollowTrajectory(
             self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
         self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
+        self.create_subscription(
+            MultiDOFJointTrajectory, "tool_trajectory", self._on_tool_trajectory, **stream_qos(_DEPTH)
+        )
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -139,25 +152,37 @@ class PlanningNode(RobotNode):
     # --- Trajectories -------------------------------------------------------------------
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._requests.worker.submit(partial(self._spline, message), self._publish)
+        self._requests.worker.submit(partial(self._spline, message, self._fitted), self._publish)
 
-    def _spline(self, message: JointTrajectory) -> SplineTrajectory | Exception:
-        """Fit a smooth motion to a trajectory, or return the error; runs in the worker's thread."""
+    def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
+        self._measured.listen()
+        self._requests.worker.submit(partial(self._spline, message, self._followed), self._publish)
+
+    def _spline(self, message: _Message, plan: Callable[[_Message], _Planned]) -> SplineTrajectory | Exception:
+        """Plan a smooth motion along a trajectory, or return the error; runs in the worker's thread."""
         spline = SplineTrajectory(header=message.header)
         try:
             if message.points:
-                names, motion = self._fitted(message)
+                names, motion = plan(message)
                 write_spline(spline, motion, names)
         except Exception as error:
             return error
         return spline
 
-    def _fitted(self, message: JointTrajectory) -> tuple[Sequence[str], Spline]:
+    def _fitted(self, message: JointTrajectory) -> _Planned:
         """Robot's joint names, and the motion of a trajectory, checked."""
         arm = self._arm()
         order = JointOrders(arm).of(list(message.joint_names))
-        motion = fitted(message, read_times(message), order, _FIT_OPTIONS)
-        enforce_limits(self, checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES))
+        return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS))
+
+    def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
+        """Robot's joint names, and the motion for that of a tool, checked."""
+        arm = self._arm()
+        start = self._measured.positions(arm.robot.joint_names)
+        return self._checked(arm, tool_motion(arm.robot, message, start)[1])
+
+    def _checked(self, arm: ElasticArm, motion: Spline) -> _Planned:
+        motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         return arm.robot.joint_names, motion
 
     def _send(self, motion: Spline, begin: int, frame_id: str) -> None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..elastic.limit_violations import summary
 from ..exceptions import TrajectoryError
 from ..terminal import printable
-from ..trajectory import Verdict
+from ..trajectory import Spline, Verdict
 from .parameters import Definition
 from .robot_node import RobotNode
 
@@ -18,6 +19,47 @@ TRAJECTORY_LIMITS = Definition(
     "(warn), or play it (ignore)",
     choices=("refuse", "warn", "ignore"),
 )
+
+
+PLANNED_LIMITS = replace(
+    TRAJECTORY_LIMITS,
+    description="what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it "
+    "down until it meets them, or refuse it where that does not help (slow_down), publish it and report it (warn), or "
+    "publish it (ignore)",
+    choices=("refuse", "slow_down", "warn", "ignore"),
+)
+"""The same parameter where motions are planned."""
+
+# Of the time that a slower motion takes beyond that which its samples ask for, since its own samples are others.
+_MARGIN = 1e-3
+
+_MOST_ATTEMPTS = 3
+
+
+def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Verdict]) -> Spline:
+    """The motion, or with ``slow_down`` a slower one that meets the limits; may be called in any thread.
+
+    Args:
+        node: node with the parameter.
+        motion: the motion.
+        check: checks the limits of a motion.
+
+    Raises:
+        TrajectoryError: the motion exceeds limits and is refused.
+    """
+    verdict, duration = check(motion), motion.end - motion.start
+    for _ in range(_MOST_ATTEMPTS):
+        scaling = verdict.time_scaling
+        if verdict.ok or scaling is None or node.get_parameter("trajectory_limits").value != "slow_down":
+            break
+        motion = motion.stretched(scaling * (1.0 + _MARGIN))
+        verdict = check(motion)
+    enforce_limits(node, verdict)
+    if motion.end - motion.start > duration:
+        node.get_logger().info(
+            f"trajectory slowed down from {duration:.4g} s to {motion.end - motion.start:.4g} s, to meet limits"
+        )
+    return motion
 
 
 def enforce_limits(node: RobotNode, verdict: Verdict) -> None:
@@ -55,6 +97,6 @@ def _enforce(node: RobotNode, verdict: Verdict, reason: Callable[[], str]) -> No
     policy = node.get_parameter("trajectory_limits").value
     if policy == "ignore" or verdict.ok:
         return
-    if policy == "refuse":
+    if policy in ("refuse", "slow_down"):
         raise TrajectoryError(reason())
     node.get_logger().warning(f"trajectory {printable(reason())}", throttle_duration_sec=node.warning_period)

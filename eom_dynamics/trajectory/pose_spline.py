@@ -109,6 +109,13 @@ def through_poses(
     screws from pose to pose, the development of the path. The motion between two poses alone is a screw motion, and the
     frame of the base does not matter.
 
+    >>> import numpy as np
+    >>> from eom_dynamics import lie
+    >>> path = through_poses([0.0, 2.0], [np.eye(4), lie.exp([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])])  # 1 rad about z
+    >>> C, V = path.derivatives(1.0, order=1)
+    >>> lie.rotation_vector(C[:3, :3]).round(6).tolist(), bool(V[2] > 1)
+    ([0.0, 0.0, 0.5], True)
+
     Args:
         times: (K,), increasing, K >= 2, s.
         poses: (K, 4, 4).

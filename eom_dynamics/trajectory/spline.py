@@ -93,6 +93,11 @@ class Spline:
         """The trajectory slowed down by the factor s; see :class:`.Scaled`."""
         return Scaled(self, s)
 
+    def stretched(self, s: float) -> Spline:
+        """The same path in s times the time from its start, as a spline."""
+        powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
+        return Spline(self.start + s * (self.times - self.start), self.states / powers)
+
     def _evaluate(self, t: Array, out: Array) -> None:
         outside = (t < self.start) | (t > self.end)
         if len(self.times) == 1:

@@ -3,57 +3,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import factorial
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arrays import Array
+from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
-from ..kinematics import Kinematics, inverse_kinematics, inverse_motion
+from ..kinematics import Kinematics
+from ..kinematics.tracking import ToolTracker, predicted
 from ..states import joint_states
 from .pose_spline import PoseSpline
-from .spline import ORDERS
-from .trajectory import sample_times
+from .spline import ORDERS, Spline
+
+# Of the integral of a function by its values and three derivatives at both ends of an interval.
+_QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)
+
+# Of the iteration of this integral, whose end depends on itself: largest change, rad or m, and most steps.
+_SETTLED, _MOST_CORRECTIONS = 1e-15, 6
+
+# Joints beyond which an arm can move without its tool.
+_TASK = 6
 
 # Largest distance of the start of the path from the tool at the given configuration, m and rad.
 _START_TOLERANCE = 0.01
-
-# Of the pose, m and rad: Newton's last step leaves rounding.
-_TOLERANCE = 1e-13
-
-# Largest difference of a solution from its prediction by the Taylor series of the one before, rad or m: beyond, it is
-# another branch.
-_JUMP = 0.1
 
 
 class ToolMotion:
     """Joint motion along a path of a tool: a :class:`.Trajectory`, exact at each time.
 
-    q by inverse kinematics from the Taylor series of the knot before, and qd … qdddd from the twist of the path.
+    q by inverse kinematics next to a spline through the states at the knots, and qd … qdddd from the twist of the path.
 
     Attributes:
         n: number of joints; start, end: s.
         path: of the tool.
         times: of the knots (K,), s.
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n).
+        spline: polynomials that share these states.
     """
 
-    def __init__(
-        self,
-        kinematics: Kinematics,
-        path: PoseSpline,
-        times: Array,
-        states: Array,
-        of: str | None,
-        weights: ArrayLike | None,
-    ) -> None:
+    def __init__(self, tracker: ToolTracker, path: PoseSpline, times: Array, states: Array) -> None:
         """Set the knots, as :func:`follow` finds them."""
-        self._kinematics, self._of, self._weights = kinematics, of, weights
+        self._tracker = tracker
         self.path, self.times, self.states = path, times, states
         self.n, self.start, self.end = states.shape[2], path.start, path.end
+        self.spline = Spline(times, states)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """See :class:`.Trajectory`; orders above 4 are not available.
@@ -63,10 +56,9 @@ class ToolMotion:
         """
         times = np.atleast_1d(np.asarray(t, dtype=float))
         inside = np.clip(times, self.start, self.end)
-        knot = np.clip(np.searchsorted(self.times, inside, side="right") - 1, 0, len(self.times) - 1)
-        expected = _taylor(self.states[:, knot], (inside - self.times[knot])[:, np.newaxis])
-        wanted = self.path.derivatives(inside, order)
-        q, rates, _ = _solved(self._kinematics, inside, wanted, expected, of=self._of, weights=self._weights)
+        (expected,) = self.spline.derivatives(inside, 0)
+        q, rates, refusals = self._tracker.solve(expected, *self.path.derivatives(inside, order))
+        _require(inside, refusals)
         rates[:, times != inside] = 0.0
         return (q, *rates) if np.ndim(t) else (q[0], *rates[:, 0])
 
@@ -78,7 +70,7 @@ def follow(
     *,
     of: str | None = None,
     weights: ArrayLike | None = None,
-    rate: float = 100.0,
+    rate: float = 50.0,
 ) -> ToolMotion:
     """Joint motion that moves a tool along a path. A redundant arm moves with the least weighted joint rates.
 
@@ -88,65 +80,62 @@ def follow(
         start: joint variables (n,) at its start, rad or m; within 0.01 m and rad of its first pose.
         of: name of the frame; by default the first tool.
         weights: as for :func:`.inverse_motion`.
-        rate: of the knots from which solutions start, Hz.
+        rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
 
     Raises:
         TrajectoryError: the path starts elsewhere, leaves the workspace or the ranges of the joints, or comes close to
             a singularity; the message has the time.
         StateError: start has the wrong shape, or there is no such frame.
+        ValueError: rate is not positive.
     """
     n = kinematics.robot.n
     q = joint_states(n, start)[0]
     if q.ndim != 1:
         raise StateError(f"start must have shape ({n},), has {q.shape}")
-    times = sample_times(path, rate)
+    tracker = ToolTracker(kinematics, of, weights)
+    if not (np.isfinite(rate) and rate > 0):
+        raise ValueError(f"rate must be positive, is {rate!r}")
+    times = _knots(path, rate)
     wanted = path.derivatives(times, ORDERS - 1)
     _require_start(kinematics.pose(q, of=of), wanted[0][0])
     states = np.zeros((ORDERS, len(times), n))
-    expected = q[np.newaxis]
-    for i, t in enumerate(times):
+    for i in range(len(times)):
         here = [x[i : i + 1] for x in wanted]
-        found, rates, damping = _solved(kinematics, times[i : i + 1], here, expected, of=of, weights=weights)
-        if i and np.max(np.abs(found - expected)) > _JUMP:
-            raise TrajectoryError(f"at {t:.4g} s the joints would jump: the path passes a singularity of the arm")
-        if np.any(damping):
-            raise TrajectoryError(f"at {t:.4g} s the path comes too close to a singularity of the arm")
-        states[0, i], states[1:, i] = found[0], rates[:, 0]
-        if i + 1 < len(times):
-            expected = _taylor(states[:, i : i + 1], np.array(times[i + 1] - t))
-    return ToolMotion(kinematics, path, times, states, of, weights)
+        step = times[i] - times[i - 1]
+        expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]
+        found = tracker.solve(expected, *here)
+        for _ in range(_MOST_CORRECTIONS if i and n > _TASK else 0):
+            # The tool does not determine the joints: they are where their rates have brought them.
+            before = found.q
+            found = tracker.solve(states[0, i - 1 : i] + _integral(states[1:, i - 1 : i], found.rates, step), *here)
+            if np.max(np.abs(found.q - before)) < _SETTLED:
+                break
+        _require(times[i:], found.refusals)
+        states[0, i], states[1:, i] = found.q[0], found.rates[:, 0]
+    motion = ToolMotion(tracker, path, times, states)
+    motion.derivatives(0.5 * (times[1:] + times[:-1]))  # refuses what happens between knots
+    return motion
 
 
-def _solved(
-    kinematics: Kinematics,
-    times: Array,
-    wanted: Sequence[Array],
-    expected: Array,
-    *,
-    of: str | None,
-    weights: ArrayLike | None,
-) -> tuple[Array, Array, Array]:
-    """q (N, n) near ``expected``, its derivatives (order, N, n), and the damping (N,), for C, V, … at times (N,)."""
-    C, *twists = wanted
-    found = inverse_kinematics(kinematics, C, expected, of=of, attempts=1, tolerance=_TOLERANCE)
-    if not np.all(found.solved):
-        i = int(np.argmin(found.solved))
-        raise TrajectoryError(
-            f"at {times[i]:.4g} s the tool cannot reach its pose within the ranges of the joints: it stays "
-            f"{float(found.distance[i]):.3g} m and {float(found.angle[i]):.3g} rad away"
-        )
-    if not twists:
-        return found.q, np.zeros((0, *found.q.shape)), np.zeros(len(times))
-    motion = inverse_motion(kinematics, found.q, *twists, of=of, weights=weights)
-    return found.q, np.stack(motion.rates), motion.damping
-
-
-def _taylor(states: Array, step: Array) -> Array:
-    """q after a time, by the Taylor series of states (5, N, n)."""
-    total = states[0]
-    for k in range(1, ORDERS):
-        total = total + states[k] * step**k / factorial(k)
+def _integral(before: Array, after: Array, step: float) -> Array:
+    """Integral of a function over a step, by its derivatives 0 … 3 at both ends (4, …)."""
+    total: Array = np.zeros(())
+    for k, factor in enumerate(_QUADRATURE):
+        total = total + factor * step ** (k + 1) * (before[k] + (-1) ** k * after[k])
     return total
+
+
+def _knots(path: PoseSpline, rate: float) -> Array:
+    # At waypoints, the fifth derivative jumps: polynomials that continued across one would be less exact.
+    counts = np.maximum(np.ceil(np.diff(path.times) * rate - 1e-6), 1).astype(int)
+    pieces = zip(path.times[:-1], path.times[1:], counts, strict=True)
+    return np.append(np.concatenate([np.linspace(a, b, k, endpoint=False) for a, b, k in pieces]), path.end)
+
+
+def _require(times: Array, refusals: AnyArray) -> None:
+    if np.any(refusals != ""):
+        i = int(np.argmax(refusals != ""))
+        raise TrajectoryError(f"at {times[i]:.4g} s {refusals[i]}")
 
 
 def _require_start(here: Array, first: Array) -> None:

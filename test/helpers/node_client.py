@@ -11,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import processes
+from tool_messages import orientation, twist, vector, world_aligned
 
 from eom_dynamics.messages.fields import WRENCH_FIELDS
 from eom_dynamics.messages.wrenches import wrench_messages
 
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
 PATIENCE = 60.0
+
+AT_REST = np.zeros((4, 6))
 
 
 class NodeProcess:
@@ -238,6 +241,7 @@ class StreamClient(Client):
         self.motor_setpoint = self.collect(JointState, "motor_setpoint")
         self.effort_command = self.collect(Float64MultiArray, "effort_command")
         self._setpoints = self.node.create_publisher(JointTrajectorySetpoint, "setpoint", self._qos)
+        self._task_setpoints = None
 
     def wait_for_node(self):
         self.wait(self._setpoints.get_subscription_count, "a subscriber of setpoint")
@@ -254,29 +258,56 @@ class StreamClient(Client):
         self._setpoints.publish(message)
         return number
 
+    def publish_task(self, C, twists=AT_REST, *, at, frame=""):
+        """Publish a setpoint of a tool at a pose, with body twist and derivatives; ``at`` is its stamp, ns."""
+        from eom_dynamics.msg import TaskSetpoint
+        from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
+
+        if self._task_setpoints is None:
+            self._task_setpoints = self.publisher(TaskSetpoint, "task_setpoint")
+        message = TaskSetpoint(frame=frame)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(at, 10**9)
+        message.pose.position, message.pose.orientation = vector(C[:3, 3], Point), orientation(C, Quaternion)
+        kinds = {"twist": Twist, "acceleration": Accel, "jerk": Accel, "snap": Accel}
+        for (name, kind), values in zip(kinds.items(), world_aligned(C, twists), strict=True):
+            setattr(message, name, twist(values, kind, Vector3))
+        self._task_setpoints.publish(message)
+
     def publish_serialized(self, data):
         """Publish a setpoint as bytes."""
         self._setpoints.publish(data)
 
     def answers_to(self, number):
         """What came on the three topics for the setpoint of that number."""
+        feedforward, motor_setpoint = Search(self.feedforward, number), Search(self.motor_setpoint, number)
         self.wait(
-            lambda: (
-                any(m.header.stamp.nanosec == number for m in self.feedforward)
-                and any(m.header.stamp.nanosec == number for m in self.motor_setpoint)
-                and len(self.effort_command) >= len(self.motor_setpoint)
-            ),
+            lambda: feedforward.found and motor_setpoint.found and len(self.effort_command) >= len(self.motor_setpoint),
             f"the answer to setpoint {number}",
         )
-        place = next(i for i, m in enumerate(self.motor_setpoint) if m.header.stamp.nanosec == number)
-        feedforward = next(m for m in self.feedforward if m.header.stamp.nanosec == number)
-        return feedforward, self.motor_setpoint[place], self.effort_command[place]
+        place = motor_setpoint.place
+        return self.feedforward[feedforward.place], self.motor_setpoint[place], self.effort_command[place]
 
     def inverse_dynamics(self, **fields):
         from eom_dynamics.srv import ComputeInverseDynamics
 
         request = ComputeInverseDynamics.Request(**message_fields(fields))
         return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
+
+
+class Search:
+    """The first message of a growing list with a number in its stamp; each one is looked at once."""
+
+    def __init__(self, messages, number):
+        self._messages, self._number = messages, number
+        self.place = 0
+
+    @property
+    def found(self):
+        while self.place < len(self._messages):
+            if self._messages[self.place].header.stamp.nanosec == self._number:
+                return True
+            self.place += 1
+        return False
 
 
 class Starter:

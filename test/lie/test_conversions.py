@@ -129,3 +129,29 @@ def test_power_does_not_depend_on_the_frame(x: np.ndarray, twist: np.ndarray, wr
     power = lie.space_wrench(C, wrench) @ lie.space_twist(C, twist)
     assert deviation(power, wrench @ twist, floor=10.0) < 1e-13
     assert deviation(lie.body_wrench(C, lie.space_wrench(C, wrench)), wrench, floor=1.0) < 1e-13
+
+
+@given(poses, twists, twists, twists)
+def test_body_twists_of_a_world_aligned_motion(C: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    def pose(t: float) -> np.ndarray:
+        return C @ lie.exp(t * a) @ lie.exp(t**2 * b) @ lie.exp(t**3 * c)
+
+    def body(t: float) -> np.ndarray:
+        V = lie.inverse(pose(t)) @ derivative(lambda h: pose(t + h))
+        return np.array([V[2, 1], V[0, 2], V[1, 0], *V[:3, 3]])
+
+    def world_aligned(t: float) -> np.ndarray:
+        return lie.world_aligned_twist(pose(t), body(t))
+
+    found = lie.body_twists(pose(0.1), world_aligned(0.1), derivative(lambda h: world_aligned(0.1 + h)))
+    # Differences of differences.
+    assert deviation(found, [body(0.1), derivative(lambda h: body(0.1 + h))], floor=1.0) < 1e-8
+
+
+def test_body_twists_of_many() -> None:
+    rng = np.random.default_rng(5)
+    C = np.array([lie.exp(x) for x in rng.uniform(-1, 1, (4, 6))])
+    twists = rng.uniform(-1, 1, (3, 4, 6))
+    found = lie.body_twists(C, *twists)
+    for i in range(4):
+        assert deviation([x[i] for x in found], lie.body_twists(C[i], *twists[:, i])) < 1e-15

@@ -50,6 +50,15 @@ def test_one_time_and_many() -> None:
             np.testing.assert_array_equal(actual, desired[i])
 
 
+def test_stretched_as_it_is_scaled() -> None:
+    motion = spline(3)
+    slow, other = motion.stretched(2.5), motion.scaled(2.5)
+    assert (slow.start, slow.end) == pytest.approx((other.start, other.end), rel=1e-15)
+    t = np.linspace(slow.start, slow.end, 100)
+    for x, y in zip(slow.derivatives(t), other.derivatives(t), strict=True):
+        assert deviation(x, y) < 1e-11
+
+
 def test_at_rest_beyond_its_ends() -> None:
     motion = spline(0)
     for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):

@@ -46,6 +46,12 @@ TABLE: Table = {
         choices=LIMIT_POLICIES,
         while_inactive=True,
     ),
+    "task_limits": Definition(
+        "refuse",
+        "what to do with a setpoint on task_setpoint if the motion of the joints or its command exceeds limits, as it "
+        "does near singularities: refuse it (refuse), publish and report it (warn), or no check (ignore)",
+        choices=("refuse", "warn", "ignore"),
+    ),
     "trajectory_limits": TRAJECTORY_LIMITS,
     "clip_to_limits": Definition(
         False,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..parameters import COMMON, Definition, Table
-from ..trajectory_limits import TRAJECTORY_LIMITS
+from ..trajectory_limits import PLANNED_LIMITS
 
 TABLE: Table = {
     "goal_time_tolerance": Definition(
@@ -37,6 +37,6 @@ TABLE: Table = {
         "(refuse), or no check (ignore)",
         choices=("warn", "refuse", "ignore"),
     ),
-    "trajectory_limits": TRAJECTORY_LIMITS,
+    "trajectory_limits": PLANNED_LIMITS,
     **COMMON,
 }

@@ -27,6 +27,7 @@ from ..interfaces import (
 from ..robot_node import RobotNode
 from ..worker import Worker
 from .batches import forward_dynamics_batch, inverse_dynamics_batch
+from .measured_joints import MeasuredJoints
 from .terms import terms
 from .trajectories import answer_trajectory
 
@@ -56,15 +57,16 @@ class PlanningServices:
         last_refusal: why the last refused request was refused.
     """
 
-    def __init__(self, node: RobotNode, prefix: str, arm: Callable[[], ElasticArm]) -> None:
+    def __init__(self, node: RobotNode, prefix: str, arm: Callable[[], ElasticArm], measured: MeasuredJoints) -> None:
         """Create services and action.
 
         Args:
             node: the node.
             prefix: prefix of their names.
             arm: returns the current arm; raises StateError if there is none.
+            measured: where the joints are now.
         """
-        self._node, self._arm = node, arm
+        self._node, self._arm, self._measured = node, arm, measured
         self.answered = self.refused = 0
         self.last_refusal = ""
         # Answers are awaited; a mutually exclusive group would receive no other request meanwhile.
@@ -76,9 +78,8 @@ class PlanningServices:
         )
         self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
         self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
-        self._serve(
-            ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._under_limits(answer_trajectory)
-        )
+        self._answer_trajectory = self._under_limits(partial(answer_trajectory, measured=measured.positions))
+        self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._answer_trajectory)
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -98,9 +99,15 @@ class PlanningServices:
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
         async def on_request(request: Any, _: Any) -> Any:
+            self._listen(request)
             return await self.worker.compute(lambda: self._answer(kind.Response, compute, request))
 
         self._node.create_service(kind, name, on_request, qos_profile=_QOS, callback_group=self._group)
+
+    def _listen(self, request: Any) -> None:
+        """Subscribe to joint states if a request is about to need them."""
+        if hasattr(request, "tool_trajectory") and request.tool_trajectory.points and not request.trajectory.points:
+            self._measured.listen()
 
     def _under_limits(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         """Pass the node's parameter ``limits`` to a computation."""
@@ -112,7 +119,8 @@ class PlanningServices:
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction
-        compute = partial(self._under_limits(answer_trajectory), answer=kind.Result, progress=_Progress(goal))
+        compute = partial(self._answer_trajectory, answer=kind.Result, progress=_Progress(goal))
+        self._listen(goal.request)
         result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
         if result.success:
             goal.succeed()

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from trajectory_msgs.msg import JointTrajectoryPoint
+
+from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
@@ -16,6 +19,7 @@ from ...messages.waypoints import fill_in, read_points, read_times
 from ...trajectory import Peak, Spline, through
 from ...trajectory.feedforward import TrajectoryFeedforward, trajectory_feedforward
 from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
+from .tool_motions import requested_start, tool_motion
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
@@ -30,6 +34,7 @@ def answer_trajectory(
     answer: Callable[..., Any] = ComputeTrajectoryFeedforward.Response,
     progress: Callable[[float], Any] = lambda fraction: None,
     limits: str = "warn",
+    measured: Callable[[Sequence[str]], Array],
 ) -> Any:
     """Answer the service or action ComputeTrajectoryFeedforward.
 
@@ -39,6 +44,7 @@ def answer_trajectory(
         answer: type of the response or result.
         progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
         limits: what to do if the motion exceeds limits: ``refuse`` it, or ``warn`` or ``ignore``, which answer alike.
+        measured: returns the present positions (n,) of joints by their names; raises StateError.
 
     Raises:
         LimitError: the motion exceeds a limit, and ``limits`` is ``refuse``.
@@ -50,10 +56,17 @@ def answer_trajectory(
     if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
         raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
     order = JointOrders(arm).of(list(request.trajectory.joint_names))
-    times = read_times(request.trajectory)
-    if len(times) > _Constants.MAX_SAMPLES:
-        raise StateError(f"trajectory has {len(times)} points, may have {_Constants.MAX_SAMPLES}: split it")
-    motion = fitted(request.trajectory, times, order, request)
+    of_tool = bool(request.tool_trajectory.points)
+    points = (request.tool_trajectory if of_tool else request.trajectory).points
+    if len(points) > _Constants.MAX_SAMPLES:
+        raise StateError(f"trajectory has {len(points)} points, may have {_Constants.MAX_SAMPLES}: split it")
+    if of_tool:
+        start = requested_start(request, order, lambda: measured(arm.robot.joint_names))
+        times, motion = tool_motion(arm.robot, request.tool_trajectory, start)
+        request.trajectory.points = [JointTrajectoryPoint(time_from_start=point.time_from_start) for point in points]
+    else:
+        times = read_times(request.trajectory)
+        motion = fitted(request.trajectory, times, order, request)
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
     )
@@ -61,8 +74,9 @@ def answer_trajectory(
         raise LimitError(f"exceeds limits: {found.verdict}")
     fill_in(request.trajectory, "effort", found.efforts, order)
     # Replace given derivatives that the motion does not follow.
-    for k in range(len(followed(request)), len(_POINT_FIELDS)):
-        fill_in(request.trajectory, _POINT_FIELDS[k], motion.derivatives(times, k)[k], order, where_given=True)
+    for k in range(0 if of_tool else len(followed(request)), len(_POINT_FIELDS)):
+        values = motion.derivatives(times, k)[k]
+        fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not of_tool)
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]

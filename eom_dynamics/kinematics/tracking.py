@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint motion from the motion of a tool, sample by sample: each solution is the one next to a prediction."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import AnyArray, Array
+from .compiled import Kinematics
+from .inverse import inverse_kinematics
+from .motion import inverse_motion
+
+# Of the pose, m and rad: Newton's last step leaves rounding.
+_TOLERANCE = 1e-13
+
+LARGEST_JUMP = 0.1
+"""Largest difference of a solution from its prediction, rad or m: beyond, it is another branch."""
+
+
+class Tracked(NamedTuple):
+    """Joint motion at N samples.
+
+    Attributes:
+        q: joint variables (N, n), rad or m; where there is no solution, those of the smallest error.
+        rates: qd, qdd, … (orders, N, n).
+        refusals: (N,) why there is no motion at a sample; empty where there is one.
+    """
+
+    q: Array
+    rates: Array
+    refusals: AnyArray
+
+
+class ToolTracker:
+    """Solver of a tool's motion. Its first use compiles code for the robot.
+
+    Attributes:
+        kinematics: of the robot.
+        of: name of the frame; None for the first tool.
+    """
+
+    def __init__(self, kinematics: Kinematics, of: str | None = None, weights: ArrayLike | None = None) -> None:
+        """Set the frame.
+
+        Args:
+            kinematics: of the robot.
+            of: name of the frame; by default the first tool.
+            weights: cost of the squared rate of each joint of a redundant arm, as for :func:`.inverse_motion`.
+
+        Raises:
+            StateError: there is no such frame.
+        """
+        kinematics.frame(of)
+        self.kinematics, self.of, self._weights = kinematics, of, weights
+
+    def solve(self, expected: Array, poses: Array, *twists: Array) -> Tracked:
+        """Joint motion for poses and body twists with their derivatives.
+
+        Args:
+            expected: predicted joint variables (N, n), rad or m.
+            poses: C (N, 4, 4).
+            twists: V, Vd, … (N, 6).
+
+        Raises:
+            KernelError: there is no C compiler.
+        """
+        found = inverse_kinematics(
+            self.kinematics, poses, expected, of=self.of, attempts=1, tolerance=_TOLERANCE, objective=None
+        )
+        refusals = np.full(len(expected), "", dtype=object)
+        for i in np.flatnonzero(~found.solved):
+            refusals[i] = (
+                "the tool cannot reach its pose within the ranges of the joints: it stays "
+                f"{float(found.distance[i]):.3g} m and {float(found.angle[i]):.3g} rad away"
+            )
+        rates = np.zeros((len(twists), *expected.shape))
+        if twists:
+            # One state goes by the compiled caller.
+            q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
+            motion = inverse_motion(self.kinematics, q, *V, of=self.of, weights=self._weights)
+            rates[:] = np.reshape(motion.rates, rates.shape)
+            refusals[(motion.damping > 0) & found.solved] = "the tool comes too close to a singularity of the arm"
+        jumps = np.max(np.abs(found.q - expected), axis=1) > LARGEST_JUMP
+        refusals[jumps & found.solved] = "the joints would jump: the tool passes a singularity of the arm"
+        return Tracked(found.q, rates, refusals)
+
+
+def predicted(states: Array, after: ArrayLike) -> Array:
+    """q after a time, s, by the Taylor series of q, qd, … (orders, …, n)."""
+    step = np.asarray(after, dtype=float)
+    total: Array = states[0]
+    for k in range(1, len(states)):
+        total = total + states[k] * step**k / factorial(k)
+    return total

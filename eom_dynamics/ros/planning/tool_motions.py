@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions of the joints that move a tool through poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from ...arrays import Array
+from ...exceptions import StateError
+from ...kinematics import Kinematics
+from ...messages.joint_order import JointOrder
+from ...messages.tool_trajectory import read_tool_trajectory
+from ...messages.waypoints import read_points
+from ...robot import Robot
+from ...trajectory import Spline, follow
+
+# Robots of which the compiled kinematics are kept.
+_KEPT = 2
+
+
+def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spline]:
+    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the motion of the joints from ``start`` (n,) on.
+
+    Raises:
+        StateError: the message is invalid.
+        TrajectoryError: there is no such motion.
+        KernelError: there is no C compiler.
+    """
+    found = read_tool_trajectory(trajectory)
+    motion = follow(_kinematics(robot), found.path, start, of=found.frame)
+    return found.path.times, motion.spline
+
+
+def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:
+    """Joint positions (n,) from which a request's tool_trajectory starts, in the robot's order.
+
+    Raises:
+        StateError: they are neither in its only waypoint nor measured.
+    """
+    points = request.trajectory.points
+    if not points:
+        return measured()
+    if len(points) > 1:
+        raise StateError(
+            f"trajectory has {len(points)} points; beside tool_trajectory it may have one, with the positions of the "
+            "joints at the start"
+        )
+    positions = read_points(request.trajectory, "positions", order)
+    if positions is None:
+        raise StateError("points[0].positions is empty; it must have the positions of the joints at the start")
+    start: Array = positions[0]
+    return start
+
+
+@lru_cache(_KEPT)
+def _kinematics(robot: Robot) -> Kinematics:
+    return Kinematics(robot)

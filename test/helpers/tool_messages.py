@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contents of messages about tools, as plain objects without ROS or as those of ROS."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from eom_dynamics import lie
+
+
+def vector(values, kind=SimpleNamespace):
+    return kind(**dict(zip("xyz", map(float, values), strict=True)))
+
+
+def orientation(C, kind=SimpleNamespace):
+    return kind(**dict(zip("xyzw", lie.quaternion(C[:3, :3]).tolist(), strict=True)))
+
+
+def twist(values, kind=SimpleNamespace, of=SimpleNamespace):
+    """Message with angular and linear parts, of a vector (6,), angular first."""
+    return kind(angular=vector(values[:3], of), linear=vector(values[3:], of))
+
+
+def world_aligned(C, twists):
+    """World-aligned twist with its time derivatives (…, 6) of body twists, by d(R x)/dt = R (dx/dt + w x x)."""
+    R, levels = C[:3, :3], []
+    current = [np.asarray(V).reshape(2, 3) for V in twists]
+    w = [x[0] for x in current]
+    while current:
+        levels.append((current[0] @ R.T).ravel())
+        # The next derivative, of which one order less is known.
+        following = []
+        for j in range(len(current) - 1):
+            turned = sum(_binomial(j, i) * np.cross(w[i], current[j - i]) for i in range(j + 1))
+            following.append(current[j + 1] + turned)
+        current = following
+    return levels
+
+
+def _binomial(n, k):
+    return 1 if k in (0, n) else _binomial(n - 1, k - 1) + _binomial(n - 1, k)
+
+
+def transform(C):
+    return SimpleNamespace(translation=vector(C[:3, 3]), rotation=orientation(C))

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoints of a tool: the commands move the joints such that the tool does what was asked, or they are refused."""
+
+import numpy as np
+import pytest
+from differences import deviation
+from node_client import status_of
+from paths import CONFIG
+from scipy.interpolate import CubicSpline
+
+import eom_dynamics as eom
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.simulation import ElasticPlant, simulate
+from eom_dynamics.trajectory import through_poses
+
+IIWA = eom.ElasticArm(eom.load_robot("iiwa"))
+Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
+UR5E = eom.Kinematics(eom.load_robot("ur5e"), backend="numpy")
+BENT = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+START = 1_700_000_000 * 10**9
+
+# Of central differences of order 10, as in differences.py.
+WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
+
+
+def rest(q):
+    return dict(zip(STATE_FIELDS, [q, *np.zeros((4, len(q)))], strict=True))
+
+
+def begin(node, q):
+    """Stand at q, by a setpoint of the joints."""
+    node.answers_to(node.publish(**rest(q)))
+
+
+def stream(node, path, t, frame=""):
+    """Publish the path at times; the answers by the number of their setpoint."""
+    count = len(node.feedforward)
+    C, *twists = path.derivatives(t)
+    node.repeat(
+        lambda: node.publish_task(C[0], np.array(twists)[:, 0], at=START, frame=frame),
+        lambda: len(node.feedforward) > count,
+        "the kinematics",
+    )
+    refused = int(node.next_diagnostics()[2]["refused"])
+    node.feedforward.clear()
+    for k in range(len(t)):
+        node.publish_task(C[k], np.array(twists)[:, k], at=START + round(t[k] * 1e9), frame=frame)
+        if k % 100 == 99:  # less than what its queue holds
+            node.wait(lambda k=k: answered(node) + refusals(node) - refused > k, "answers")
+    node.wait(lambda: answered(node) + refusals(node) - refused >= len(t), "all answers")
+    stamps = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec - START for m in node.feedforward]
+    return {round(stamp * 1e-9 / (t[1] - t[0])): m for stamp, m in zip(stamps, node.feedforward, strict=True)}
+
+
+def answered(node):
+    return len(node.feedforward)
+
+
+def refusals(node):
+    return int(status_of(node.diagnostics[-1])[2]["refused"])
+
+
+def joint_motion(arm, commands):
+    """q, qd, qdd (N, n) of commands of an arm with linear springs."""
+    fields = ("motor_position", "motor_velocity", "motor_acceleration")
+    efforts = ("effort", "effort_rate", "effort_acceleration")
+    return [
+        np.array([getattr(m, x) - np.array(getattr(m, tau)) / arm.stiffness for m in commands])
+        for x, tau in zip(fields, efforts, strict=True)
+    ]
+
+
+def rate(values, step):
+    """Derivative of samples, without the first and last five."""
+    n = len(values) - 10
+    pairs = [(w, values[5 + k : 5 + k + n] - values[5 - k : 5 - k + n]) for k, w in enumerate(WEIGHTS, start=1)]
+    return sum(w * x for w, x in pairs) / step
+
+
+@pytest.fixture(scope="module")
+def iiwa(start_shared):
+    return start_shared("--params-file", CONFIG / "iiwa.yaml")
+
+
+def test_commands_move_the_tool_along_a_path_of_5_seconds(iiwa):
+    robot = IIWA.robot
+    kinematics = eom.Kinematics(robot, backend="numpy")
+    poses = [kinematics.pose(Q)]
+    for x in np.random.default_rng(0).uniform(-1, 1, (3, 6)) * [0.3, 0.3, 0.3, 0.1, 0.1, 0.1]:
+        poses.append(poses[-1] @ eom.lie.exp(x))
+    times = [0.0, 1.5, 3.2, 5.0]
+    path, t = through_poses(times, poses), np.arange(1001) * 5e-3
+    begin(iiwa, Q)
+    answers = stream(iiwa, path, t)
+    assert list(answers) == list(range(1001))
+    q, qd, qdd = joint_motion(IIWA, answers.values())
+    C, *twists = path.derivatives(t)
+    # By the product of exponentials.
+    tool = robot.tools[0]
+    assert deviation(np.array(body_poses(robot, q)[tool.joint]) @ tool.pose, C, floor=1.0) < 1e-9
+    _, V, Vd = kinematics.pose_derivatives(q, qd, qdd)
+    assert deviation(V, twists[0], floor=1.0) < 1e-9
+    assert deviation(Vd, twists[1], floor=1.0) < 1e-9
+    # Differences 20 ms apart, but not across waypoints, where the fifth derivative jumps.
+    far = np.min(np.abs(t[::4, np.newaxis] - times), axis=1) > 0.21
+    jerk = rate(Vd[::4], 0.02)
+    snap = rate(jerk, 0.02)
+    assert deviation(jerk[far[5:-5]], twists[2][::4][5:-5][far[5:-5]], floor=1.0) < 1e-9
+    assert deviation(snap[far[10:-10]], twists[3][::4][10:-10][far[10:-10]], floor=1.0) < 1e-9
+    # The simulated arm follows half a second of it by the efforts of its motors alone.
+    part = list(answers.values())[400:501]
+    plant, effort = ElasticPlant(IIWA), CubicSpline(t[400:501], [m.motor_effort for m in part])
+    first = np.concatenate([q[400], part[0].motor_position, qd[400], part[0].motor_velocity])
+    found = simulate(plant, lambda t, state: effort(t), t[400:501:20], first)
+    np.testing.assert_allclose(plant.parts(found.states).q, q[400:501:20], rtol=0, atol=1e-8)
+
+
+def test_a_setpoint_may_be_of_the_body_of_a_joint(iiwa):
+    name = IIWA.robot.joint_names[-1]
+    kinematics = eom.Kinematics(IIWA.robot, backend="numpy")
+    begin(iiwa, Q)
+    C = kinematics.pose(Q, of=name)
+    answers = stream(iiwa, through_poses([0.0, 1.0], [C, C @ eom.lie.exp([0, 0.1, 0, 0.02, 0, 0])]), TENTHS, name)
+    q, _, _ = joint_motion(IIWA, answers.values())
+    assert deviation(body_poses(IIWA.robot, q[-1])[-1], C @ eom.lie.exp([0, 0.1, 0, 0.02, 0, 0]), floor=1.0) < 1e-9
+
+
+TENTHS = np.arange(101) / 100
+
+
+REFUSED = {
+    "frame": ({"frame": "flang"}, "iiwa has no frame 'flang'"),
+    "pose": ({"C": eom.lie.pose(np.eye(3), [3.0, 0.0, 0.5])}, "the tool cannot reach its pose within the ranges"),
+    "number": ({"twists": np.full((4, 6), np.nan)}, "twist.angular.x is nan"),
+}
+
+
+@pytest.mark.parametrize(("given", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_solved_is_refused_and_the_stream_goes_on(iiwa, given, reason):
+    C = eom.Kinematics(IIWA.robot, backend="numpy").pose(Q)
+    begin(iiwa, Q)
+    stream(iiwa, through_poses([0.0, 1.0], [C, C]), TENTHS[:2])
+    iiwa.publish_task(**{"C": C, "at": START, **given})
+    iiwa.wait_for_diagnostics(lambda *s: reason in s[2]["last refusal"], "the refusal")
+    iiwa.answers_to(iiwa.publish(**rest(Q)))
+
+
+def test_without_a_command_the_joints_are_where_joint_states_say(start):
+    from sensor_msgs.msg import JointState
+
+    node = start("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0")
+    kinematics = eom.Kinematics(IIWA.robot, backend="numpy")
+    C = kinematics.pose(Q)
+    # By a motion of the arm that leaves the tool where it is, but for the square of its length.
+    there = Q + 0.1 * np.linalg.svd(kinematics.jacobian(Q))[2][-1]
+    node.repeat(
+        lambda: node.publish_task(C, at=START),
+        lambda: "where the joints are is not known" in status_of(node.diagnostics[-1])[2]["last refusal"],
+        "the refusal",
+    )
+    states = node.publisher(JointState, "joint_states")
+    names = list(IIWA.robot.joint_names)
+    state = JointState(name=["gripper", *names[::-1]], position=[0.5, *there[::-1]])
+
+    def both():
+        states.publish(state)
+        node.publish_task(C, at=START)
+
+    node.repeat(both, lambda: node.feedforward, "a command")
+    q, _, _ = joint_motion(IIWA, node.feedforward[:1])
+    # The nearest solution: the redundant arm does not go back to Q.
+    assert np.max(np.abs(q[0] - there)) < 0.01 < 0.05 < np.max(np.abs(q[0] - Q))
+    assert deviation(body_poses(IIWA.robot, q[0])[-1] @ IIWA.robot.tools[0].pose, C, floor=1.0) < 1e-9
+
+
+# --- Singularities, and the end of the workspace -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ur5e(start_shared):
+    return start_shared("--params-file", CONFIG / "ur5e.yaml", "-p", "warning_period:=0.0")
+
+
+def wrist(q5):
+    q = BENT.copy()
+    q[4] = q5
+    return q
+
+
+def outwards():
+    C = UR5E.pose(BENT)
+    away = C.copy()
+    away[:3, 3] *= 3.0
+    return BENT, [C, away]
+
+
+PATHS = {
+    "through the singularity of the wrist": lambda: (wrist(0.4), [UR5E.pose(wrist(0.4)), UR5E.pose(wrist(-0.4))]),
+    "out of the workspace": outwards,
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_beyond_what_the_arm_can_do_setpoints_are_refused_with_bounded_rates(ur5e, name):
+    q, poses = PATHS[name]()
+    begin(ur5e, q)
+    t = np.arange(401) / 200
+    answers = stream(ur5e, through_poses([0.0, 2.0], poses), t)
+    assert 20 < len(answers) < len(t)
+    arm = eom.ElasticArm(UR5E.robot)
+    q, qd, _ = joint_motion(arm, answers.values())
+    assert np.max(np.abs(qd)) < 3.1416
+    # Over the time between them, too, where some were refused.
+    assert np.max(np.abs(np.diff(q, axis=0)) / np.diff(t[list(answers)])[:, np.newaxis]) < 3.1416
+    said = ur5e.process.log
+    assert any(
+        reason in said
+        for reason in (
+            "the tool cannot reach its pose within the ranges of the joints: it stays",
+            "the tool comes too close to a singularity of the arm",
+            "the joints would jump: the tool passes a singularity of the arm",
+            "exceeds limits: ",
+        )
+    )
+    ur5e.answers_to(ur5e.publish(**rest(q[-1])))
+
+
+def test_limits_are_those_of_the_parameter_task_limits(ur5e):
+    C = UR5E.pose(BENT)
+    begin(ur5e, BENT)
+    stream(ur5e, through_poses([0.0, 1.0], [C, C]), TENTHS[:2])
+    fast = np.zeros((4, 6))
+    fast[0, 3] = 5.0  # m/s
+    ur5e.publish_task(C, fast, at=START)
+    ur5e.wait_for_diagnostics(lambda *s: "exceeds limits: " in s[2]["last refusal"], "the refusal")
+    assert ur5e.set_parameter("task_limits", "warn") == ""
+    count = len(ur5e.feedforward)
+    ur5e.publish_task(C, fast, at=START)
+    ur5e.wait(lambda: len(ur5e.feedforward) > count, "the command")
+    assert ur5e.set_parameter("task_limits", "refuse") == ""

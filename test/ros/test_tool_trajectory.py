@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions of a tool through poses: by service and action, and played from the topic tool_trajectory."""
+
+from array import array
+
+import numpy as np
+import pytest
+from differences import deviation
+from node_client import status_of
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.spline_trajectory import read_spline
+from eom_dynamics.trajectory import check
+
+ROBOT = eom.load_robot("ur5e")
+ARM = eom.ElasticArm(ROBOT)
+KINEMATICS = eom.Kinematics(ROBOT, backend="numpy")
+NAMES = list(ROBOT.joint_names)
+Q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+POSES = [KINEMATICS.pose(Q)]
+POSES += [POSES[0] @ eom.lie.exp(x) for x in ([0.3, 0.1, -0.2, 0.1, 0.0, 0.05], [0.0, 0.2, 0.1, 0.0, 0.1, 0.0])]
+TIMES = (0.0, 1.0, 2.0)
+
+
+@pytest.fixture(scope="module")
+def node(start_shared):
+    return start_shared.planning("--params-file", CONFIG / "ur5e.yaml", "-p", "warning_period:=0.0")
+
+
+def poses(given=POSES, times=TIMES, frame=()):
+    """A MultiDOFJointTrajectory."""
+    from geometry_msgs.msg import Quaternion, Transform, Vector3
+    from tool_messages import orientation, vector
+    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+    trajectory = MultiDOFJointTrajectory(joint_names=list(frame))
+    for t, C in zip(times, given, strict=True):
+        point = MultiDOFJointTrajectoryPoint(
+            transforms=[Transform(translation=vector(C[:3, 3], Vector3), rotation=orientation(C, Quaternion))]
+        )
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def start_at(q, names=NAMES):
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    point = JointTrajectoryPoint(positions=array("d", [q[NAMES.index(name)] for name in names]))
+    return JointTrajectory(joint_names=list(names), points=[point])
+
+
+def ask(client, tool, **options):
+    from eom_dynamics.srv import ComputeTrajectoryFeedforward
+
+    request = ComputeTrajectoryFeedforward.Request(tool_trajectory=tool, **options)
+    return client.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+
+
+def tool_poses(q):
+    tool = ROBOT.tools[0]
+    return np.array(body_poses(ROBOT, q)[tool.joint]) @ tool.pose
+
+
+def test_the_service_answers_with_joint_motion_feedforward_and_verdict(node):
+    names = NAMES[::-1]
+    answer = ask(node, poses(), trajectory=start_at(Q, names), sample_rate=50.0)
+    assert answer.success, answer.message
+    assert answer.joint_names == names and answer.trajectory.joint_names == names
+    points = answer.trajectory.points
+    assert [p.time_from_start.sec for p in points] == [0, 1, 2]
+    waypoints = np.array([p.positions for p in points])[:, ::-1]
+    assert deviation(tool_poses(waypoints), POSES, floor=1.0) < 1e-9
+    for point in points:
+        assert len(point.velocities) == len(point.accelerations) == len(point.effort) == 6
+    states = [np.reshape(getattr(answer, field), (-1, 6))[:, ::-1] for field in STATE_FIELDS]
+    assert len(states[0]) == 101 and deviation(tool_poses(states[0])[50], POSES[1], floor=1.0) < 1e-9
+    command = ARM.feedforward(*states)
+    for field, values in zip(COMMAND_FIELDS, command, strict=True):
+        assert deviation(np.reshape(getattr(answer, field), (-1, 6))[:, ::-1], values) < 1e-11
+    assert answer.time_scaling == 1.0 and not answer.exceeded
+
+
+def test_a_fast_motion_is_answered_with_what_it_exceeds(node):
+    answer = ask(node, poses(times=(0.0, 0.1, 0.2)), trajectory=start_at(Q))
+    assert answer.success and answer.exceeded and answer.time_scaling > 1
+
+
+def test_the_action_answers_like_the_service(node, ros):
+    from eom_dynamics.action import ComputeTrajectoryFeedforward
+    from rclpy.action import ActionClient
+
+    client = ActionClient(node.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    node.wait(client.server_is_ready, "the action")
+    goal = ComputeTrajectoryFeedforward.Goal(tool_trajectory=poses(), trajectory=start_at(Q), sample_rate=50.0)
+    sent = client.send_goal_async(goal)
+    node.wait(sent.done, "the goal")
+    future = sent.result().get_result_async()
+    node.wait(future.done, "the result")
+    result = future.result().result
+    expected = ask(node, poses(), trajectory=start_at(Q), sample_rate=50.0)
+    assert result.success and list(result.motor_effort) == list(expected.motor_effort)
+    client.destroy()
+
+
+AWAY = POSES[0].copy()
+AWAY[:3, 3] *= 3.0
+WRIST = [Q + np.array([0, 0, 0, 0, x - Q[4], 0]) for x in (0.4, -0.4)]
+
+REFUSED = {
+    "two waypoints": (
+        lambda: {"tool": poses(), "trajectory": two_points()},
+        "trajectory has 2 points; beside tool_trajectory it may have one",
+    ),
+    "no positions": (
+        lambda: {"tool": poses(), "trajectory": without_positions()},
+        "points[0].positions is empty; it must have the positions of the joints at the start",
+    ),
+    "elsewhere": (lambda: {"tool": poses(), "trajectory": start_at(Q + 0.2)}, "the path starts 0."),
+    "frame": (lambda: {"tool": poses(frame=["flange"]), "trajectory": start_at(Q)}, "ur5e has no frame 'flange'"),
+    "workspace": (lambda: {"tool": poses([POSES[0], AWAY], (0, 3)), "trajectory": start_at(Q)}, " s the "),
+    "singularity": (
+        lambda: {"tool": poses([KINEMATICS.pose(q) for q in WRIST], (0, 3)), "trajectory": start_at(WRIST[0])},
+        " s the ",
+    ),
+    "no joint states": (lambda: {"tool": poses()}, "where the joints are is not known: no message has arrived"),
+}
+
+
+def two_points():
+    trajectory = start_at(Q)
+    trajectory.points *= 2
+    return trajectory
+
+
+def without_positions():
+    trajectory = start_at(Q)
+    trajectory.points[0].positions = array("d")
+    return trajectory
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_followed_is_refused_with_the_reason(node, case):
+    make, reason = REFUSED[case]
+    given = make()
+    answer = ask(node, given.pop("tool"), **given)
+    assert not answer.success and reason in answer.message
+
+
+# --- The topic --------------------------------------------------------------------------------
+
+
+class Topic:
+    """Poses in, polynomials out, and joint states."""
+
+    def __init__(self, node):
+        from eom_dynamics.msg import SplineTrajectory
+        from sensor_msgs.msg import JointState
+        from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+        self._node = node
+        self.splines = node.collect(SplineTrajectory, "spline_trajectory")
+        self._poses = node.publisher(MultiDOFJointTrajectory, "tool_trajectory")
+        state = JointState(name=NAMES, position=Q.tolist())
+        states = node.node.create_publisher(JointState, "joint_states", 1)
+        node.node.create_timer(0.1, lambda: states.publish(state))
+        node.wait(lambda: node.node.count_publishers(self.splines_topic), "discovery")
+
+    @property
+    def splines_topic(self):
+        return f"{self._node.process.namespace}/spline_trajectory"
+
+    def send(self, trajectory):
+        count = len(self.splines)
+        self._poses.publish(trajectory)
+        self._node.wait(lambda: len(self.splines) > count, "the polynomials")
+        return read_spline(self.splines[-1], NAMES)
+
+    def refused(self, trajectory, reason):
+        self._poses.publish(trajectory)
+        self._node.wait(
+            lambda: reason in status_of(self._node.diagnostics[-1])[2].get("last refused trajectory", ""), reason
+        )
+
+
+@pytest.fixture(scope="module")
+def topic(node):
+    return Topic(node)
+
+
+def test_polynomials_that_move_the_tool_through_the_poses(topic):
+    motion = topic.send(poses())
+    assert (motion.start, motion.end) == (0.0, 2.0)
+    assert deviation(tool_poses(motion.derivatives(np.array(TIMES))[0]), POSES, floor=1.0) < 1e-9
+    assert check(ARM, motion, rate=1000.0).ok
+
+
+def test_a_motion_beyond_limits_is_refused_or_slowed_down(node, topic):
+    fast = poses(times=(0.0, 0.1, 0.2))
+    topic.refused(fast, "exceeds limits: ")
+    assert node.set_parameter("trajectory_limits", "slow_down") == ""
+    motion = topic.send(fast)
+    assert motion.end > 0.25 and check(ARM, motion, rate=1000.0).ok
+    # Along the same path, and not slower than it must be.
+    assert deviation(tool_poses(motion.derivatives(motion.end / 2)[0][np.newaxis])[0], POSES[1], floor=1.0) < 1e-9
+    assert not check(ARM, motion.stretched(0.99), rate=1000.0).ok
+    assert "trajectory slowed down from 0.2 s to " in node.process.log
+    assert node.set_parameter("trajectory_limits", "refuse") == ""
+    topic.refused(poses([POSES[0], AWAY], (0, 3)), " s the ")
+
+
+def test_joint_states_are_where_a_motion_starts(node, topic):
+    answer = ask(node, poses())
+    assert answer.success, answer.message
+    np.testing.assert_allclose(answer.trajectory.points[0].positions, Q, rtol=0, atol=1e-12)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples in docstrings, and the code of docs/kinematics.md, do what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+
+import pytest
+from paths import ROOT
+
+MODULES = (
+    "kinematics.compiled",
+    "kinematics.inverse",
+    "kinematics.motion",
+    "kinematics.planar",
+    "lie.exponential",
+    "lie.screws",
+    "trajectory.pose_spline",
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"eom_dynamics.{name}"))
+    assert found.attempted and not found.failed
+
+
+def test_the_code_of_the_page_on_kinematics_runs() -> None:
+    page = (ROOT / "docs" / "kinematics.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) > 5
+    exec("\n".join(blocks), {})  # one after the other, as a reader would
