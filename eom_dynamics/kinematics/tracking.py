@@ -84,8 +84,13 @@ class ToolTracker:
             motion = inverse_motion(self.kinematics, q, *V, of=self.of, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)
             refusals[(motion.damping > 0) & found.solved] = "the tool comes too close to a singularity of the arm"
-        jumps = np.max(np.abs(found.q - expected), axis=1) > LARGEST_JUMP
-        refusals[jumps & found.solved] = "the joints would jump: the tool passes a singularity of the arm"
+        steps = np.abs(found.q - expected)
+        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.solved):
+            joint = int(np.argmax(steps[i]))
+            refusals[i] = (
+                f"{self.kinematics.robot.joint_names[joint]} would jump by {steps[i, joint]:.3g} rad or m, more than "
+                f"{LARGEST_JUMP:g}: the tool passes a singularity of the arm, or comes from elsewhere"
+            )
         return Tracked(found.q, rates, refusals)
 
 

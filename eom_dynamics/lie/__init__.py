@@ -13,7 +13,15 @@ form time derivatives of the equations of motion of rigid body systems", Multibo
 from .adjoint import Ad, ad, momentum_cross
 from .exponential import exp, log
 from .exponential_jacobians import left_jacobian, left_jacobian_inverse, right_jacobian, right_jacobian_inverse
-from .frames import body_twist, body_twists, body_wrench, space_twist, space_wrench, world_aligned_twist
+from .frames import (
+    body_twist,
+    body_twists,
+    body_wrench,
+    space_twist,
+    space_wrench,
+    world_aligned_twist,
+    world_aligned_twists,
+)
 from .poses import inverse, pose, transformed
 from .rotations import (
     euler_angles,
@@ -59,4 +67,5 @@ __all__ = [
     "space_wrench",
     "transformed",
     "world_aligned_twist",
+    "world_aligned_twists",
 ]

@@ -49,6 +49,22 @@ def body_twists(C: AnyArray, *world_aligned: ArrayLike) -> list[AnyArray]:
     return [x.reshape(*x.shape[:-2], 6) for x in known[0]]
 
 
+def world_aligned_twists(C: AnyArray, *body: ArrayLike) -> list[AnyArray]:
+    """World-aligned twist and its time derivatives (…, 6), of a body twist and its derivatives at a pose (…, 4, 4).
+
+    The inverse of :func:`body_twists`: a vector y = R x has dy/dt = R (dx/dt + w x x).
+    """
+    R, orders = C[..., :3, :3], len(body)
+    level = [np.asarray(twist).reshape(*np.shape(twist)[:-1], 2, 3) for twist in body]  # R' y and its derivatives
+    rates = [x[..., :1, :] for x in level]
+    found = []
+    for k in range(orders):
+        y = level[0] @ np.swapaxes(R, -1, -2)
+        found.append(y.reshape(*y.shape[:-2], 6))
+        level = [level[j + 1] + leibniz(rates, level, j, np.cross) for j in range(orders - 1 - k)]
+    return found
+
+
 def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
     """Wrench (…, 6) about the origin of the reference frame, of one in the moving frame at a pose (…, 4, 4)."""
     return _times(np.swapaxes(Ad(inverse(C)), -1, -2), wrench)

@@ -10,17 +10,32 @@ import numpy as np
 
 from ..arrays import Array
 from ..exceptions import StateError
-from .joint_order import places
+from .joint_order import shown
 
 
-def read_positions(state: Any, names: Sequence[str]) -> Array:
-    """Positions (n,) of the joints of these names; the message may have others.
+class JointPositions:
+    """Latest position of each joint of a robot; several publishers may each have some of them, and others."""
 
-    Raises:
-        StateError: a joint is missing or listed twice, or its position is not finite.
-    """
-    index = places(names, state.name, field="joint_states.name", kind="joint", others=True)
-    position = np.array(state.position)
-    if len(position) != len(state.name) or not np.all(np.isfinite(position[index])):
-        raise StateError("joint_states.position must have a finite number for each name")
-    return np.asarray(position[index], dtype=float)
+    def __init__(self, names: Sequence[str]) -> None:
+        """Know no position of these joints yet."""
+        self._names = tuple(names)
+        self._positions: dict[str, float] = dict.fromkeys(self._names, np.nan)
+
+    def update(self, state: Any) -> bool:
+        """Take those of a message that are finite; return whether all are known."""
+        for name, position in zip(state.name, state.position, strict=False):
+            if name in self._positions and np.isfinite(position):
+                self._positions[name] = float(position)
+        return all(np.isfinite(position) for position in self._positions.values())
+
+    def read(self) -> Array:
+        """Positions (n,), rad or m.
+
+        Raises:
+            StateError: a position is not known.
+        """
+        positions = np.array([self._positions[name] for name in self._names])
+        unknown = [shown(name) for name, x in zip(self._names, positions, strict=True) if not np.isfinite(x)]
+        if unknown:
+            raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
+        return positions

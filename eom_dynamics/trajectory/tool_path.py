@@ -14,6 +14,7 @@ from ..kinematics.tracking import ToolTracker, predicted
 from ..states import joint_states
 from .pose_spline import PoseSpline
 from .spline import ORDERS, Spline
+from .trajectory import Scaled
 
 # Of the integral of a function by its values and three derivatives at both ends of an interval.
 _QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)
@@ -47,6 +48,10 @@ class ToolMotion:
         self.path, self.times, self.states = path, times, states
         self.n, self.start, self.end = states.shape[2], path.start, path.end
         self.spline = Spline(times, states)
+
+    def scaled(self, s: float | None) -> Scaled:
+        """The motion slowed down by the factor s; see :class:`.Scaled`."""
+        return Scaled(self, s)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """See :class:`.Trajectory`; orders above 4 are not available.

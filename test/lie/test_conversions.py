@@ -155,3 +155,4 @@ def test_body_twists_of_many() -> None:
     found = lie.body_twists(C, *twists)
     for i in range(4):
         assert deviation([x[i] for x in found], lie.body_twists(C[i], *twists[:, i])) < 1e-15
+    assert deviation(lie.world_aligned_twists(C, *found), twists) < 1e-14

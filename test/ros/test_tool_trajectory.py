@@ -121,12 +121,12 @@ REFUSED = {
     ),
     "elsewhere": (lambda: {"tool": poses(), "trajectory": start_at(Q + 0.2)}, "the path starts 0."),
     "frame": (lambda: {"tool": poses(frame=["flange"]), "trajectory": start_at(Q)}, "ur5e has no frame 'flange'"),
-    "workspace": (lambda: {"tool": poses([POSES[0], AWAY], (0, 3)), "trajectory": start_at(Q)}, " s the "),
+    "workspace": (lambda: {"tool": poses([POSES[0], AWAY], (0, 3)), "trajectory": start_at(Q)}, "at 1"),
     "singularity": (
         lambda: {"tool": poses([KINEMATICS.pose(q) for q in WRIST], (0, 3)), "trajectory": start_at(WRIST[0])},
         " s the ",
     ),
-    "no joint states": (lambda: {"tool": poses()}, "where the joints are is not known: no message has arrived"),
+    "no joint states": (lambda: {"tool": poses()}, "the position of 'shoulder_pan_joint', "),
 }
 
 
@@ -164,9 +164,9 @@ class Topic:
         self._node = node
         self.splines = node.collect(SplineTrajectory, "spline_trajectory")
         self._poses = node.publisher(MultiDOFJointTrajectory, "tool_trajectory")
-        state = JointState(name=NAMES, position=Q.tolist())
-        states = node.node.create_publisher(JointState, "joint_states", 1)
-        node.node.create_timer(0.1, lambda: states.publish(state))
+        arm, gripper = JointState(name=NAMES, position=Q.tolist()), JointState(name=["finger"], position=[0.1])
+        states = node.node.create_publisher(JointState, "joint_states", 10)
+        node.node.create_timer(0.1, lambda: [states.publish(state) for state in (arm, gripper)])
         node.wait(lambda: node.node.count_publishers(self.splines_topic), "discovery")
 
     @property

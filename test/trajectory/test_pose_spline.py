@@ -96,7 +96,11 @@ BAD = {
     "lengths": (([0.0, 1.0], POSES[:3]), {}, r"have \(2,\) and \(3, 4, 4\)"),
     "order": (([0.0, 1.0, 1.0], POSES[:3]), {}, r"times must increase; times\[2\] = 1.0 does not"),
     "not finite": (([0.0, np.nan], POSES[:2]), {}, "finite"),
-    "no rotation": (([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]), {}, r"poses\[1\] is none: it must be a rotation matrix"),
+    "no rotation": (
+        ([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
+        {},
+        r"poses\[1\] is no pose: it must be a rotation matrix",
+    ),
     "half a turn": (([0.0, 1.0], [np.eye(4), HALF]), {}, r"between poses\[0\] and poses\[1\] there is half a turn"),
     "five derivatives": (([0.0, 1.0], POSES[:2]), {"start": np.zeros((5, 6))}, "start must be"),
     "short twist": (([0.0, 1.0], POSES[:2]), {"end": [np.zeros(3)]}, "twists of end must have six finite entries"),

@@ -58,7 +58,9 @@ def test_a_path_out_of_reach_is_refused_with_the_time():
     start = kinematics.pose(UR5E)
     away = start.copy()
     away[:3, 3] *= 3.0
-    with pytest.raises(TrajectoryError, match=r"at \d\S* s the (tool cannot reach|tool comes too close|joints)"):
+    with pytest.raises(
+        TrajectoryError, match=r"at \d\S* s (the tool cannot reach|the tool comes too close|\w+ would jump)"
+    ):
         follow(kinematics, through_poses([0.0, 4.0], [start, away]), UR5E)
 
 
@@ -68,7 +70,7 @@ def test_a_path_through_a_singularity_is_refused_with_the_time():
     before, after = UR5E.copy(), UR5E.copy()
     before[4], after[4] = 0.4, -0.4
     path = through_poses([0.0, 2.0], [kinematics.pose(before), kinematics.pose(after)])
-    with pytest.raises(TrajectoryError, match=r"at \d\S* s the (tool|joints)"):
+    with pytest.raises(TrajectoryError, match=r"at \d\S* s (the tool|\w+ would jump)"):
         follow(kinematics, path, before)
 
 

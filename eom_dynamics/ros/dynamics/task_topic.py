@@ -16,7 +16,7 @@ from ...kinematics import Kinematics
 from ...kinematics.compiled import frames_by_name
 from ...kinematics.tracking import ToolTracker, predicted
 from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ...messages.joint_states import read_positions
+from ...messages.joint_states import JointPositions
 from ...messages.poses import read_task_setpoint
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
@@ -25,6 +25,9 @@ from ...spelling import hint
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..worker import Worker
+
+# Queue of joint states: those of an arm and its gripper may come together.
+_STATES = 10
 
 # Longest time over which the last commanded motion predicts the next, s.
 _PREDICTED = 0.1
@@ -46,7 +49,7 @@ class TaskTopic:
         self._trackers: dict[str, ToolTracker | Exception] = {}
         self._prepared: set[str] = set()
         self._subscription: Subscription | None = None
-        self._measured: JointState | None = None
+        self._measured: JointPositions | None = None
         # q … qdddd (5, n) commanded last, and their stamp, ns.
         self._commanded: tuple[int, Array] | None = None
 
@@ -74,9 +77,7 @@ class TaskTopic:
     def command(self, stamp: int, states: Array) -> None:
         """Remember a commanded state q … qdddd (5, n) and its stamp, ns."""
         self._commanded = stamp, states
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-            self._subscription = self._measured = None
+        self._unsubscribe()
 
     def forget(self) -> None:
         """Forget where the joints are."""
@@ -84,7 +85,7 @@ class TaskTopic:
 
     def _tracker(self, frame: str, robot: Robot) -> ToolTracker:
         if robot is not self._robot:
-            self._robot, self._trackers, self._prepared = robot, {}, set()
+            self._robot, self._trackers, self._prepared, self._measured = robot, {}, set(), None
         name = frame or robot.tools[0].name
         tracker = self._trackers.get(name)
         if isinstance(tracker, ToolTracker):
@@ -97,7 +98,7 @@ class TaskTopic:
         if name not in self._prepared:
             self._prepared.add(name)
             self._worker.submit(partial(_tracker_or_error, robot, name), partial(self._keep, robot, name))
-        raise StateError(f"inverse kinematics of {name!r} are being compiled")
+        raise StateError(f"inverse kinematics of {name!r} are being prepared: repeat the start, at rest, until then")
 
     def _keep(self, robot: Robot, name: str, tracker: ToolTracker | Exception) -> None:
         if robot is self._robot:
@@ -109,16 +110,27 @@ class TaskTopic:
             then, states = self._commanded
             after = (stamp - then) * 1e-9
             return predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
-        if self._subscription is None:
-            self._subscription = self._node.create_subscription(JointState, "joint_states", self._on_joint_states, 1)
         if self._measured is None:
-            raise StateError(
-                "where the joints are is not known: it takes a message on joint_states, or a setpoint of the joints"
+            self._measured = JointPositions(robot.joint_names)
+        if self._subscription is None:
+            self._subscription = self._node.create_subscription(
+                JointState, "joint_states", self._on_joint_states, _STATES
             )
-        return read_positions(self._measured, robot.joint_names)
+        try:
+            return self._measured.read()
+        except StateError as error:
+            raise StateError(
+                f"{error}: it takes a message on joint_states from now on, or a setpoint of the joints"
+            ) from None
 
     def _on_joint_states(self, state: JointState) -> None:
-        self._measured = state
+        if self._measured is not None:
+            self._measured.update(state)
+
+    def _unsubscribe(self) -> None:
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = None
 
 
 def _tracker_or_error(robot: Robot, frame: str) -> ToolTracker | Exception:

@@ -12,7 +12,10 @@ from sensor_msgs.msg import JointState
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.joint_states import read_positions
+from ...messages.joint_states import JointPositions
+
+# Queue of joint states: those of an arm and its gripper may come together.
+_STATES = 10
 
 # Time within which a joint state must arrive, s.
 _PATIENCE = 1.0
@@ -25,28 +28,33 @@ class MeasuredJoints:
         """Subscribe to nothing yet."""
         self._node = node
         self._subscription: Subscription | None = None
-        self._state = JointState()
-        self._arrived = threading.Event()
+        self._waiting: list[tuple[JointPositions, threading.Event]] = []
 
     def listen(self) -> None:
         """Subscribe; called by the node's executor."""
         if self._subscription is None:
-            self._subscription = self._node.create_subscription(JointState, "joint_states", self._receive, 1)
+            self._subscription = self._node.create_subscription(JointState, "joint_states", self._receive, _STATES)
 
     def positions(self, names: Sequence[str]) -> Array:
-        """Positions (n,) of the joints by the next message; called in a thread, after :meth:`listen`.
+        """Positions (n,) of the joints by the next messages; called in a thread, after :meth:`listen`.
 
         Raises:
             StateError: no message arrives, or it cannot be used.
         """
-        self._arrived.clear()
-        if not self._arrived.wait(_PATIENCE):
+        positions, known = JointPositions(names), threading.Event()
+        waiting = positions, known
+        self._waiting.append(waiting)
+        known.wait(_PATIENCE)
+        self._waiting.remove(waiting)
+        try:
+            return positions.read()
+        except StateError as error:
             raise StateError(
-                "where the joints are is not known: no message has arrived on joint_states; give the positions at "
-                "which the motion starts, where it can be given, or publish them"
-            )
-        return read_positions(self._state, names)
+                f"{error} after {_PATIENCE:g} s: publish it on joint_states, or give a request the positions at which "
+                "the motion starts"
+            ) from None
 
     def _receive(self, state: JointState) -> None:
-        self._state = state
-        self._arrived.set()
+        for positions, known in tuple(self._waiting):
+            if positions.update(state):
+                known.set()
