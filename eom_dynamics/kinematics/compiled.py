@@ -341,7 +341,7 @@ class Kinematics:
         if name is None:
             return self.robot.tools[0]
         if name not in self._frames:
-            raise StateError(f"{self.robot.name} has no frame {name!r}; {hint(name, self._frames)}")
+            raise StateError(f"{self.robot.name} has no frame {name!r:.60}; {hint(name, self._frames)}")
         return self._frames[name]
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:

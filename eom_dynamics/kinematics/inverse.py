@@ -33,6 +33,12 @@ _FAR = 1.0
 # Robots and options for which what they determine is kept: computing it takes longer than a solution.
 _KEPT = 64
 
+# Beyond, squares overflow or vanish.
+_LARGEST_WEIGHT = 1e20
+
+# Steps and attempts.
+_MOST = 100_000
+
 _REASONS = np.array(REASONS)
 
 
@@ -121,7 +127,7 @@ def inverse_kinematics(
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
     starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
     # Near the start: each target has its own.
-    if objective == "start":
+    if objective == "start" and len(targets):
         found = [
             problem.solver(targets[i : i + 1], row[None], task_of(settings._replace(preferred=row)))
             for i, row in enumerate(starts)
@@ -162,8 +168,10 @@ def _problem(
     mask = np.asarray(weights, dtype=float)
     if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
         raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
-    if not (tolerance > 0 and iterations > 0 and attempts > 0):
-        raise ValueError("tolerance, iterations and attempts must be positive")
+    if np.any((mask > _LARGEST_WEIGHT) | ((mask > 0) & (mask < 1 / _LARGEST_WEIGHT))):
+        raise ValueError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
+    if not (tolerance > 0 and 0 < iterations <= _MOST and 0 < attempts <= _MOST):
+        raise ValueError(f"tolerance must be positive, and iterations and attempts from 1 to {_MOST:,}")
     lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)
     settings = Settings(
@@ -205,10 +213,13 @@ def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
 
 @lru_cache(_KEPT)
 def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
-    """Smallest and largest joint variables, and the middle of each range."""
-    joints = [joint.limits for joint in robot.independent_joints]
-    lower = np.array([joint.lower if limits else -np.inf for joint in joints])
-    upper = np.array([joint.upper if limits else np.inf for joint in joints])
+    """Smallest and largest joint variables, of which mimic joints keep to their ranges too, and the middle of each."""
+    lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
+    E, e = robot.coupling
+    for joint, row, shift in zip(robot.joints if limits else (), E, e, strict=False):
+        k = int(np.flatnonzero(row)[0])
+        ends = sorted(((joint.limits.lower - shift) / row[k], (joint.limits.upper - shift) / row[k]))
+        lower[k], upper[k] = max(lower[k], ends[0]), min(upper[k], ends[1])
     bounded = np.isfinite(lower) & np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)
     return lower, upper, np.clip(middle, lower, upper)

@@ -91,19 +91,21 @@ def jacobian(
         back = [list(column) for column in zip(*rotation, strict=True)]
         columns = [[*_product(back, column[:3]), *_product(back, column[3:])] for column in columns]
     rates = [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
-    derivatives = _DERIVATIVES[representation](columns, rates)
+    derivatives = _DERIVATIVES[representation](columns, rates, len(states) - 1)
     return [_by_joint(tree, path, columns) for columns in derivatives]
 
 
-def _body_derivatives(columns: list[Numbers], rates: list[Numbers]) -> list[list[Numbers]]:
+def _body_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
     # Reversed, the sum over j > i is one over those before, and the bracket changes its sign.
-    reverse = _space_derivatives(columns[::-1], rates[::-1], sign=-1.0)
+    reverse = _space_derivatives(columns[::-1], rates[::-1], orders, sign=-1.0)
     return [level[::-1] for level in reverse]
 
 
-def _space_derivatives(columns: list[Numbers], rates: list[Numbers], sign: float = 1.0) -> list[list[Numbers]]:
+def _space_derivatives(
+    columns: list[Numbers], rates: list[Numbers], orders: int, sign: float = 1.0
+) -> list[list[Numbers]]:
     levels = [columns]
-    for order in range(len(rates[0]) if rates else 0):
+    for order in range(orders):
         twists: list[list[Numbers]] = []  # for each joint, the twist of those before, and its derivatives
         before = [[0.0] * 6 for _ in range(order + 1)]
         for i in range(len(columns)):
@@ -118,12 +120,12 @@ def _space_derivatives(columns: list[Numbers], rates: list[Numbers], sign: float
     return levels
 
 
-def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers]) -> list[list[Numbers]]:
+def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
     """From the space form about a fixed point where the tool is now: J_v' + J_w x r with the tool at r from there."""
-    about_fixed = _space_derivatives(columns, rates)
+    about_fixed = _space_derivatives(columns, rates, orders)
     lever: list[Numbers] = [[0.0] * 3]
     levels = [columns]
-    for order in range(len(rates[0]) if rates else 0):
+    for order in range(orders):
         velocity = [0.0] * 3
         for i in range(len(columns)):
             velocity = _plus(velocity, _rate(levels, rates, i, order)[3:])
@@ -141,7 +143,7 @@ def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers]) -> 
     return levels
 
 
-_DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers]], list[list[Numbers]]]] = {
+_DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers], int], list[list[Numbers]]]] = {
     "body": _body_derivatives,
     "space": _space_derivatives,
     "world_aligned": _world_aligned_derivatives,

@@ -90,12 +90,13 @@ class PoseSpline:
         times = np.atleast_1d(np.asarray(t, dtype=float))
         inside = np.clip(times, self.start, self.end)
         piece = np.clip(np.searchsorted(self.times, inside, side="right") - 1, 0, len(self._pieces) - 1)
-        C, V = np.empty((len(times), 4, 4)), np.empty((order, len(times), 6))
-        for i in np.unique(piece):
-            rows = np.flatnonzero(piece == i)
-            x = self._pieces[i].derivatives(inside[rows] - self.times[i], order)
-            C[rows] = self.poses[i] @ lie.exp(x[0])
-            V[:, rows] = np.reshape(_twists(x), (order, len(rows), 6))
+        x = np.empty((order + 1, len(times), 6))
+        by_piece = np.argsort(piece, kind="stable")
+        for rows in np.split(by_piece, np.flatnonzero(np.diff(piece[by_piece])) + 1) if len(times) else ():
+            i = piece[rows[0]]
+            x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.times[i], order)
+        C = self.poses[piece] @ lie.exp(x[0])
+        V = np.reshape(_twists(list(x)), (order, len(times), 6))
         V[:, times != inside] = 0.0
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 

@@ -25,6 +25,9 @@ _SETTLED, _MOST_CORRECTIONS = 1e-15, 6
 # Joints beyond which an arm can move without its tool.
 _TASK = 6
 
+# Each takes some milliseconds.
+_MOST_KNOTS = 20_000
+
 # Largest distance of the start of the path from the tool at the given configuration, m and rad.
 _START_TOLERANCE = 0.01
 
@@ -132,7 +135,12 @@ def _integral(before: Array, after: Array, step: float) -> Array:
 
 def _knots(path: PoseSpline, rate: float) -> Array:
     # At waypoints, the fifth derivative jumps: polynomials that continued across one would be less exact.
-    counts = np.maximum(np.ceil(np.diff(path.times) * rate - 1e-6), 1).astype(int)
+    counts = np.maximum(np.ceil(np.diff(path.times) * rate - 1e-6), 1)
+    if not np.sum(counts) <= _MOST_KNOTS:
+        raise TrajectoryError(
+            f"{path.end - path.start:.4g} s at {rate:g} Hz are more than {_MOST_KNOTS:,} knots: follow it in parts"
+        )
+    counts = counts.astype(int)
     pieces = zip(path.times[:-1], path.times[1:], counts, strict=True)
     return np.append(np.concatenate([np.linspace(a, b, k, endpoint=False) for a, b, k in pieces]), path.end)
 

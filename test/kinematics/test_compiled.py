@@ -29,6 +29,7 @@ from eom_dynamics.kinematics import body_poses
 from eom_dynamics.recursion import kinematics, link_tree
 from eom_dynamics.recursion.center_of_mass import center_of_mass
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS
+from eom_dynamics.robot import Frame
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +258,18 @@ def test_frames_by_name(iiwa: Kinematics) -> None:
     # Joints beyond the frame do not move it.
     J = iiwa.jacobian(q, of="iiwa_joint_3")
     assert np.any(J[:, :3]) and not np.any(J[:, 3:])
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_a_frame_on_the_base_does_not_move(backend: str) -> None:
+    robot = load_robot("planar_2r")
+    robot = replace(robot, frames=(Frame("base", -1, lie.pose(np.eye(3), [0.1, 0.2, 0.3])),))
+    kinematics, q = Kinematics(robot, backend=backend), np.array([0.3, -0.4])
+    np.testing.assert_array_equal(kinematics.pose(q, of="base")[:3, 3], [0.1, 0.2, 0.3])
+    for representation in REPRESENTATIONS:
+        for level in kinematics.jacobian_derivatives(q, q, q, of="base", frame=representation, point=[1, 2, 3]):
+            assert not np.any(level)
+    assert not np.any(kinematics.pose_derivatives(q, q, q, of="base")[1:])
 
 
 def test_statics(iiwa: Kinematics) -> None:

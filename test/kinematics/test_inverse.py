@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from differences import deviation
 
-from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot
+from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot, robot_from_parameters
 from eom_dynamics.kinematics import POINTING, POSITION, body_poses, inverse_kinematics, planar_2r_inverse
 
 TOLERANCE = 1e-10
@@ -184,6 +184,9 @@ BAD = {
     "weights": ((GOOD,), {"weights": (1, 1, 1)}, ValueError, "weights must be 6 numbers for each tool"),
     "negative": ((GOOD,), {"weights": (-1,) * 6}, ValueError, "weights must be 6 numbers for each tool"),
     "tolerance": ((GOOD,), {"tolerance": 0.0}, ValueError, "must be positive"),
+    "iterations": ((GOOD,), {"iterations": 2**32}, ValueError, "iterations and attempts from 1 to 100,000"),
+    "huge weights": ((GOOD,), {"weights": (1e200,) * 6}, ValueError, "weights must be 0 or from 1e-20 to 1e\\+20"),
+    "too far": ((lie.pose(np.eye(3), [1e200, 0, 0]),), {}, StateError, "target must be a pose"),
     "no targets for two": ((GOOD,), {"of": ["tool", "tool"]}, StateError, "shape|frame"),
 }
 
@@ -193,6 +196,45 @@ def test_bad_arguments(ur5e, case):
     arguments, options, error, text = case
     with pytest.raises(error, match=text):
         inverse_kinematics(ur5e, *arguments, **options)
+
+
+@pytest.mark.parametrize("far", [1e20, 1e40])
+def test_far_targets_leave_the_start_or_what_is_closer(ur5e, far):
+    target = lie.pose(np.eye(3), [far, 0.0, 0.0])
+    found = inverse_kinematics(ur5e, target, np.full(6, 0.3), attempts=1)
+    assert not found.solved and np.all(np.abs(found.q) <= 2 * np.pi) and found.distance == pytest.approx(far)
+
+
+def test_mimic_joints_keep_to_their_ranges():
+    section = {
+        "name": "coupled",
+        "joint_names": ["a", "b"],
+        "inertia_reference": "com",
+        "gravity": [0.0, 0.0, 0.0],
+        "joints": {
+            name: {
+                "type": "revolute",
+                "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+                "origin": {"xyz": [0.5, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]},
+                "mass": 1.0,
+                "center_of_mass": [0.5, 0.0, 0.0],
+                "inertia": [0.1, 0.0, 0.0, 0.1, 0.0, 0.1],
+                "limits": {"lower": -limit, "upper": limit},
+            }
+            for name, limit in (("a", 3.0), ("b", 0.5))
+        },
+    }
+    section["joints"]["b"] |= {"mimic": {"joint": "a", "ratio": -2.0, "offset": 0.1}, "parent": "a"}
+    kinematics = Kinematics(robot_from_parameters(section))
+    reachable, beyond = kinematics.pose([0.2]), kinematics.pose([0.5])
+    assert inverse_kinematics(kinematics, reachable).solved
+    found = inverse_kinematics(kinematics, beyond)
+    # b = 0.1 - 2 a, from -0.5 to 0.5
+    assert not found.solved and -0.2 - 1e-12 <= found.q[0] <= 0.3 + 1e-12
+
+
+def test_no_targets_near_a_start(ur5e):
+    assert inverse_kinematics(ur5e, np.zeros((0, 4, 4)), objective="start").q.shape == (0, 6)
 
 
 def test_without_a_compiler_it_says_so():

@@ -74,6 +74,14 @@ def test_a_path_through_a_singularity_is_refused_with_the_time():
         follow(kinematics, path, before)
 
 
+def test_very_long_paths_are_refused_before_they_are_followed():
+    kinematics = Kinematics(load_robot("ur5e"))
+    start = kinematics.pose(UR5E)
+    path = through_poses([0.0, 1e5], [start, start @ lie.exp([0, 0, 0.1, 0, 0, 0])])
+    with pytest.raises(TrajectoryError, match=r"1e\+05 s at 50 Hz are more than 20,000 knots: follow it in parts"):
+        follow(kinematics, path, UR5E)
+
+
 def test_bad_starts():
     kinematics = Kinematics(load_robot("ur5e"))
     path = loop(kinematics.pose(UR5E))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -14,7 +15,7 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics import Kinematics
 from ...kinematics.compiled import frames_by_name
-from ...kinematics.tracking import ToolTracker, predicted
+from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
 from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
 from ...messages.poses import read_task_setpoint
@@ -26,8 +27,8 @@ from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..worker import Worker
 
-# Queue of joint states: those of an arm and its gripper may come together.
-_STATES = 10
+# From any publisher, reliable or not; those of an arm and its gripper may come together.
+_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 # Longest time over which the last commanded motion predicts the next, s.
 _PREDICTED = 0.1
@@ -109,7 +110,9 @@ class TaskTopic:
         if self._commanded is not None:
             then, states = self._commanded
             after = (stamp - then) * 1e-9
-            return predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
+            found: Array = predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
+            # The derivatives of a sample need not be those of a motion.
+            return found if np.max(np.abs(found - states[0])) < LARGEST_JUMP else states[0]
         if self._measured is None:
             self._measured = JointPositions(robot.joint_names)
         if self._subscription is None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -14,8 +15,8 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.joint_states import JointPositions
 
-# Queue of joint states: those of an arm and its gripper may come together.
-_STATES = 10
+# From any publisher, reliable or not; those of an arm and its gripper may come together.
+_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 # Time within which a joint state must arrive, s.
 _PATIENCE = 1.0
