@@ -115,7 +115,7 @@ class NativeKernel:
 
 def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:
     """Results of ``run(start, stop)`` for parts of a batch, on all cores if each has at least so many items."""
-    threads = min(_processors(), count // least)
+    threads = min(_processors(), count // least) if count >= 2 * least else 1
     if threads < 2:
         return [run(0, count)]
     bounds = [count * k // threads for k in range(threads + 1)]

@@ -18,6 +18,9 @@ from ..robot import Frame, Robot
 from ..states import joint_states
 from .compiled import Kinematics
 
+ALL = (1.0,) * 6
+"""Weights of a task that asks for position and orientation."""
+
 POSITION = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
 """Weights of a task that leaves the orientation of the tool free."""
 
@@ -75,7 +78,7 @@ def inverse_kinematics(
     start: ArrayLike | None = None,
     *,
     of: str | Sequence[str] | None = None,
-    weights: ArrayLike = (1.0,) * 6,
+    weights: ArrayLike = ALL,
     objective: str | None = None,
     limits: bool = True,
     tolerance: float = 1e-10,
@@ -114,7 +117,7 @@ def inverse_kinematics(
         KernelError: there is no C compiler.
     """
     names = of if of is None or isinstance(of, str) else tuple(of)
-    mask = tuple(np.asarray(weights, dtype=float).ravel().tolist())
+    mask = weights if weights is ALL else tuple(np.asarray(weights, dtype=float).ravel().tolist())
     problems = _PROBLEMS.setdefault(kinematics, {})
     key = (names, mask, objective, limits, tolerance, iterations, attempts)
     problem = problems.get(key)
