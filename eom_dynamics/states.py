@@ -48,18 +48,19 @@ def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[in
     return [_checked(vector, _name(STATE_NAMES, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
-def joint_states(n: int, *vectors: ArrayLike, finite: bool = True) -> list[Array]:
+def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
     """One state or a batch as arrays of finite numbers, all (n,) or all (N, n).
 
     Args:
         n: number of joints.
         vectors: q and its time derivatives.
         finite: whether to check that all numbers are finite; False if a kernel does so.
+        names: of the vectors, in errors.
 
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    names = [_name(STATE_NAMES, k) for k in range(len(vectors))]
+    names = [_name(names, k) for k in range(len(vectors))]
     shape = np.shape(_array(vectors[0], names[0]))
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
@@ -99,6 +100,15 @@ def wrenches(
         leading = samples if _array(W, name).ndim > len(shape) else ()
         given.append(np.broadcast_to(_checked(W, name, leading + shape, finite=finite), samples + shape))
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
+
+
+def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None) -> Array:
+    """An array of finite numbers, of a shape if one is given.
+
+    Raises:
+        StateError: it is something else; with its name.
+    """
+    return _checked(value, name, np.shape(_array(value, name)) if shape is None else shape, symbols=False)
 
 
 def all_finite(arrays: Sequence[AnyArray]) -> bool:

@@ -21,7 +21,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS
 from ..robot import Frame, Robot
 from ..spelling import hint
-from ..states import joint_states
+from ..states import joint_states, real_array
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
@@ -259,7 +259,7 @@ class Kinematics:
             tau: (n,) or (N, n), N m or N.
 
         Raises:
-            StateError: as for :meth:`jacobian`, or the wrench has the wrong shape.
+            StateError: as for :meth:`jacobian`, or the wrench has the wrong shape or is not finite.
         """
         J = self.jacobian(q, frame=frame, of=of)
         return _times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
@@ -279,7 +279,7 @@ class Kinematics:
             F: (6,) or (N, 6), moment first, N m and N.
 
         Raises:
-            StateError: as for :meth:`jacobian`, or tau has the wrong shape.
+            StateError: as for :meth:`jacobian`, or tau has the wrong shape or is not finite.
         """
         J = self.jacobian(q, frame=frame, of=of)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
@@ -319,7 +319,10 @@ class Kinematics:
 
         Raises:
             StateError: as for :meth:`jacobian`.
+            ValueError: the tolerance is not from 0 to 1.
         """
+        if not 0 <= tolerance <= 1:
+            raise ValueError(f"tolerance must be from 0 to 1, is {tolerance!r}")
         J = self.jacobian(q, frame=frame, of=of)
         if J.ndim != 2:
             raise StateError(f"q must have shape ({self.robot.n},), has {np.shape(q)}")
@@ -341,7 +344,7 @@ class Kinematics:
         if name is None:
             return self.robot.tools[0]
         if name not in self._frames:
-            raise StateError(f"{self.robot.name} has no frame {name!r:.60}; {hint(name, self._frames)}")
+            raise StateError(f"{self.robot.name} has no frame {name!r:.60}; {hint(str(name), self._frames)}")
         return self._frames[name]
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:
@@ -364,10 +367,10 @@ class Kinematics:
         if kernel is None:
             recipe = kinematic_programs.jacobian_of_point(self.frame(of), _representation(frame), orders)
             kernel = self._kernels[key] = KERNELS[self.backend](self.robot, recipe)
-        checked, points = joint_states(n, *states), np.asarray(point, dtype=float)
+        checked, points = joint_states(n, *states), real_array(point, "point")
         samples = checked[0].shape[:-1]
-        if points.shape not in ((3,), (*samples, 3)) or not np.all(np.isfinite(points)):
-            raise StateError(f"point must be finite, of shape (3,) or that of q with 3 for n, has {points.shape}")
+        if points.shape not in ((3,), (*samples, 3)):
+            raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
         inputs = [*checked, np.broadcast_to(points, (*samples, 3))]
         results = evaluate(kernel, samples, inputs, [(6, n)] * (orders + 1))
         assert results is not None  # all is finite
@@ -425,7 +428,7 @@ def frames_by_name(robot: Robot) -> dict[str, Frame]:
 
 
 def _vectors(value: ArrayLike, name: str, size: int) -> Array:
-    vectors = np.asarray(value, dtype=float)
+    vectors = real_array(value, name)
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != size:
         raise StateError(f"{name} must have shape ({size},) or (N, {size}), has {vectors.shape}")
     return vectors

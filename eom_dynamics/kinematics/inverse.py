@@ -15,8 +15,9 @@ from ..arrays import AnyArray, Array
 from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
-from ..states import joint_states
+from ..states import joint_states, real_array
 from .compiled import Kinematics
+from .task_space import characteristic_length
 
 ALL = (1.0,) * 6
 """Weights of a task that asks for position and orientation."""
@@ -168,6 +169,8 @@ def _problem(
 ) -> _Problem:
     robot = kinematics.robot
     frames = tuple(kinematics.frame(name) for name in (of if isinstance(of, tuple) else (of,)))
+    if not frames:
+        raise StateError("of must name at least one frame")
     mask = np.asarray(weights, dtype=float)
     if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
         raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
@@ -183,7 +186,7 @@ def _problem(
         weights=np.broadcast_to(mask.reshape(-1, 6), (len(frames), 6)),
         angle=tolerance,
         distance=tolerance,
-        length=_length(robot, frames),
+        length=characteristic_length(robot, frames),
         iterations=iterations,
         attempts=attempts,
         objective=kind,
@@ -196,7 +199,7 @@ def _problem(
 
 def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
     """Targets (N, k, 4, 4), and whether it is one for one state."""
-    poses = np.asarray(target, dtype=float)
+    poses = real_array(target, "target")
     expected = (k, 4, 4) if several else (4, 4)
     if poses.shape[-len(expected) :] != expected or poses.ndim not in (len(expected), len(expected) + 1):
         raise StateError(f"target must have shape {expected} or (N, {str(expected)[1:]}, has {poses.shape}")
@@ -206,7 +209,7 @@ def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
 
 
 def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
-    q = joint_states(n, start)[0]
+    q = joint_states(n, start, names=("start",))[0]
     if q.ndim == 1:
         return np.repeat(q[np.newaxis], count, axis=0)
     if one or len(q) != count:
@@ -245,19 +248,29 @@ def _preference(
 
 
 @lru_cache(_KEPT)
-def _length(robot: Robot, frames: tuple[Frame, ...]) -> float:
-    """Length that weighs as much as 1 rad: about the size of the robot, m."""
-    lengths = [float(np.linalg.norm(joint.reference_pose[:3, 3])) for joint in robot.joints]
-    lengths += [float(np.linalg.norm(frame.pose[:3, 3])) for frame in frames]
-    return 0.5 * sum(lengths) or 1.0
-
-
-@lru_cache(_KEPT)
 def _halton(n: int, count: int) -> Array:
-    from scipy.stats import qmc
+    """The first points (count, n) of the Halton sequence but its corner, as by scipy.stats.qmc.
 
-    points: Array = qmc.Halton(n, scramble=False).random(count + 1)[1:]  # the first one is a corner
+    Importing scipy.stats takes longer than a thousand solutions.
+    """
+    points = np.zeros((count, n))
+    for column, base in zip(points.T, _primes(n), strict=True):
+        remaining, digit = np.arange(1, count + 1), 1.0
+        while np.any(remaining):
+            digit /= base
+            column += digit * (remaining % base)
+            remaining //= base
     return points
+
+
+def _primes(count: int) -> list[int]:
+    primes: list[int] = []
+    candidate = 2
+    while len(primes) < count:
+        if all(candidate % prime for prime in primes):
+            primes.append(candidate)
+        candidate += 1
+    return primes
 
 
 @lru_cache(_KEPT)

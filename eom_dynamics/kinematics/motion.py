@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse kinematics of derivatives: joint rates to snap, from the twist of a tool and its derivatives.
 
-The joint rates that a twist V requires, with weights W of the joints, a damping d and a motion u of the null space, are
+The joint rates x that a twist V requires, with a damping d and a motion u of the null space, are
 
-    qd = u + inverse(W) J' y,    V = J qd + d² y,
+    x = u + J' y,    V = J x + d² y,
 
-or, with fewer joints than the twist has entries, J' (V - J qd) = d² W (qd - u). Both hold at each time, so that
-Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus qd to order
-k - 1, and the unknown of order k always by the same matrix, K = J inverse(W) J' + d² I or K = J' J + d² W. The results
-are therefore derivatives of one motion, damped or not.
+or, where fewer joints move the tool than the twist has entries, J' (V - J x) = d² (x - u). Both hold at each time, so
+that Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus x to
+order k - 1, and the unknown of order k always by the same matrix, K = J J' + d² I or K = J' J + d² I. The results are
+therefore derivatives of one motion, damped or not. What is missing to the twist is V - J x.
+
+Lengths are in units of the robot's own, so that neither the damping nor what counts as singular depends on its size;
+joint rates are in units of the inverse square root of their weights, x = sqrt(W) qd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import comb
 from typing import NamedTuple
 
@@ -22,8 +26,9 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import StateError
-from ..states import joint_states
+from ..states import joint_states, real_array
 from .compiled import Kinematics
+from .task_space import characteristic_length, moving_joints
 
 # Entries of a twist.
 _TWIST = 6
@@ -33,6 +38,9 @@ _NEAR_SINGULAR = 0.01
 
 # Damping at a singularity, in singular values.
 _DAMPING = 0.5
+
+# Share of the largest singular value below which rounding is all that is left of one.
+_ROUNDING = 1e-7
 
 
 class InverseMotion(NamedTuple):
@@ -72,7 +80,8 @@ def inverse_motion(
         weights: positive cost of the squared rate of each joint (n,); by default 1.
         damping: d; by default zero, and near singularities (a singular value below a hundredth of the largest) rising
             to a two-hundredth of the largest. For the derivatives it is constant: a motion through a singularity
-            requires one number, for example 0.01.
+            requires one number, for example 0.01. Singular values are those of the Jacobian for lengths in units of
+            about half of the robot's.
 
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
@@ -82,7 +91,8 @@ def inverse_motion(
     (True, 0.0)
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite, or there is no such frame.
+        StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
+            that the rates overflow.
         ValueError: weights or damping are out of range.
     """
     n, orders = kinematics.robot.n, len(twists)
@@ -90,101 +100,86 @@ def inverse_motion(
     samples = states[0].shape[:-1]
     if not orders:
         raise StateError("inverse_motion requires a twist")
-    V = [_checked(twist, f"twist {k}" if k else "twist", (*samples, 6)) for k, twist in enumerate(twists)]
+    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, _TWIST)) for k, V in enumerate(twists)]
     if len(null_motion) > orders:
         raise StateError(f"null_motion has {len(null_motion)} derivatives for {orders} twists")
-    u = [_checked(x, "null_motion", (*samples, n)) for x in null_motion]
-    u += [np.zeros((*samples, n))] * (orders - len(u))
+    rates = np.zeros((orders, *samples, n))
+    for k, preferred in enumerate(null_motion):
+        rates[k] = real_array(preferred, "null_motion", (*samples, n))
     W = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
         raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
     if damping is not None and not (np.isfinite(damping) and damping >= 0):
         raise ValueError(f"damping must not be negative, is {damping!r}")
 
-    J = [kinematics.jacobian(states[0], frame=frame, of=of)]
-    d = _damping(J[0]) if damping is None else np.full(samples, float(damping))
-    derive = _wide if n >= _TWIST else _narrow
-    given = _Given(u, W, d, _inverse(J[0], W, d))
-    rates: list[Array] = []
-    duals: list[Array] = []
-    for k in range(orders):
-        if k:
-            J = list(kinematics.jacobian_derivatives(states[0], *rates, frame=frame, of=of))
-        rate, dual = derive(J, V[k], rates, duals, given)
-        rates.append(rate)
-        duals.append(dual)
-    missed = tuple(V[k] - _leibniz(J, rates, k) for k in range(orders))
-    return InverseMotion(tuple(rates), missed, d)
+    tool = kinematics.frame(of)
+    moving = moving_joints(kinematics.robot, tool)
+    lengths = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
+    roots = np.sqrt(W[moving])
+    units = lengths[:, np.newaxis] / roots
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        V = np.stack(twist) * lengths
+        u = rates[..., moving] * roots
+        # Derivatives that are not known yet are zero, and so do not count in sums over all.
+        x, y, missed = np.zeros_like(u), np.zeros_like(V), np.zeros_like(V)
+        J = kinematics.jacobian(states[0], frame=frame, of=of)[np.newaxis, ..., moving] * units
+        d, inverse = _damped_inverse(J[0], J[0] if weights is None else J[0] * roots, damping)
+        for k in range(orders):
+            if k:
+                jacobians = kinematics.jacobian_derivatives(states[0], *rates[:k], frame=frame, of=of)
+                J = np.stack(jacobians)[..., moving] * units
+            Jt = np.swapaxes(J, -1, -2)
+            rest = V[k] - _leibniz(J, x)
+            if len(moving) >= _TWIST:
+                known = u[k] + _leibniz(Jt, y)
+                y[k] = _times(inverse, rest - _times(J[0], known))
+                x[k] = known + _times(Jt[0], y[k])
+            else:
+                known = d[..., np.newaxis] ** 2 * u[k] + _leibniz(Jt, missed)
+                x[k] = _times(inverse, _times(Jt[0], rest) + known)
+            missed[k] = rest - _times(J[0], x[k])
+            rates[k][..., moving] = x[k] / roots
+            if not np.isfinite(rates[k]).all():
+                raise StateError("the joint rates overflow: the twists or their derivatives are too large")
+    return InverseMotion(tuple(rates), tuple(missed / lengths), d)
 
 
-class _Given(NamedTuple):
-    """What is the same for all derivatives: u, ud, …, W, d, and the inverse of K."""
+def _damped_inverse(J: Array, unweighted: Array, damping: float | None) -> tuple[Array, Array]:
+    """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of J.
 
-    u: Sequence[Array]
-    W: Array
-    d: Array
-    inverse: Array
-
-
-def _wide(
-    J: Sequence[Array], V: Array, rates: Sequence[Array], y: Sequence[Array], given: _Given
-) -> tuple[Array, Array]:
-    """Next derivative of the rates and of y, from V = J qd + d² y and qd = u + inverse(W) J' y."""
-    k = len(rates)
-    turned = _leibniz([np.swapaxes(x, -1, -2) for x in J], y, k)
-    known = given.u[k] + turned / given.W
-    dual = _times(given.inverse, V - _leibniz(J, rates, k) - _times(J[0], known))
-    return known + _times(np.swapaxes(J[0], -1, -2), dual) / given.W, dual
-
-
-def _narrow(
-    J: Sequence[Array], V: Array, rates: Sequence[Array], e: Sequence[Array], given: _Given
-) -> tuple[Array, Array]:
-    """Next derivative of the rates and of the error e = V - J qd, from J' e = d² W (qd - u)."""
-    k = len(rates)
-    known = V - _leibniz(J, rates, k)
-    turned = _leibniz([np.swapaxes(x, -1, -2) for x in J], e, k)
-    right = _times(np.swapaxes(J[0], -1, -2), known) + turned + given.d[..., np.newaxis] ** 2 * given.W * given.u[k]
-    rate = _times(given.inverse, right)
-    return rate, known - _times(J[0], rate)
+    The default of the damping is that of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular
+    values of the Jacobian without weights.
+    """
+    left, values, right = np.linalg.svd(J, full_matrices=False)
+    if damping is None:
+        spread = values if unweighted is J else np.linalg.svd(unweighted, compute_uv=False)
+        threshold = _NEAR_SINGULAR * spread[..., :1]
+        share = np.minimum(spread[..., -1:] / np.where(threshold > 0, threshold, 1.0), 1.0)
+        d = _DAMPING * threshold[..., 0] * (1 - share[..., 0]) ** 2
+    else:
+        d = np.full(J.shape[:-2], float(damping))
+    squared = values**2 + d[..., np.newaxis] ** 2
+    known = squared > _ROUNDING**2 * squared[..., :1]
+    factors = known / np.where(known, squared, 1.0)
+    vectors = left if J.shape[-1] >= _TWIST else np.swapaxes(right, -1, -2)
+    inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
+    return d, inverse
 
 
-def _inverse(J: Array, W: Array, d: Array) -> Array:
-    """Inverse of K, or its pseudo-inverse."""
-    squared = d[..., np.newaxis, np.newaxis] ** 2
-    Jt = np.swapaxes(J, -1, -2)
-    K = (J / W) @ Jt + squared * np.eye(_TWIST) if J.shape[-1] >= _TWIST else Jt @ J + squared * np.diag(W)
-    return np.asarray(np.linalg.pinv(K, rcond=1e-14, hermitian=True), dtype=float)
+def _leibniz(matrices: Array, vectors: Array) -> Array:
+    """Highest derivative of the product of a matrix, by all of its derivatives, and a vector, by those of as many."""
+    k = len(matrices) - 1
+    terms = _times(matrices, vectors[k::-1])
+    total: Array = _binomials(k) @ terms.reshape(k + 1, -1)
+    return total.reshape(terms.shape[1:])
 
 
-def _damping(J: Array) -> Array:
-    """Damping by the smallest singular value: Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986)."""
-    values = np.linalg.svd(J, compute_uv=False)
-    threshold = _NEAR_SINGULAR * values[..., 0]
-    share = np.minimum(values[..., -1] / np.where(threshold > 0, threshold, 1.0), 1.0)
-    d: Array = _DAMPING * threshold * (1 - share) ** 2
-    return d
-
-
-def _leibniz(matrices: Sequence[Array], vectors: Sequence[Array], k: int) -> Array:
-    """Derivative k of the product of a matrix and a vector, but for what is not known of it."""
-    total: Array = np.zeros(())
-    for j in range(k + 1):
-        if k - j < len(vectors):
-            term = _times(matrices[j], vectors[k - j])
-            total = total + (term if j in (0, k) else comb(k, j) * term)
-    return total
+@cache
+def _binomials(k: int) -> Array:
+    return np.array([comb(k, j) for j in range(k + 1)], dtype=float)
 
 
 def _times(matrix: Array, vector: Array) -> Array:
     product: Array = (matrix @ vector[..., np.newaxis])[..., 0]
     return product
-
-
-def _checked(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(value, dtype=float)
-    if array.shape != shape:
-        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise StateError(f"{name} must be finite")
-    return array

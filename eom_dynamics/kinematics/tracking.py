@@ -13,9 +13,18 @@ from ..arrays import AnyArray, Array
 from .compiled import Kinematics
 from .inverse import inverse_kinematics
 from .motion import inverse_motion
+from .task_space import moving_joints
 
 # Of the pose, m and rad: Newton's last step leaves rounding.
 _TOLERANCE = 1e-13
+
+# Entries of a twist.
+_TWIST = 6
+
+# Of a twist or its derivative, m and rad, or its share: more than rounding leaves.
+_MISSED = 1e-6
+
+_TWISTS = ("twist", *(f"{name} derivative of the twist" for name in ("first", "second", "third")))
 
 LARGEST_JUMP = 0.1
 """Largest difference of a solution from its prediction, rad or m: beyond, it is another branch."""
@@ -54,16 +63,19 @@ class ToolTracker:
         Raises:
             StateError: there is no such frame.
         """
-        kinematics.frame(of)
+        moving = moving_joints(kinematics.robot, kinematics.frame(of))
         self.kinematics, self.of, self._weights = kinematics, of, weights
+        # Fewer cannot give the tool just any twist.
+        self._few = len(moving) < _TWIST
 
-    def solve(self, expected: Array, poses: Array, *twists: Array) -> Tracked:
-        """Joint motion for poses and body twists with their derivatives.
+    def solve(self, expected: Array, poses: Array, *twists: Array, frame: str = "body") -> Tracked:
+        """Joint motion for poses and twists with their derivatives.
 
         Args:
             expected: predicted joint variables (N, n), rad or m.
             poses: C (N, 4, 4).
             twists: V, Vd, … (N, 6).
+            frame: kind of the twists, as for :meth:`.Kinematics.jacobian`.
 
         Raises:
             KernelError: there is no C compiler.
@@ -81,8 +93,14 @@ class ToolTracker:
         if twists:
             # One state goes by the compiled caller.
             q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
-            motion = inverse_motion(self.kinematics, q, *V, of=self.of, weights=self._weights)
+            motion = inverse_motion(self.kinematics, q, *V, frame=frame, of=self.of, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)
+            if self._few:
+                missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, _TWIST))), axis=2)
+                beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
+                for i in np.flatnonzero(np.any(beyond, axis=0) & found.solved):
+                    k = int(np.argmax(beyond[:, i]))
+                    refusals[i] = f"the joints cannot give the tool its {_TWISTS[k]}: {missed[k, i]:.3g} is missing"
             refusals[(motion.damping > 0) & found.solved] = "the tool comes too close to a singularity of the arm"
         steps = np.abs(found.q - expected)
         for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.solved):

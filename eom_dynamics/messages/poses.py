@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import hypot, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,12 @@ class ToolSetpoint(NamedTuple):
     """Motion of a frame at one time.
 
     Attributes:
-        frame: its name; None for the first tool.
         pose: C (4, 4), m.
-        twists: body twist V, Vd, Vdd, Vddd (4, 6), rad/s and m/s, and per s, s², s³.
+        twists: world-aligned twist with three derivatives, (6,) each; rad/s and m/s, and per s, s², s³.
     """
 
-    frame: str | None
     pose: Array
-    twists: Array
+    twists: tuple[Array, ...]
 
 
 def read_task_setpoint(message: Any) -> ToolSetpoint:
@@ -38,8 +37,7 @@ def read_task_setpoint(message: Any) -> ToolSetpoint:
         StateError: the orientation is no unit quaternion, or a number is not finite.
     """
     pose = read_pose(message.pose.position, message.pose.orientation, "pose")
-    world_aligned = [read_twist(getattr(message, name), name) for name in _DERIVATIVES]
-    return ToolSetpoint(message.frame or None, pose, np.array(lie.body_twists(pose, *world_aligned), dtype=float))
+    return ToolSetpoint(pose, tuple(read_twist(getattr(message, name), name) for name in _DERIVATIVES))
 
 
 def read_pose(position: Any, orientation: Any, name: str) -> Array:
@@ -48,14 +46,13 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
     Raises:
         StateError: the quaternion is none of length one, or a number is not finite; with the name of the pose.
     """
-    p = np.array([position.x, position.y, position.z])
-    quaternion = np.array([orientation.x, orientation.y, orientation.z, orientation.w])
-    if not (np.all(np.isfinite(p)) and np.all(np.isfinite(quaternion))):
-        raise StateError(f"{name} must be finite, is {p.tolist()}, {quaternion.tolist()}")
-    length = float(np.linalg.norm(quaternion))
+    numbers = [position.x, position.y, position.z, orientation.x, orientation.y, orientation.z, orientation.w]
+    if not all(map(isfinite, numbers)):
+        raise StateError(f"{name} must be finite, is {numbers[:3]}, {numbers[3:]}")
+    length = hypot(*numbers[3:])
     if abs(length - 1.0) > _UNIT:
         raise StateError(f"the orientation of {name} must be a quaternion of length 1, has {length:.4g}")
-    pose: Array = lie.pose(lie.rotation_from_quaternion(quaternion), p)
+    pose: Array = lie.pose(lie.rotation_from_quaternion(numbers[3:]), numbers[:3])
     return pose
 
 
@@ -66,8 +63,8 @@ def read_twist(message: Any, name: str) -> Array:
         StateError: a number is not finite; with the name of the vector.
     """
     angular, linear = message.angular, message.linear
-    twist = np.array([angular.x, angular.y, angular.z, linear.x, linear.y, linear.z])
-    if not np.all(np.isfinite(twist)):
-        part, axis = divmod(int(np.argmin(np.isfinite(twist))), 3)
-        raise StateError(f"{name}.{('angular', 'linear')[part]}.{'xyz'[axis]} is {twist[3 * part + axis]}")
-    return twist
+    twist = [angular.x, angular.y, angular.z, linear.x, linear.y, linear.z]
+    if not all(map(isfinite, twist)):
+        k = next(k for k, x in enumerate(twist) if not isfinite(x))
+        raise StateError(f"{name}.{('angular', 'linear')[k // 3]}.{'xyz'[k % 3]} is {twist[k]}")
+    return np.array(twist)

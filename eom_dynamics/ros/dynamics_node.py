@@ -115,8 +115,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.create_subscription(
             JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_INPUT_DEPTH)
         )
-        self._tasks = TaskTopic(self)
-        self.create_subscription(TaskSetpoint, "task_setpoint", self._on_task_setpoint, **stream_qos(_INPUT_DEPTH))
+        self._tasks = TaskTopic(self, self._on_task_setpoint, _INPUT_DEPTH)
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
         self.create_service(
@@ -190,6 +189,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
         self._solver = solver
         self._begin_stream()
+        self._tasks.take(solver.arm.robot)
         self.refused_robot = ""
         self.supply.log_warnings(loaded)
         robot = solver.arm.robot
@@ -314,7 +314,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
         try:
             if self.active and self._solver is not None:
-                setpoint = self._tasks.solve(task, self._solver.arm.robot)
+                setpoint = self._tasks.solve(task)
         except Exception as error:
             self._statistics.received += 1
             self._refuse(task, error, "" if isinstance(error, EomDynamicsError) else traceback.format_exc())

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quality-of-service overrides of stream topics."""
+"""Quality of service of topics."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+
+JOINT_STATES_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""From any publisher, reliable or not; those of an arm and its gripper may come together."""
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000

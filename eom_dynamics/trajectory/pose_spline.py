@@ -32,6 +32,9 @@ _TERMS = 32
 # Between waypoints, beyond which the way round is not determined, rad.
 _LARGEST_ANGLE = np.pi - 1e-3
 
+# Between waypoints, beyond which powers overflow, s.
+_DURATIONS = 1e-20, 1e20
+
 # Largest deviation of a rotation matrix from an orthogonal one.
 _ORTHOGONAL = 1e-6
 
@@ -60,8 +63,11 @@ class PoseSpline:
         if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
             raise TrajectoryError(f"twists must be finite, of shape {expected}, have {self.twists.shape}")
         steps = _steps(self.poses)
-        starts = _coordinates(np.zeros_like(steps), self.twists[:, :-1])
-        ends = _coordinates(steps, self.twists[:, 1:])
+        with np.errstate(over="ignore", invalid="ignore"):
+            starts = _coordinates(np.zeros_like(steps), self.twists[:, :-1])
+            ends = _coordinates(steps, self.twists[:, 1:])
+        if not np.all(np.isfinite(starts)) or not np.all(np.isfinite(ends)):
+            raise TrajectoryError("the motion overflows: a twist or one of its derivatives is too large")
         self._pieces = [
             Spline(self.times[i : i + 2] - self.times[i], np.stack([starts[:, i], ends[:, i]], axis=1))
             for i in range(len(steps))
@@ -123,11 +129,18 @@ def through_poses(
         start, end: V, Vd, Vdd, Vddd at the first and last pose, each (6,); omitted ones are zero.
 
     Raises:
-        TrajectoryError: as for :class:`PoseSpline`, or as for :func:`.through`, since times are too uneven.
+        TrajectoryError: as for :class:`PoseSpline`, or times are too uneven for the poses.
     """
     t, P = _waypoints(times, poses)
     development = np.concatenate([np.zeros((1, 6)), np.cumsum(_steps(P), axis=0)])
-    path = through(t, development, ends={"start": _end(start, "start"), "end": _end(end, "end")})
+    ends = {"start": _end(start, "start"), "end": _end(end, "end")}
+    try:
+        path = through(t, development, ends=ends)
+    except TrajectoryError:  # which names joints, and a way out that poses do not have
+        raise TrajectoryError(
+            "times are too uneven for these poses: the tool would swing far beyond them; space times by distance, and "
+            "check the units"
+        ) from None
     return PoseSpline(t, P, path.states[1:])
 
 
@@ -166,9 +179,18 @@ def _waypoints(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
         raise TrajectoryError(f"times must be (K,) and poses (K, 4, 4), K >= 2, have {t.shape} and {P.shape}")
     if not np.all(np.isfinite(t)) or not np.all(np.isfinite(P)):
         raise TrajectoryError("times and poses must be finite")
-    if np.any(np.diff(t) <= 0):
-        late = int(np.argmax(np.diff(t) <= 0)) + 1
+    with np.errstate(over="ignore"):
+        durations = np.diff(t)
+    if np.any(durations <= 0):
+        late = int(np.argmax(durations <= 0)) + 1
         raise TrajectoryError(f"times must increase; times[{late}] = {float(t[late])!r} does not")
+    extreme = (durations < _DURATIONS[0]) | (durations > _DURATIONS[1])
+    if np.any(extreme):
+        i = int(np.argmax(extreme))
+        raise TrajectoryError(
+            f"times[{i + 1}] is {durations[i]:.3g} s after the one before, must be from {_DURATIONS[0]:g} to "
+            f"{_DURATIONS[1]:g} s"
+        )
     R = P[:, :3, :3]
     away = np.max(np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)), axis=(1, 2))
     wrong = (away > _ORTHOGONAL) | (np.linalg.det(R) < 0) | np.any(P[:, 3] != [0, 0, 0, 1], axis=1)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -27,6 +30,9 @@ _TASK = 6
 
 # Each takes some milliseconds.
 _MOST_KNOTS = 20_000
+
+# Knots between two calls of `progress`, which take some tens of milliseconds.
+_CHUNK = 50
 
 # Largest distance of the start of the path from the tool at the given configuration, m and rad.
 _START_TOLERANCE = 0.01
@@ -79,6 +85,7 @@ def follow(
     of: str | None = None,
     weights: ArrayLike | None = None,
     rate: float = 50.0,
+    progress: Callable[[float], Any] = lambda fraction: None,
 ) -> ToolMotion:
     """Joint motion that moves a tool along a path. A redundant arm moves with the least weighted joint rates.
 
@@ -89,6 +96,7 @@ def follow(
         of: name of the frame; by default the first tool.
         weights: as for :func:`.inverse_motion`.
         rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
+        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Raises:
         TrajectoryError: the path starts elsewhere, leaves the workspace or the ranges of the joints, or comes close to
@@ -97,7 +105,7 @@ def follow(
         ValueError: rate is not positive.
     """
     n = kinematics.robot.n
-    q = joint_states(n, start)[0]
+    q = joint_states(n, start, names=("start",))[0]
     if q.ndim != 1:
         raise StateError(f"start must have shape ({n},), has {q.shape}")
     tracker = ToolTracker(kinematics, of, weights)
@@ -108,6 +116,8 @@ def follow(
     _require_start(kinematics.pose(q, of=of), wanted[0][0])
     states = np.zeros((ORDERS, len(times), n))
     for i in range(len(times)):
+        if i % _CHUNK == 0:
+            progress(i / len(times))
         here = [x[i : i + 1] for x in wanted]
         step = times[i] - times[i - 1]
         expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]

@@ -333,7 +333,7 @@ def test_one_state_takes_the_compiled_caller(monkeypatch: pytest.MonkeyPatch) ->
 
 
 BAD = {
-    "point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0]), r"^point must be finite, of shape \(3,\) or"),
+    "point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0]), r"^point must have shape \(3,\) or that of q"),
     "infinite point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0, np.inf]), "^point must be finite"),
     "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
     "not finite": (lambda k: k.pose(np.full(7, np.nan)), "^q must be finite; entry"),
@@ -341,6 +341,10 @@ BAD = {
     "no rate": (lambda k: k.pose_derivatives(np.zeros(7)), "requires q and at least qd"),
     "unknown frame": (lambda k: k.pose(np.zeros(7), of="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
     "short wrench": (lambda k: k.joint_efforts(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
+    "infinite wrench": (lambda k: k.joint_efforts(np.zeros(7), np.full(6, np.inf)), "^wrench must be finite; entry"),
+    "no numbers": (lambda k: k.wrench(np.zeros(7), ["a"] * 7), "^tau must be real numbers, is of type"),
+    "ragged": (lambda k: k.joint_efforts(np.zeros(7), [[0.0], [0.0, 1.0]]), "^wrench is not an array of numbers"),
+    "frame by number": (lambda k: k.pose(np.zeros(7), of=7), "no frame 7"),
     "short effort": (lambda k: k.wrench(np.zeros(7), np.zeros(6)), r"^tau must have shape \(7,\)"),
     "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
 }

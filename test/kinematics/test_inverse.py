@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from differences import deviation
+from scipy.stats import qmc
 
 from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot, robot_from_parameters
 from eom_dynamics.kinematics import POINTING, POSITION, body_poses, inverse_kinematics, planar_2r_inverse
+from eom_dynamics.kinematics.inverse import _halton
 
 TOLERANCE = 1e-10
 """Of a solution, rad and m; entries of poses deviate by no more than the distance and the angle together."""
@@ -163,6 +165,10 @@ def ur5e():
     return Kinematics(load_robot("ur5e"))
 
 
+def test_restarts_are_a_halton_sequence():
+    assert deviation(_halton(7, 99), qmc.Halton(7, scramble=False).random(100)[1:]) < 1e-15
+
+
 MIRROR = lie.pose(np.diag([1.0, 1.0, -1.0]), np.zeros(3))
 GOOD = lie.pose(np.eye(3), [0.4, 0.2, 0.3])
 
@@ -170,8 +176,10 @@ BAD = {
     "a position": ((np.zeros(3),), {}, StateError, r"target must have shape \(4, 4\) or \(N, 4, 4\), has \(3,\)"),
     "a mirror": ((MIRROR,), {}, StateError, "target must be a pose: a rotation matrix"),
     "stretched": ((2 * np.eye(4),), {}, StateError, "target must be a pose"),
-    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, "target must be a pose: .*a finite translation"),
-    "short start": ((GOOD, np.zeros(5)), {}, StateError, r"q must have shape \(6,\)"),
+    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, r"target must be finite; entry \[0, 0\] is nan"),
+    "no numbers": (([["a"] * 4] * 4,), {}, StateError, "target must be real numbers, is of type"),
+    "no frames": ((np.zeros((0, 4, 4)),), {"of": []}, StateError, "of must name at least one frame"),
+    "short start": ((GOOD, np.zeros(5)), {}, StateError, r"start must have shape \(6,\)"),
     "many starts": ((GOOD, np.zeros((2, 6))), {}, StateError, r"start must have shape \(6,\), has \(2, 6\)"),
     "other starts": (
         (np.stack([GOOD] * 3), np.zeros((2, 6))),

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
 
 from eom_dynamics import Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import inverse_motion
+from eom_dynamics.kinematics.task_space import characteristic_length
 
 # Traced, but not compiled: derivatives of Jacobians are long programs.
 KINEMATICS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("iiwa", "ur5e", "planar_2r")}
@@ -82,7 +85,9 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
     kinematics = KINEMATICS["ur5e"]
     stretched = np.array([0.3, -1.0, 1e-6, 0.4, 0.5, 0.6])  # the elbow
     J = kinematics.jacobian(stretched)
-    lost = np.linalg.svd(J)[0][:, -1]
+    # Lengths in units of the arm's own, in which missing twists are smallest.
+    units = np.repeat([1.0, characteristic_length(kinematics.robot, (kinematics.frame(),))], 3)
+    lost = units * np.linalg.svd(J / units[:, np.newaxis])[0][:, -1]
     found = inverse_motion(kinematics, stretched, lost)
     assert found.damping > 0
     assert np.max(np.abs(found.rates[0])) < 1.0 < np.max(np.abs(np.linalg.solve(J, lost)))
@@ -102,7 +107,42 @@ def test_fewer_joints_than_six_do_what_they_can():
     assert deviation(kinematics.jacobian(q).T @ missed, np.zeros(2), floor=1.0) < 1e-14
 
 
+@pytest.mark.parametrize("name", ["iiwa", "ur5e"])
+def test_a_frame_above_the_last_joint_moves_by_the_joints_before_it(name):
+    kinematics = KINEMATICS[name]
+    of = kinematics.robot.joint_names[3]
+    q, rates = BENT[: kinematics.robot.n], RATES[:3, : kinematics.robot.n].copy()
+    rates[:, 4:] = 0.0
+    _, *twists = kinematics.pose_derivatives(q, *rates, of=of)
+    found = inverse_motion(kinematics, q, *twists, of=of)
+    assert found.damping == 0
+    assert deviation(found.rates, rates) < 1e-10
+    others = np.ones(kinematics.robot.n)
+    found = inverse_motion(kinematics, q, *twists, of=of, null_motion=[others])
+    assert deviation(found.rates[0][:4], rates[0][:4]) < 1e-10 and np.all(found.rates[0][4:] == 1.0)
+
+
+def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
+    def resized(robot, factor):
+        def moved(C):
+            return np.block([[C[:3, :3], factor * C[:3, 3:]], [C[3:]]])
+
+        units = np.repeat([1.0, factor], 3)
+        joints = [replace(x, reference_pose=moved(x.reference_pose), screw=units * x.screw) for x in robot.joints]
+        return replace(robot, joints=tuple(joints), tools=tuple(replace(t, pose=moved(t.pose)) for t in robot.tools))
+
+    robot, q = KINEMATICS["ur5e"].robot, np.array([0.3, -1.0, 0.01, 0.4, 0.5, 0.6])
+    turning = np.array([0.1, -0.2, 0.3, 0.0, 0.0, 0.0])
+    one, *others = (
+        inverse_motion(Kinematics(resized(robot, factor), backend="numpy"), q, turning) for factor in (1.0, 1e-3, 1e3)
+    )
+    assert one.damping > 0
+    for other in others:
+        assert deviation(other.damping, one.damping) < 1e-9 and deviation(other.rates, one.rates) < 1e-9
+
+
 BAD = {
+    "overflow": ((BENT, np.full(6, 1e308)), {}, StateError, "the joint rates overflow"),
     "no twist": ((BENT,), {}, StateError, "requires a twist"),
     "short twist": ((BENT, np.zeros(3)), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
     "not finite": ((BENT, np.full(6, np.inf)), {}, StateError, "^twist must be finite"),

@@ -24,6 +24,12 @@ START = 1_700_000_000 * 10**9
 WEIGHTS = (5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260)
 
 
+def TaskSetpoint():
+    from eom_dynamics.msg import TaskSetpoint
+
+    return TaskSetpoint
+
+
 def rest(q):
     return dict(zip(STATE_FIELDS, [q, *np.zeros((4, len(q)))], strict=True))
 
@@ -146,6 +152,18 @@ def test_what_cannot_be_solved_is_refused_and_the_stream_goes_on(iiwa, given, re
     iiwa.answers_to(iiwa.publish(**rest(Q)))
 
 
+def test_the_first_tool_is_prepared_as_soon_as_somebody_publishes_setpoints(start):
+    node = start("--params-file", CONFIG / "iiwa.yaml")
+    begin(node, Q)
+    tool = IIWA.robot.tools[0].name
+    assert "task setpoints" not in node.process.log
+    node.publisher(TaskSetpoint(), "task_setpoint")
+    node.wait(lambda: f"task setpoints of {tool} are taken from now on" in node.process.log, "the kinematics")
+    node.publish_task(eom.Kinematics(IIWA.robot, backend="numpy").pose(Q), at=START)
+    node.wait(lambda: len(node.feedforward) == 2, "the first setpoint's command")
+    assert refusals(node) == 0
+
+
 def test_without_a_command_the_joints_are_where_joint_states_say(start):
     from sensor_msgs.msg import JointState
 
@@ -178,6 +196,12 @@ def test_without_a_command_the_joints_are_where_joint_states_say(start):
     # The nearest solution: the redundant arm does not go back to Q.
     assert np.max(np.abs(q[0] - there)) < 0.01 < 0.05 < np.max(np.abs(q[0] - Q))
     assert deviation(body_poses(IIWA.robot, q[0])[-1] @ IIWA.robot.tools[0].pose, C, floor=1.0) < 1e-9
+    # Seconds later, the joints are where they are measured again.
+    refused, count = refusals(node), len(node.feedforward)
+    node.publish_task(C, at=START + 2 * 10**9)
+    node.wait(lambda: refusals(node) > refused, "a refusal")
+    assert "it takes a message on joint_states" in status_of(node.diagnostics[-1])[2]["last refusal"]
+    node.repeat(both, lambda: len(node.feedforward) > count, "a command")
 
 
 # --- Singularities, and the end of the workspace -----------------------------------------------

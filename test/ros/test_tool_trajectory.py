@@ -119,6 +119,10 @@ REFUSED = {
         lambda: {"tool": poses(), "trajectory": without_positions()},
         "points[0].positions is empty; it must have the positions of the joints at the start",
     ),
+    "options": (
+        lambda: {"tool": poses(), "trajectory": start_at(Q), "ends": "free", "no_overshoot": True},
+        "ends, no_overshoot: for waypoints of the joints only, not for a tool_trajectory",
+    ),
     "elsewhere": (lambda: {"tool": poses(), "trajectory": start_at(Q + 0.2)}, "the path starts 0."),
     "frame": (lambda: {"tool": poses(frame=["flange"]), "trajectory": start_at(Q)}, "ur5e has no frame 'flange'"),
     "workspace": (lambda: {"tool": poses([POSES[0], AWAY], (0, 3)), "trajectory": start_at(Q)}, "at 1"),

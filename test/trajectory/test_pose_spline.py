@@ -96,6 +96,11 @@ BAD = {
     "lengths": (([0.0, 1.0], POSES[:3]), {}, r"have \(2,\) and \(3, 4, 4\)"),
     "order": (([0.0, 1.0, 1.0], POSES[:3]), {}, r"times must increase; times\[2\] = 1.0 does not"),
     "not finite": (([0.0, np.nan], POSES[:2]), {}, "finite"),
+    "far apart": (([0.0, 1e300], POSES[:2]), {}, r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
+    "endless": (([-1e308, 1e308], POSES[:2]), {}, r"times\[1\] is inf s after the one before"),
+    "close": (([0.0, 1e-300], POSES[:2]), {}, r"times\[1\] is 1e-300 s after the one before"),
+    "uneven": (([0.0, 1e-3, 1e3], POSES[:3]), {}, "too uneven for these poses: .* space times by distance"),
+    "violent": (([0.0, 1.0], POSES[:2]), {"end": [np.full(6, 1e200)]}, "too large|too uneven"),
     "no rotation": (
         ([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
         {},

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -23,48 +24,71 @@ from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...robot import Robot
 from ...spelling import hint
+from ...terminal import printable
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
+from ..stream_qos import JOINT_STATES_QOS, stream_qos
 from ..worker import Worker
-
-# From any publisher, reliable or not; those of an arm and its gripper may come together.
-_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 # Longest time over which the last commanded motion predicts the next, s.
 _PREDICTED = 0.1
 
+# Age beyond which a command is no evidence of where the joints are, if anybody measures them, s.
+_STALE = 1.0
+
 
 class TaskTopic:
-    """Solver of task setpoints; all methods are called by the node's executor.
+    """Subscription of task setpoints and their solver; all methods are called by the node's executor.
 
-    Code for a frame is compiled in a thread when its first setpoint arrives; until then setpoints are refused. Without
-    a commanded state since activation, the joints are where the next message on ``joint_states`` says.
+    Code for a frame is compiled in a thread, that of the first tool as soon as somebody publishes setpoints, that of
+    another when its first one arrives; until then setpoints are refused. Without a recent commanded state, the joints
+    are where the next message on ``joint_states`` says.
     """
 
-    def __init__(self, node: RobotNode) -> None:
-        """Create a solver that knows no state."""
+    def __init__(self, node: RobotNode, on_setpoint: Callable[[TaskSetpoint], None], depth: int) -> None:
+        """Subscribe, knowing no robot."""
         self._node = node
         self._worker = Worker(node, "kinematics")
         self._setpoint = JointTrajectorySetpoint()
         self._robot: Robot | None = None
-        self._trackers: dict[str, ToolTracker | Exception] = {}
-        self._prepared: set[str] = set()
-        self._subscription: Subscription | None = None
+        self._kinematics: Kinematics | None = None
+        # By frame; or why there is none, or None while it is being prepared.
+        self._trackers: dict[str, ToolTracker | str | None] = {}
+        self._states: Subscription | None = None
         self._measured: JointPositions | None = None
         # q … qdddd (5, n) commanded last, and their stamp, ns.
         self._commanded: tuple[int, Array] | None = None
+        self._subscription = node.create_subscription(
+            TaskSetpoint,
+            "task_setpoint",
+            on_setpoint,
+            event_callbacks=SubscriptionEventCallbacks(matched=lambda _: self._prepare_for_publishers()),
+            **stream_qos(depth),
+        )
 
-    def solve(self, message: TaskSetpoint, robot: Robot) -> JointTrajectorySetpoint:
+    def take(self, robot: Robot) -> None:
+        """Solve for a robot from now on."""
+        if robot is not self._robot:
+            self._robot, self._kinematics, self._trackers, self._measured = robot, None, {}, None
+            self._prepare_for_publishers()
+
+    def solve(self, message: TaskSetpoint) -> JointTrajectorySetpoint:
         """Setpoint of the joints, valid until the next call.
 
         Raises:
             StateError: the message cannot be used, or no joint motion is next to the present one.
         """
-        tracker = self._tracker(message.frame, robot)
+        assert self._robot is not None  # the node is active
+        tracker = self._tracker(message.frame, self._robot)
         wanted = read_task_setpoint(message)
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        expected = self._expected(stamp, robot)
-        q, rates, refusals = tracker.solve(expected[np.newaxis], wanted.pose[np.newaxis], *wanted.twists[:, np.newaxis])
+        expected = self._expected(stamp, self._robot)
+        q, rates, refusals = tracker.solve(
+            expected[np.newaxis],
+            wanted.pose[np.newaxis],
+            *[x[np.newaxis] for x in wanted.twists],
+            frame="world_aligned",
+        )
         if refusals[0]:
             raise StateError(refusals[0])
         setpoint = self._setpoint
@@ -84,40 +108,52 @@ class TaskTopic:
         """Forget where the joints are."""
         self._commanded = self._measured = None
 
+    def _prepare_for_publishers(self) -> None:
+        """Prepare for the first tool, if anybody moves tools."""
+        if self._robot is not None and self._subscription.get_publisher_count():
+            self._prepare(self._robot.tools[0].name, self._robot)
+
     def _tracker(self, frame: str, robot: Robot) -> ToolTracker:
-        if robot is not self._robot:
-            self._robot, self._trackers, self._prepared, self._measured = robot, {}, set(), None
         name = frame or robot.tools[0].name
-        tracker = self._trackers.get(name)
+        if name not in self._trackers:
+            known = frames_by_name(robot)
+            if name not in known:
+                raise StateError(f"{robot.name} has no frame {name!r:.60}; {hint(name, known)}")
+            self._prepare(name, robot)
+        tracker = self._trackers[name]
         if isinstance(tracker, ToolTracker):
             return tracker
-        if tracker is not None:
-            raise StateError(refusal_reason(tracker))
-        known = frames_by_name(robot)
-        if name not in known:
-            raise StateError(f"{robot.name} has no frame {name!r:.60}; {hint(name, known)}")
-        if name not in self._prepared:
-            self._prepared.add(name)
-            self._worker.submit(partial(_tracker_or_error, robot, name), partial(self._keep, robot, name))
-        raise StateError(f"inverse kinematics of {name!r} are being prepared: repeat the start, at rest, until then")
+        raise StateError(
+            tracker or f"inverse kinematics of {name!r} are being prepared: repeat the start, at rest, until then"
+        )
 
-    def _keep(self, robot: Robot, name: str, tracker: ToolTracker | Exception) -> None:
+    def _prepare(self, frame: str, robot: Robot) -> None:
+        if frame not in self._trackers:
+            self._trackers[frame] = None
+            self._worker.submit(partial(_prepared, robot, self._kinematics, frame), partial(self._keep, robot, frame))
+
+    def _keep(self, robot: Robot, frame: str, tracker: ToolTracker | str) -> None:
         if robot is self._robot:
-            self._trackers[name] = tracker
+            self._trackers[frame] = tracker
+            if isinstance(tracker, ToolTracker):
+                self._kinematics = tracker.kinematics
+                self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
         """Joint variables (n,) predicted for a stamp, ns."""
         if self._commanded is not None:
             then, states = self._commanded
             after = (stamp - then) * 1e-9
-            found: Array = predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
-            # The derivatives of a sample need not be those of a motion.
-            return found if np.max(np.abs(found - states[0])) < LARGEST_JUMP else states[0]
+            if after <= _STALE or not self._node.count_publishers("joint_states"):
+                found: Array = predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
+                # The derivatives of a sample need not be those of a motion.
+                return found if np.max(np.abs(found - states[0])) < LARGEST_JUMP else states[0]
+            self.forget()
         if self._measured is None:
             self._measured = JointPositions(robot.joint_names)
-        if self._subscription is None:
-            self._subscription = self._node.create_subscription(
-                JointState, "joint_states", self._on_joint_states, _STATES
+        if self._states is None:
+            self._states = self._node.create_subscription(
+                JointState, "joint_states", self._on_joint_states, JOINT_STATES_QOS
             )
         try:
             return self._measured.read()
@@ -131,19 +167,18 @@ class TaskTopic:
             self._measured.update(state)
 
     def _unsubscribe(self) -> None:
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-            self._subscription = None
+        if self._states is not None:
+            self._node.destroy_subscription(self._states)
+            self._states = None
 
 
-def _tracker_or_error(robot: Robot, frame: str) -> ToolTracker | Exception:
+def _prepared(robot: Robot, kinematics: Kinematics | None, frame: str) -> ToolTracker | str:
     """Solver of a frame with its code, or why there is none; runs in the worker's thread."""
     try:
-        kinematics = Kinematics(robot)
-        tracker = ToolTracker(kinematics, frame)
+        tracker = ToolTracker(kinematics or Kinematics(robot), frame)
         lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
         q = np.zeros((1, robot.n))
-        tracker.solve(q, kinematics.pose(q, of=frame), *np.zeros((4, 1, 6)))
+        tracker.solve(q, tracker.kinematics.pose(q, of=frame), *np.zeros((4, 1, 6)), frame="world_aligned")
     except Exception as error:
-        return error
+        return refusal_reason(error)
     return tracker

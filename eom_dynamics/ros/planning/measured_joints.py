@@ -7,16 +7,13 @@ import threading
 from collections.abc import Sequence
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.joint_states import JointPositions
-
-# From any publisher, reliable or not; those of an arm and its gripper may come together.
-_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+from ..stream_qos import JOINT_STATES_QOS
 
 # Time within which a joint state must arrive, s.
 _PATIENCE = 1.0
@@ -34,7 +31,9 @@ class MeasuredJoints:
     def listen(self) -> None:
         """Subscribe; called by the node's executor."""
         if self._subscription is None:
-            self._subscription = self._node.create_subscription(JointState, "joint_states", self._receive, _STATES)
+            self._subscription = self._node.create_subscription(
+                JointState, "joint_states", self._receive, JOINT_STATES_QOS
+            )
 
     def positions(self, names: Sequence[str]) -> Array:
         """Positions (n,) of the joints by the next messages; called in a thread, after :meth:`listen`.

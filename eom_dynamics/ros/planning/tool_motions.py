@@ -20,8 +20,12 @@ from ...trajectory import Spline, follow
 _KEPT = 2
 
 
-def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spline]:
+def tool_motion(
+    robot: Robot, trajectory: Any, start: Array, progress: Callable[[float], Any] = lambda fraction: None
+) -> tuple[Array, Spline]:
     """Times (K,) of the poses of a MultiDOFJointTrajectory, and the motion of the joints from ``start`` (n,) on.
+
+    ``progress`` is called as by :func:`.follow`.
 
     Raises:
         StateError: the message is invalid.
@@ -29,7 +33,7 @@ def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spl
         KernelError: there is no C compiler.
     """
     found = read_tool_trajectory(trajectory)
-    motion = follow(_kinematics(robot), found.path, start, of=found.frame)
+    motion = follow(_kinematics(robot), found.path, start, of=found.frame, progress=progress)
     return found.path.times, motion.spline
 
 

@@ -61,14 +61,20 @@ def answer_trajectory(
     if len(points) > _Constants.MAX_SAMPLES:
         raise StateError(f"trajectory has {len(points)} points, may have {_Constants.MAX_SAMPLES}: split it")
     if of_tool:
+        _require_no_options(request)
         start = requested_start(request, order, lambda: measured(arm.robot.joint_names))
-        times, motion = tool_motion(arm.robot, request.tool_trajectory, start)
+        times, motion = tool_motion(arm.robot, request.tool_trajectory, start, lambda x: progress(0.5 * x))
         request.trajectory.points = [JointTrajectoryPoint(time_from_start=point.time_from_start) for point in points]
     else:
         times = read_times(request.trajectory)
         motion = fitted(request.trajectory, times, order, request)
     found = trajectory_feedforward(
-        arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=progress
+        arm,
+        motion,
+        times,
+        rate=request.sample_rate,
+        most=_Constants.MAX_SAMPLES,
+        progress=(lambda x: progress(0.5 + 0.5 * x)) if of_tool else progress,
     )
     if limits == "refuse" and not found.verdict.ok:
         raise LimitError(f"exceeds limits: {found.verdict}")
@@ -111,6 +117,17 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         ends=options.ends or _Constants.REST,
         overshoot=not options.no_overshoot,
     )
+
+
+def _require_no_options(request: Any) -> None:
+    given = {
+        "follow": request.follow != _Constants.ALL_GIVEN,
+        "ends": request.ends not in ("", _Constants.REST),
+        "no_overshoot": request.no_overshoot,
+    }
+    names = [name for name, is_given in given.items() if is_given]
+    if names:
+        raise StateError(f"{', '.join(names)}: for waypoints of the joints only, not for a tool_trajectory")
 
 
 def followed(options: Any) -> tuple[str, ...]:
