@@ -66,8 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """A worker for each core that this process may use, at least two since tests of nodes mostly wait."""
-    return max(2, len(os.sched_getaffinity(0)))
+    """A worker for each core that this process may use, and one more since tests of nodes mostly wait."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

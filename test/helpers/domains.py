@@ -5,6 +5,9 @@ import functools
 import os
 import random
 import socket
+from pathlib import Path
+
+_PROFILE = Path(__file__).with_name("discovery.xml")
 
 
 @functools.cache
@@ -21,5 +24,6 @@ def claim_domain():
         claim.detach()  # stays bound until the process ends
         os.environ["ROS_DOMAIN_ID"] = str(number)
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        os.environ.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(_PROFILE))
         return number
     raise RuntimeError("all 101 domains are in use")
