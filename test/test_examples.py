@@ -32,20 +32,23 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 @pytest.mark.ros
 @pytest.mark.parametrize(
-    ("robot", "expected"),
+    ("example", "robot", "expected"),
     # The node refuses setpoints of another robot. It publishes with a depth of 1, so that commands may be lost.
     [
-        ("iiwa", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
-        ("planar_2r", "sent, 0 commands received:"),
+        ("stream_setpoints", "iiwa", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
+        ("stream_setpoints", "planar_2r", "sent, 0 commands received:"),
+        ("stream_tool", "iiwa", r"50 setpoints of the tool sent, \d\d commands received"),
     ],
 )
-def test_streaming_example(robot: str, expected: str, tmp_path: Path) -> None:
+def test_streaming_example(example: str, robot: str, expected: str, tmp_path: Path) -> None:
     processes = ros()
     from node_client import NodeProcess
 
     node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml")
     try:
-        code, output, error = processes.run(streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}"))
+        code, output, error = processes.run(
+            streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}", example=example)
+        )
     finally:
         node.end()
     assert (code, error) == (0, "")
@@ -78,9 +81,9 @@ def ros() -> Any:
     return processes
 
 
-def streaming(*arguments: str) -> tuple[str | Path, ...]:
-    return (sys.executable, EXAMPLES / "stream_setpoints.py", *arguments)
+def streaming(*arguments: str, example: str = "stream_setpoints") -> tuple[str | Path, ...]:
+    return (sys.executable, EXAMPLES / f"{example}.py", *arguments)
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*OUTPUTS, "stream_setpoints"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*OUTPUTS, "stream_setpoints", "stream_tool"}
