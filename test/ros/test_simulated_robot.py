@@ -123,10 +123,18 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
         client=RobotClient,
     )
     robot.start_clock()
+    setpoints = [dict(zip(SETPOINT, setpoint, strict=True)) for setpoint in zip(*swings, strict=True)]
+    sent = []
+    # Both nodes are there, but may not have met yet.
+    robot.repeat(
+        lambda: sent.append(dynamics.publish(**setpoints[0])),
+        lambda: status_of(robot.diagnostics[-1])[2]["commands"] != "0",
+        "a command",
+    )
     followed = []
-    for k, setpoint in enumerate(zip(*swings, strict=True), start=1):
-        dynamics.publish(**dict(zip(SETPOINT, setpoint, strict=True)))
-        dynamics.wait(lambda k=k: len(dynamics.motor_setpoint) == k, "the command")
+    for k, setpoint in enumerate(setpoints, start=1):
+        sent.append(dynamics.publish(**setpoint))
+        dynamics.wait(lambda: len(dynamics.motor_setpoint) == len(sent), "the command")
         robot.tick(10 * k, lambda k=k: len(robot.joints) == k)
         followed.append(robot.joints[-1].position)
     assert robot.joints[0].name == NAMES
