@@ -36,7 +36,7 @@ SECTIONS = (
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-# Document of a section's figures.
+# Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
     "kinematics": DOCS / "kinematics.md",
     "frames": DOCS / "recursion.md",
@@ -59,7 +59,7 @@ def main() -> int:
         choices=SECTIONS,
         default=SECTIONS,
         metavar="SECTION",
-        help=f"run only some of {', '.join(SECTIONS)}; does not write documents",
+        help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
     options = parser.parse_args()
     # A separate cache, so that first uses compile and the user's cache does not change.
@@ -82,22 +82,31 @@ def main() -> int:
     for bar in bars:
         CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
     CONSOLE.print(f"{minutes:.1f} minutes", markup=False)
-    if not options.quick and len(sections) == len(SECTIONS):
+    if not options.quick:
         facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
-        _write(sections, facts)
-        CONSOLE.print(
-            f"figures written to {PERFORMANCE} and {', '.join(sorted(set(map(str, DOCUMENTS.values()))))}", markup=False
-        )
+        for path in _write(sections, facts):
+            CONSOLE.print(f"figures written to {path}", markup=False)
     return int(not all(bar.kept for bar in bars))
 
 
-def _write(sections: list[Section], facts: dict[str, str]) -> None:
-    described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
-    write_between_marks(PERFORMANCE, "machine", described)
-    bars = [bar for section in sections for bar in section.bars]
-    write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
+def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
+    """Write the documents for which all sections were run; returns them."""
+    written = set()
     for section in sections:
-        write_between_marks(DOCUMENTS.get(section.name, PERFORMANCE), section.name, section.markdown())
+        if path := DOCUMENTS.get(section.name):
+            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {facts["date"]}, on {facts["processor"]}.'
+            write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
+            written.add(path)
+    if len(sections) == len(SECTIONS):
+        described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
+        write_between_marks(PERFORMANCE, "machine", described)
+        bars = [bar for section in sections for bar in section.bars]
+        write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
+        for section in sections:
+            if section.name not in DOCUMENTS:
+                write_between_marks(PERFORMANCE, section.name, section.markdown())
+        written.add(PERFORMANCE)
+    return sorted(written)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,22 @@ def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
     assert document.read_text() == expected
     with pytest.raises(ValueError, match="no marks"):
         report.write_between_marks(document, "b", "new")
+
+
+def test_some_sections_write_their_own_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_from_file_location("bench_main", ROOT / "bench" / "__main__.py")
+    assert spec is not None and spec.loader is not None
+    bench = module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    own, shared = tmp_path / "kinematics.md", tmp_path / "performance.md"
+    own.write_text("<!-- bench kinematics: begin -->\n<!-- bench kinematics: end -->\n")
+    shared.write_text("untouched")
+    monkeypatch.setattr(bench, "DOCUMENTS", {"kinematics": own})
+    monkeypatch.setattr(bench, "PERFORMANCE", shared)
+    sections = [report.Section("kinematics", "Kinematics", ["a figure"]), report.Section("batch", "Batch")]
+    assert bench._write(sections, {"processor": "a processor", "date": "2026-01-02"}) == [own]
+    assert "a figure\n\n`make bench" in own.read_text() and "2026-01-02, on a processor." in own.read_text()
+    assert shared.read_text() == "untouched"
 
 
 def test_documents_have_marks_for_all_sections() -> None:
