@@ -41,6 +41,7 @@ class Task(ctypes.Structure):
     _fields_ = (
         ("lower", ctypes.c_void_p),
         ("upper", ctypes.c_void_p),
+        ("period", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("angle", ctypes.c_double),
         ("distance", ctypes.c_double),
@@ -59,6 +60,7 @@ class Settings(NamedTuple):
 
     lower: Array
     upper: Array
+    period: Array
     weights: Array
     angle: float
     distance: float

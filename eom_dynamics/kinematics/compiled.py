@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arrays import Array, times
 from ..codegen import kinematic_programs
 from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
 from ..codegen.evaluation import evaluate
@@ -72,12 +72,10 @@ class Kinematics:
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
         self._frames = frames_by_name(robot)
-        # With the frames, whose identity is the key.
-        self._solvers: dict[tuple[int, ...], tuple[tuple[Frame, ...], NativeSolver]] = {}
+        self._solvers: dict[tuple[Frame, ...], NativeSolver] = {}
         self._calls: dict[Key, Callable[..., Any]] = {
             ("pose", None): _joint_function(kernel, recipe.name, robot.n, 1, [_POSE])
         }
-        self._kernels: dict[Key, Kernel] = {}
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -262,7 +260,7 @@ class Kinematics:
             StateError: as for :meth:`jacobian`, or the wrench has the wrong shape or is not finite.
         """
         J = self.jacobian(q, frame=frame, of=of)
-        return _times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
+        return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
 
     def wrench(self, q: ArrayLike, tau: ArrayLike, *, frame: str = "body", of: str | None = None) -> Array:
         """Wrench of least norm that a frame exerts under joint efforts: tau = J' F, without gravity.
@@ -283,7 +281,7 @@ class Kinematics:
         """
         J = self.jacobian(q, frame=frame, of=of)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
-        return _times(inverse, _vectors(tau, "tau", self.robot.n))
+        return times(inverse, _vectors(tau, "tau", self.robot.n))
 
     def manipulability(self, q: ArrayLike, *, of: str | None = None) -> Array:
         """Manipulability sqrt(det(J J')), the product of the singular values of J: T. Yoshikawa, IJRR 4 (1985).
@@ -349,10 +347,9 @@ class Kinematics:
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:
         """Compiled solver of the inverse kinematics of some frames."""
-        key = tuple(map(id, frames))
-        if key not in self._solvers:
-            self._solvers[key] = frames, NativeSolver(self.robot, frames)
-        return self._solvers[key][1]
+        if frames not in self._solvers:
+            self._solvers[frames] = NativeSolver(self.robot, frames)
+        return self._solvers[frames]
 
     def _jacobian_caller(self, key: Key, of: str | None, frame: str, orders: int) -> Callable[..., Any]:
         recipe = kinematic_programs.jacobian(self.frame(of), _representation(frame), orders)
@@ -361,19 +358,13 @@ class Kinematics:
     def _jacobians_of_point(
         self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str, of: str | None
     ) -> tuple[Array, ...]:
-        n, orders = self.robot.n, len(states) - 1
+        orders = len(states) - 1
         key = "jacobian_of_point", of, frame, orders
-        kernel = self._kernels.get(key)
-        if kernel is None:
+        call = self._calls.get(key)
+        if call is None:
             recipe = kinematic_programs.jacobian_of_point(self.frame(of), _representation(frame), orders)
-            kernel = self._kernels[key] = KERNELS[self.backend](self.robot, recipe)
-        checked, points = joint_states(n, *states), real_array(point, "point")
-        samples = checked[0].shape[:-1]
-        if points.shape not in ((3,), (*samples, 3)):
-            raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
-        inputs = [*checked, np.broadcast_to(points, (*samples, 3))]
-        results = evaluate(kernel, samples, inputs, [(6, n)] * (orders + 1))
-        assert results is not None  # all is finite
+            call = self._calls[key] = _point_function(KERNELS[self.backend](self.robot, recipe), self.robot.n)
+        results: tuple[Array, ...] = call(point, *states)
         return results
 
     def _center(
@@ -415,6 +406,22 @@ def _joint_function(
     return kernel.state_call(vectors, n, shapes, general, alone=alone)
 
 
+def _point_function(kernel: Kernel, n: int) -> Callable[..., Any]:
+    """Function of a point (3,) or (N, 3), and joint vectors (n,) or (N, n)."""
+
+    def call(point: ArrayLike, *states: ArrayLike) -> tuple[Array, ...]:
+        checked, points = joint_states(n, *states), real_array(point, "point")
+        samples = checked[0].shape[:-1]
+        if points.shape not in ((3,), (*samples, 3)):
+            raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
+        inputs = [*checked, np.broadcast_to(points, (*samples, 3))]
+        results = evaluate(kernel, samples, inputs, [(6, n)] * len(states))
+        assert results is not None  # all is finite
+        return results
+
+    return call
+
+
 def _representation(frame: str) -> str:
     if frame not in REPRESENTATIONS:
         raise ValueError(f"frame must be one of {', '.join(REPRESENTATIONS)}, is {frame!r}")
@@ -432,8 +439,3 @@ def _vectors(value: ArrayLike, name: str, size: int) -> Array:
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != size:
         raise StateError(f"{name} must have shape ({size},) or (N, {size}), has {vectors.shape}")
     return vectors
-
-
-def _times(matrix: Array, vector: Array) -> Array:
-    product: Array = (matrix @ vector[..., np.newaxis])[..., 0]
-    return product

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,10 +68,6 @@ class InverseKinematics(NamedTuple):
     reason: AnyArray
 
 
-# Problems by their options, for as long as the kinematics live.
-_PROBLEMS: WeakKeyDictionary[Kinematics, dict[tuple[Any, ...], _Problem]] = WeakKeyDictionary()
-
-
 def inverse_kinematics(
     kinematics: Kinematics,
     target: ArrayLike,
@@ -90,7 +85,8 @@ def inverse_kinematics(
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
     Sugihara, IEEE Trans. Robotics 27 (2011). Joints stay within their limits throughout. An attempt that is stuck is
-    followed by one from the next point of a Halton sequence. The first use compiles the iteration for the robot.
+    followed by one from the next point of a Halton sequence. Of solutions that differ by whole turns of a joint, it is
+    the one nearest to the start. The first use compiles the iteration for the robot.
 
     Args:
         kinematics: of the robot.
@@ -119,13 +115,7 @@ def inverse_kinematics(
     """
     names = of if of is None or isinstance(of, str) else tuple(of)
     mask = weights if weights is ALL else tuple(np.asarray(weights, dtype=float).ravel().tolist())
-    problems = _PROBLEMS.setdefault(kinematics, {})
-    key = (names, mask, objective, limits, tolerance, iterations, attempts)
-    problem = problems.get(key)
-    if problem is None:
-        if len(problems) >= _KEPT:
-            problems.clear()
-        problem = problems[key] = _problem(kinematics, *key)
+    problem = _problem(kinematics, names, mask, objective, limits, tolerance, iterations, attempts)
     settings, task = problem.settings, problem.task
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
@@ -157,6 +147,7 @@ class _Problem(NamedTuple):
     tools: int
 
 
+@lru_cache(_KEPT)
 def _problem(
     kinematics: Kinematics,
     of: str | tuple[str, ...] | None,
@@ -183,6 +174,7 @@ def _problem(
     settings = Settings(
         lower=lower,
         upper=upper,
+        period=_period(robot),
         weights=np.broadcast_to(mask.reshape(-1, 6), (len(frames), 6)),
         angle=tolerance,
         distance=tolerance,
@@ -229,6 +221,17 @@ def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
     bounded = np.isfinite(lower) & np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)
     return lower, upper, np.clip(middle, lower, upper)
+
+
+def _period(robot: Robot) -> Array:
+    """Change of each joint variable that leaves all poses as they are, a turn; zero where there is none."""
+    E, _ = robot.coupling
+    period = np.full(robot.n, 2 * np.pi)
+    for joint, row in zip(robot.joints, E, strict=True):
+        # Of a joint that mimics another, too.
+        if joint.type != "revolute" or np.any(row != np.round(row)):
+            period[row != 0] = 0.0
+    return period
 
 
 def _preference(

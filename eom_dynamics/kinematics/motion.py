@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arrays import Array, times
 from ..exceptions import StateError
 from ..states import joint_states, real_array
 from .compiled import Kinematics
@@ -81,7 +81,7 @@ def inverse_motion(
         damping: d; by default zero, and near singularities (a singular value below a hundredth of the largest) rising
             to a two-hundredth of the largest. For the derivatives it is constant: a motion through a singularity
             requires one number, for example 0.01. Singular values are those of the Jacobian for lengths in units of
-            about half of the robot's.
+            about half of the arm's.
 
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
@@ -124,7 +124,7 @@ def inverse_motion(
         # Derivatives that are not known yet are zero, and so do not count in sums over all.
         x, y, missed = np.zeros_like(u), np.zeros_like(V), np.zeros_like(V)
         J = kinematics.jacobian(states[0], frame=frame, of=of)[np.newaxis, ..., moving] * units
-        d, inverse = _damped_inverse(J[0], J[0] if weights is None else J[0] * roots, damping)
+        d, inverse = _damped_inverse(J[0], None if weights is None else J[0] * roots, damping)
         for k in range(orders):
             if k:
                 jacobians = kinematics.jacobian_derivatives(states[0], *rates[:k], frame=frame, of=of)
@@ -133,32 +133,32 @@ def inverse_motion(
             rest = V[k] - _leibniz(J, x)
             if len(moving) >= _TWIST:
                 known = u[k] + _leibniz(Jt, y)
-                y[k] = _times(inverse, rest - _times(J[0], known))
-                x[k] = known + _times(Jt[0], y[k])
+                y[k] = times(inverse, rest - times(J[0], known))
+                x[k] = known + times(Jt[0], y[k])
             else:
                 known = d[..., np.newaxis] ** 2 * u[k] + _leibniz(Jt, missed)
-                x[k] = _times(inverse, _times(Jt[0], rest) + known)
-            missed[k] = rest - _times(J[0], x[k])
+                x[k] = times(inverse, times(Jt[0], rest) + known)
+            missed[k] = rest - times(J[0], x[k])
             rates[k][..., moving] = x[k] / roots
             if not np.isfinite(rates[k]).all():
                 raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(tuple(rates), tuple(missed / lengths), d)
 
 
-def _damped_inverse(J: Array, unweighted: Array, damping: float | None) -> tuple[Array, Array]:
+def _damped_inverse(J: Array, unweighted: Array | None, damping: float | None) -> tuple[Array, Array]:
     """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of J.
 
     The default of the damping is that of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular
     values of the Jacobian without weights.
     """
     left, values, right = np.linalg.svd(J, full_matrices=False)
-    if damping is None:
-        spread = values if unweighted is J else np.linalg.svd(unweighted, compute_uv=False)
+    if damping is None and values.size:
+        spread = values if unweighted is None else np.linalg.svd(unweighted, compute_uv=False)
         threshold = _NEAR_SINGULAR * spread[..., :1]
         share = np.minimum(spread[..., -1:] / np.where(threshold > 0, threshold, 1.0), 1.0)
         d = _DAMPING * threshold[..., 0] * (1 - share[..., 0]) ** 2
     else:
-        d = np.full(J.shape[:-2], float(damping))
+        d = np.full(J.shape[:-2], damping or 0.0)
     squared = values**2 + d[..., np.newaxis] ** 2
     known = squared > _ROUNDING**2 * squared[..., :1]
     factors = known / np.where(known, squared, 1.0)
@@ -170,7 +170,7 @@ def _damped_inverse(J: Array, unweighted: Array, damping: float | None) -> tuple
 def _leibniz(matrices: Array, vectors: Array) -> Array:
     """Highest derivative of the product of a matrix, by all of its derivatives, and a vector, by those of as many."""
     k = len(matrices) - 1
-    terms = _times(matrices, vectors[k::-1])
+    terms = times(matrices, vectors[k::-1])
     total: Array = _binomials(k) @ terms.reshape(k + 1, -1)
     return total.reshape(terms.shape[1:])
 
@@ -178,8 +178,3 @@ def _leibniz(matrices: Array, vectors: Array) -> Array:
 @cache
 def _binomials(k: int) -> Array:
     return np.array([comb(k, j) for j in range(k + 1)], dtype=float)
-
-
-def _times(matrix: Array, vector: Array) -> Array:
-    product: Array = (matrix @ vector[..., np.newaxis])[..., 0]
-    return product

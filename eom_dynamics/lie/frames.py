@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import AnyArray
+from ..arrays import AnyArray, times
 from ..jet import leibniz
 from .adjoint import Ad
 from .poses import inverse
@@ -18,19 +18,19 @@ from .poses import inverse
 
 def space_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
     """Space twist (…, 6) of a body twist (…, 6) at a pose (…, 4, 4); also of screws."""
-    return _times(Ad(C), twist)
+    return times(Ad(C), twist)
 
 
 def body_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
     """Body twist (…, 6) of a space twist (…, 6) at a pose (…, 4, 4); also of screws."""
-    return _times(Ad(inverse(C)), twist)
+    return times(Ad(inverse(C)), twist)
 
 
 def world_aligned_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
     """World-aligned twist (…, 6) of a body twist (…, 6) at a pose (…, 4, 4)."""
     V = np.asarray(twist)
     R = C[..., :3, :3]
-    return np.concatenate([_times(R, V[..., :3]), _times(R, V[..., 3:])], axis=-1)
+    return np.concatenate([times(R, V[..., :3]), times(R, V[..., 3:])], axis=-1)
 
 
 def body_twists(C: AnyArray, *world_aligned: ArrayLike) -> list[AnyArray]:
@@ -67,14 +67,9 @@ def world_aligned_twists(C: AnyArray, *body: ArrayLike) -> list[AnyArray]:
 
 def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
     """Wrench (…, 6) about the origin of the reference frame, of one in the moving frame at a pose (…, 4, 4)."""
-    return _times(np.swapaxes(Ad(inverse(C)), -1, -2), wrench)
+    return times(np.swapaxes(Ad(inverse(C)), -1, -2), wrench)
 
 
 def body_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
     """Wrench (…, 6) in the moving frame at a pose (…, 4, 4), of one about the origin of the reference frame."""
-    return _times(np.swapaxes(Ad(C), -1, -2), wrench)
-
-
-def _times(matrix: AnyArray, vector: ArrayLike) -> AnyArray:
-    product: AnyArray = (matrix @ np.asarray(vector)[..., np.newaxis])[..., 0]
-    return product
+    return times(np.swapaxes(Ad(C), -1, -2), wrench)

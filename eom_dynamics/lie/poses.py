@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import AnyArray
+from ..arrays import AnyArray, times
 
 
 def pose(rotation: ArrayLike, translation: ArrayLike) -> AnyArray:
@@ -28,5 +28,5 @@ def inverse(C: AnyArray) -> AnyArray:
 
 def transformed(C: AnyArray, points: ArrayLike) -> AnyArray:
     """Points (…, 3) of the moving frame in coordinates of the reference frame, m, for a pose (…, 4, 4)."""
-    moved: AnyArray = (C[..., :3, :3] @ np.asarray(points)[..., np.newaxis])[..., 0] + C[..., :3, 3]
+    moved: AnyArray = times(C[..., :3, :3], points) + C[..., :3, 3]
     return moved

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import AnyArray, Array
+from ..arrays import AnyArray, Array, times
 from .rotations import skew
 
 
@@ -41,7 +41,7 @@ def screw(axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: ArrayLike = 0) -
     """
     e, p, h = np.asarray(axis), np.asarray(point), np.asarray(pitch)
     # Not np.cross(), which mixes symbols and numbers in recent NumPy only.
-    turning = (skew(p) @ e[..., np.newaxis])[..., 0]
+    turning = times(skew(p), e)
     if h.dtype == object:
         return _stacked(e, turning + h[..., np.newaxis] * e)
     translates = np.isinf(h)[..., np.newaxis]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import lie
-from ..arrays import Array
+from ..arrays import Array, times
 from .model import Frame, Joint, Robot
 
 _STARTS, _SWEEPS, _STEPS = 6, 4, 17
@@ -81,7 +81,7 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
     lever = point - lie.skew(axis) @ moment
     u = lever - (lever @ axis)[:, np.newaxis] * axis
     center = lie.transformed(pose, point - u)
-    a, b = (np.sum(center * (pose[..., :3, :3] @ w[..., np.newaxis])[..., 0], axis=-1) for w in (u, np.cross(axis, u)))
+    a, b = (np.sum(center * times(pose[..., :3, :3], w), axis=-1) for w in (u, np.cross(axis, u)))
     peak = np.arctan2(b, a)
     first = peak + 2 * np.pi * np.ceil((lower - peak) / (2 * np.pi))
     at_end = np.where(a * np.cos(upper) + b * np.sin(upper) > a * np.cos(lower) + b * np.sin(lower), upper, lower)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, times
 from ..dynamics import solve_mass_matrix
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import CarriedRotors
@@ -76,7 +76,7 @@ class ReducedInertia:
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """See :class:`PlantInertia`."""
-        links = np.sum(qd * (self._dynamics.mass_matrix(q) @ qd[..., np.newaxis])[..., 0], axis=-1)
+        links = np.sum(qd * times(self._dynamics.mass_matrix(q), qd), axis=-1)
         energy: Array = 0.5 * (links + np.sum(self._rotors * thetad**2, axis=-1))
         return energy
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arrays import Array
+from ..arrays import Array, times
 from ..exceptions import TrajectoryError
 from ..jet import leibniz
-from .spline import ORDERS, Spline
+from .spline import ORDERS, Spline, durations
 from .waypoints import through
 
 # Of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn.
@@ -163,7 +163,7 @@ def _coordinates(x: Array, twists: Array) -> Array:
     for V in twists:
         # Without the highest derivative, whose factor is the right Jacobian.
         known = _twists([*derivatives, np.zeros_like(x)])[-1]
-        derivatives.append((back @ (V - known)[..., np.newaxis])[..., 0])
+        derivatives.append(times(back, V - known))
     return np.stack(derivatives)
 
 
@@ -179,16 +179,12 @@ def _waypoints(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
         raise TrajectoryError(f"times must be (K,) and poses (K, 4, 4), K >= 2, have {t.shape} and {P.shape}")
     if not np.all(np.isfinite(t)) or not np.all(np.isfinite(P)):
         raise TrajectoryError("times and poses must be finite")
-    with np.errstate(over="ignore"):
-        durations = np.diff(t)
-    if np.any(durations <= 0):
-        late = int(np.argmax(durations <= 0)) + 1
-        raise TrajectoryError(f"times must increase; times[{late}] = {float(t[late])!r} does not")
-    extreme = (durations < _DURATIONS[0]) | (durations > _DURATIONS[1])
+    steps = durations(t)
+    extreme = (steps < _DURATIONS[0]) | (steps > _DURATIONS[1])
     if np.any(extreme):
         i = int(np.argmax(extreme))
         raise TrajectoryError(
-            f"times[{i + 1}] is {durations[i]:.3g} s after the one before, must be from {_DURATIONS[0]:g} to "
+            f"times[{i + 1}] is {steps[i]:.3g} s after the one before, must be from {_DURATIONS[0]:g} to "
             f"{_DURATIONS[1]:g} s"
         )
     R = P[:, :3, :3]

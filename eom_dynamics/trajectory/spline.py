@@ -27,6 +27,20 @@ _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 _CHUNK = 1024
 
 
+def durations(times: Array) -> Array:
+    """Durations (K - 1,) between increasing times (K,), s.
+
+    Raises:
+        TrajectoryError: times do not increase.
+    """
+    with np.errstate(over="ignore"):
+        steps: Array = np.diff(times)
+    if not np.all(steps > 0):
+        late = int(np.argmin(steps > 0)) + 1
+        raise TrajectoryError(f"times must increase; times[{late}] = {float(times[late])!r} does not")
+    return steps
+
+
 class Spline:
     """Hermite interpolant of degree nine of states q … qdddd at knots.
 
@@ -50,10 +64,7 @@ class Spline:
             raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.times)}, n), have {self.states.shape}")
         if not (np.all(np.isfinite(self.times)) and np.all(np.isfinite(self.states))):
             raise TrajectoryError("times and states of a spline must be finite")
-        self._steps = np.diff(self.times)
-        if not np.all(self._steps > 0):
-            late = int(np.argmin(self._steps > 0)) + 1
-            raise TrajectoryError(f"times must increase; times[{late}] = {self.times[late]!r} does not")
+        self._steps = durations(self.times)
         self._coefficients = _coefficients(self._steps, self.states)
 
     @property

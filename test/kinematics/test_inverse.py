@@ -165,6 +165,21 @@ def ur5e():
     return Kinematics(load_robot("ur5e"))
 
 
+def test_of_whole_turns_it_is_the_one_nearest_to_the_start(ur5e):
+    """The joints of the UR5e turn twice; from the middle of their ranges, and from far away."""
+    rng = np.random.default_rng(8)
+    for start in (np.zeros(6), rng.uniform(-6, 6, 6)):
+        targets = tool_poses(ur5e.robot, rng.uniform(-np.pi, np.pi, (200, 6)))
+        found = inverse_kinematics(ur5e, targets, np.tile(start, (200, 1)))
+        assert np.all(found.solved)
+        lower, upper = ranges(ur5e.robot)
+        for turn in (-2 * np.pi, 2 * np.pi):
+            other = found.q + turn
+            within = (other >= lower) & (other <= upper)
+            nearer = np.abs(other - start) < np.abs(found.q - start) - 1e-12
+            assert not np.any(within & nearer)
+
+
 def test_restarts_are_a_halton_sequence():
     assert deviation(_halton(7, 99), qmc.Halton(7, scramble=False).random(100)[1:]) < 1e-15
 

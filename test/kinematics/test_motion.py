@@ -12,6 +12,7 @@ from differences import derivative, deviation, polynomial_motion
 from eom_dynamics import Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import inverse_motion
 from eom_dynamics.kinematics.task_space import characteristic_length
+from eom_dynamics.robot import Frame
 
 # Traced, but not compiled: derivatives of Jacobians are long programs.
 KINEMATICS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("iiwa", "ur5e", "planar_2r")}
@@ -120,6 +121,15 @@ def test_a_frame_above_the_last_joint_moves_by_the_joints_before_it(name):
     others = np.ones(kinematics.robot.n)
     found = inverse_motion(kinematics, q, *twists, of=of, null_motion=[others])
     assert deviation(found.rates[0][:4], rates[0][:4]) < 1e-10 and np.all(found.rates[0][4:] == 1.0)
+
+
+def test_no_joint_moves_a_frame_on_the_base():
+    robot = KINEMATICS["planar_2r"].robot
+    fixed = Kinematics(replace(robot, frames=(Frame("socket", -1, np.eye(4)),)), backend="numpy")
+    V, others = np.ones(6), np.array([1.0, 2.0])
+    found = inverse_motion(fixed, np.zeros(2), V, np.zeros(6), of="socket", null_motion=[others])
+    assert np.all(found.rates[0] == others) and np.all(found.rates[1] == 0.0) and found.damping == 0
+    assert deviation(found.missed[0], V) < 1e-15
 
 
 def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
