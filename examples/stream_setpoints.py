@@ -18,7 +18,7 @@ from eom_dynamics.trajectory import paper_motion
 
 RATE = 1000.0
 DEPTH = 10_000  # of both topics: this process may stall
-PATIENCE = 2.0  # s, for the last commands
+PATIENCE = 2.0  # s, for the first and the last command
 
 
 def main(duration: float = 2.0) -> None:
@@ -29,13 +29,16 @@ def main(duration: float = 2.0) -> None:
     commands: list[FeedforwardCommand] = []
     latest = 0.0
 
+    def publish(t: float) -> None:
+        q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(t))
+        setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
+        setpoint.header.stamp = node.get_clock().now().to_msg()
+        publisher.publish(setpoint)
+
     def send() -> None:
         nonlocal sent, latest
         if sent < count:
-            q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(sent / RATE))
-            setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
-            setpoint.header.stamp = node.get_clock().now().to_msg()
-            publisher.publish(setpoint)
+            publish(sent / RATE)
             sent += 1
             latest = time.monotonic()
 
@@ -48,6 +51,11 @@ def main(duration: float = 2.0) -> None:
     node.create_subscription(FeedforwardCommand, "feedforward", receive, DEPTH)
     while not (publisher.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
+    begin = time.monotonic()
+    while not commands and time.monotonic() < begin + PATIENCE:
+        publish(0.0)
+        rclpy.spin_once(node, timeout_sec=0.1)  # until the node has met this process, too
+    commands.clear()
     node.create_timer(1 / RATE, send)
     # The node publishes with a depth of 1, so that a command may be lost.
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):
