@@ -85,8 +85,8 @@ def _one_state(robot: Robot, settings: Settings) -> list[tuple[str, str, str, fl
             found: Array = pin.computeFrameJacobian(model, data, q, frame, reference)
             return found
 
-        assert np.allclose(kinematics.jacobian(q, frame=name), np.roll(theirs(), 3, axis=0), rtol=0, atol=1e-13)
-        pairs[f'jacobian, frame="{name}"'] = (lambda name=name: kinematics.jacobian(q, frame=name), theirs)
+        assert np.allclose(kinematics.jacobian(q, reference=name), np.roll(theirs(), 3, axis=0), rtol=0, atol=1e-13)
+        pairs[f'jacobian, reference="{name}"'] = (lambda name=name: kinematics.jacobian(q, reference=name), theirs)
     tasks = {}
     for name, (ours, theirs) in pairs.items():
         tasks |= {name: Task(ours), f"Pinocchio: {name}": Task(theirs)}
@@ -105,16 +105,16 @@ def _one_state(robot: Robot, settings: Settings) -> list[tuple[str, str, str, fl
 def _inverse(robot: Robot, count: int) -> tuple[list[str], float]:
     kinematics = Kinematics(robot)
     targets, starts = _poses(kinematics, count)
-    inverse_kinematics(kinematics, targets[0], starts[0])  # compiled
+    inverse_kinematics(kinematics, targets[0], start=starts[0])  # compiled
     each = np.empty(min(count, 2000))
     for i in range(len(each)):
         begin = time.perf_counter()
-        inverse_kinematics(kinematics, targets[i], starts[i])
+        inverse_kinematics(kinematics, targets[i], start=starts[i])
         each[i] = time.perf_counter() - begin
     begin = time.perf_counter()
-    found = inverse_kinematics(kinematics, targets, starts)
+    found = inverse_kinematics(kinematics, targets, start=starts)
     whole = time.perf_counter() - begin
-    rate = float(np.mean(found.solved))
+    rate = float(np.mean(found.success))
     return [
         f"{100 * rate:.2f} %",
         f"{np.mean(found.attempts):.2f}",
@@ -138,7 +138,7 @@ def _beside_peers(robot: Robot, count: int) -> list[tuple[str, ...]]:
         return f"{peer.package} {version(peer.package)}, {peer.method}", peer, peer.most
 
     def ours(target: Array, start: Array) -> Array:
-        return inverse_kinematics(kinematics, target, start, tolerance=0.5 * TOLERANCE).q
+        return inverse_kinematics(kinematics, target, start=start, tolerance=0.5 * TOLERANCE).q
 
     solvers = [("eom_dynamics", ours, count), *(named(peer) for peer in peers(robot, limits))]
     rows = []

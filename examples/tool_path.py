@@ -29,7 +29,7 @@ def main() -> None:
 
     t = np.linspace(0.0, 3.0, 301)
     states = motion.derivatives(t)  # q ... qdddd, each (301, 6)
-    reached = kinematics.pose_derivatives(*states)  # pose, twist and three derivatives
+    reached = kinematics.motion(*states)  # pose, twist and three derivatives
     for name, x, y in zip(("pose", "twist", "its rate"), reached, path.derivatives(t), strict=False):
         print(f"{name}: off by {np.max(np.abs(x - y)):.1e}")
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,9 @@ _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 Key: TypeAlias = tuple[object, ...]
 """Quantity, and what else its program depends on."""
 
+# Robots of which the kinematics are kept for functions that take a robot.
+_KEPT = 16
+
 # Singular values below this share of the largest one are zero, as for numpy.linalg.matrix_rank.
 _SINGULAR = 6 * np.finfo(float).eps
 
@@ -47,7 +50,7 @@ class Kinematics:
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
     >>> kinematics.pose([0.0, 0.0])[:3, 3].tolist()
     [0.5, 0.0, 0.0]
-    >>> kinematics.jacobian([0.0, 0.5], frame="space")[2].tolist()  # both axes are along z
+    >>> kinematics.jacobian([0.0, 0.5], reference="space")[2].tolist()  # both axes are along z
     [1.0, 1.0]
 
     Attributes:
@@ -82,12 +85,12 @@ class Kinematics:
         """Names of the frames."""
         return tuple(self._frames)
 
-    def pose(self, q: ArrayLike, *, of: str | None = None) -> Array:
+    def pose(self, q: ArrayLike, frame: str | None = None) -> Array:
         """Pose of a frame in the base frame, equations (5)-(7).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            of: name of the frame; by default the first tool.
+            frame: its name; by default the first tool.
 
         Returns:
             C: (4, 4) or (N, 4, 4), m.
@@ -95,20 +98,20 @@ class Kinematics:
         Raises:
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
-        key = "pose", of
+        key = "pose", frame
         call = self._calls.get(key)
         if call is None:
-            call = self._compiled(key, kinematic_programs.pose(self.frame(of)), 1, [_POSE])
+            call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), 1, [_POSE])
         pose: Array = call(q)
         return pose
 
-    def pose_derivatives(self, q: ArrayLike, *rates: ArrayLike, of: str | None = None) -> tuple[Array, ...]:
+    def motion(self, q: ArrayLike, *rates: ArrayLike, frame: str | None = None) -> tuple[Array, ...]:
         """Pose and body twist of a frame, with the time derivatives of the twist.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             rates: qd, qdd, …, at least one, in the shape of q, per s, s², ….
-            of: name of the frame; by default the first tool.
+            frame: its name; by default the first tool.
 
         Returns:
             C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates. rad/s and
@@ -119,24 +122,27 @@ class Kinematics:
         """
         orders = len(rates)
         if not orders:
-            raise StateError("pose_derivatives requires q and at least qd")
-        key = "pose_derivatives", of, orders
+            raise StateError("motion requires q and at least qd")
+        key = "motion", frame, orders
         call = self._calls.get(key)
         if call is None:
-            recipe = kinematic_programs.pose_derivatives(self.frame(of), orders)
+            recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
             call = self._compiled(key, recipe, orders + 1, [_POSE, *[_TWIST] * orders])
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
+    pose_derivatives = motion
+
     def jacobian(
-        self, q: ArrayLike, *, frame: str = "body", of: str | None = None, point: ArrayLike | None = None
+        self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
     ) -> Array:
         """Jacobian of a frame: maps joint rates to its twist, equations (15)-(18).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            frame: kind of the twist: ``body``, ``space`` or ``world_aligned``.
-            of: name of the frame; by default the first tool.
+            frame: its name; by default the first tool. One of the references below in its place is that of the first
+                tool's twist.
+            reference: kind of the twist: ``body``, ``space`` or ``world_aligned``.
             point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
                 point (but for ``space``) rather than of the origin.
 
@@ -145,12 +151,12 @@ class Kinematics:
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            ValueError: ``frame`` is none of these.
+            ValueError: ``reference`` is none of these.
         """
         if point is not None:
-            return self.jacobian_derivatives(q, frame=frame, of=of, point=point)[0]
-        key = "jacobian", of, frame
-        call = self._calls.get(key) or self._jacobian_caller(key, of, frame, 0)
+            return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
+        key = "jacobian", frame, reference
+        call = self._calls.get(key) or self._jacobian_caller(key, frame, reference, 0)
         jacobian: Array = call(q)
         return jacobian
 
@@ -158,8 +164,8 @@ class Kinematics:
         self,
         q: ArrayLike,
         *rates: ArrayLike,
-        frame: str = "body",
-        of: str | None = None,
+        frame: str | None = None,
+        reference: str = "body",
         point: ArrayLike | None = None,
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives.
@@ -167,7 +173,7 @@ class Kinematics:
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             rates: qd, qdd, …, in the shape of q, per s, s², ….
-            frame, of, point: as for :meth:`jacobian`.
+            frame, reference, point: as for :meth:`jacobian`.
 
         Returns:
             J, Jd, …: (6, n) or (N, 6, n) each; as many derivatives as rates.
@@ -177,11 +183,11 @@ class Kinematics:
         """
         orders = len(rates)
         if point is not None:
-            return self._jacobians_of_point((q, *rates), point, frame, of)
+            return self._jacobians_of_point((q, *rates), point, frame, reference)
         if not orders:
-            return (self.jacobian(q, frame=frame, of=of),)
-        key = "jacobian_derivatives", of, frame, orders
-        call = self._calls.get(key) or self._jacobian_caller(key, of, frame, orders)
+            return (self.jacobian(q, frame, reference),)
+        key = "jacobian_derivatives", frame, reference, orders
+        call = self._calls.get(key) or self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
@@ -245,13 +251,13 @@ class Kinematics:
         """
         return self._center(kinematic_programs.center_of_mass_jacobian, (3, self.robot.n), (q, *rates))
 
-    def joint_efforts(self, q: ArrayLike, wrench: ArrayLike, *, frame: str = "body", of: str | None = None) -> Array:
+    def statics(self, q: ArrayLike, wrench: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
         """Joint efforts that hold a wrench which a frame exerts on its surroundings: tau = J' F, without gravity.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            wrench: F (6,) or (N, 6), moment first, N m and N, in the frame that ``frame`` says.
-            frame, of: as for :meth:`jacobian`.
+            wrench: F (6,) or (N, 6), moment first, N m and N, dual to the twists of ``reference``.
+            frame, reference: as for :meth:`jacobian`.
 
         Returns:
             tau: (n,) or (N, n), N m or N.
@@ -259,10 +265,10 @@ class Kinematics:
         Raises:
             StateError: as for :meth:`jacobian`, or the wrench has the wrong shape or is not finite.
         """
-        J = self.jacobian(q, frame=frame, of=of)
+        J = self.jacobian(q, frame, reference)
         return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
 
-    def wrench(self, q: ArrayLike, tau: ArrayLike, *, frame: str = "body", of: str | None = None) -> Array:
+    def wrench(self, q: ArrayLike, tau: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
         """Wrench of least norm that a frame exerts under joint efforts: tau = J' F, without gravity.
 
         Where the efforts are balanced by no wrench (more than six joints, or a singular configuration), the wrench is
@@ -271,7 +277,7 @@ class Kinematics:
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             tau: (n,) or (N, n), N m or N.
-            frame, of: as for :meth:`jacobian`.
+            frame, reference: as for :meth:`jacobian`.
 
         Returns:
             F: (6,) or (N, 6), moment first, N m and N.
@@ -279,16 +285,16 @@ class Kinematics:
         Raises:
             StateError: as for :meth:`jacobian`, or tau has the wrong shape or is not finite.
         """
-        J = self.jacobian(q, frame=frame, of=of)
+        J = self.jacobian(q, frame, reference)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
         return times(inverse, _vectors(tau, "tau", self.robot.n))
 
-    def manipulability(self, q: ArrayLike, *, of: str | None = None) -> Array:
+    def manipulability(self, q: ArrayLike, *, frame: str | None = None) -> Array:
         """Manipulability sqrt(det(J J')), the product of the singular values of J: T. Yoshikawa, IJRR 4 (1985).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            of: name of the frame; by default the first tool.
+            frame: its name; by default the first tool.
 
         Returns:
             () or (N,); zero with fewer than six joints. It depends on the unit of length.
@@ -296,21 +302,21 @@ class Kinematics:
         Raises:
             StateError: as for :meth:`jacobian`.
         """
-        J = self.jacobian(q, of=of)
+        J = self.jacobian(q, frame)
         if self.robot.n < 6:
             return np.zeros(J.shape[:-2])
         values: Array = np.prod(np.linalg.svd(J, compute_uv=False), axis=-1)
         return values
 
     def singular_directions(
-        self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str = "body", of: str | None = None
+        self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
     ) -> Array:
         """Twists that no joint rates realise.
 
         Args:
             q: joint variables (n,), rad or m.
             tolerance: smallest ratio of a singular value of J to the largest one that is not zero.
-            frame, of: as for :meth:`jacobian`.
+            frame, reference: as for :meth:`jacobian`.
 
         Returns:
             Orthonormal rows (k, 6); none where the Jacobian has rank six.
@@ -321,7 +327,7 @@ class Kinematics:
         """
         if not 0 <= tolerance <= 1:
             raise ValueError(f"tolerance must be from 0 to 1, is {tolerance!r}")
-        J = self.jacobian(q, frame=frame, of=of)
+        J = self.jacobian(q, frame, reference)
         if J.ndim != 2:
             raise StateError(f"q must have shape ({self.robot.n},), has {np.shape(q)}")
         U, values, _ = np.linalg.svd(J)
@@ -351,18 +357,25 @@ class Kinematics:
             self._solvers[frames] = NativeSolver(self.robot, frames)
         return self._solvers[frames]
 
-    def _jacobian_caller(self, key: Key, of: str | None, frame: str, orders: int) -> Callable[..., Any]:
-        recipe = kinematic_programs.jacobian(self.frame(of), _representation(frame), orders)
+    def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
+        recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)
         return self._compiled(key, recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
 
+    def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
+        if frame is not None and frame in REPRESENTATIONS and frame not in self._frames:
+            return self.frame(), frame
+        if reference not in REPRESENTATIONS:
+            raise ValueError(f"reference must be one of {', '.join(REPRESENTATIONS)}, is {reference!r}")
+        return self.frame(frame), reference
+
     def _jacobians_of_point(
-        self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str, of: str | None
+        self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str | None, reference: str
     ) -> tuple[Array, ...]:
         orders = len(states) - 1
-        key = "jacobian_of_point", of, frame, orders
+        key = "jacobian_of_point", frame, reference, orders
         call = self._calls.get(key)
         if call is None:
-            recipe = kinematic_programs.jacobian_of_point(self.frame(of), _representation(frame), orders)
+            recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
             call = self._calls[key] = _point_function(KERNELS[self.backend](self.robot, recipe), self.robot.n)
         results: tuple[Array, ...] = call(point, *states)
         return results
@@ -422,10 +435,14 @@ def _point_function(kernel: Kernel, n: int) -> Callable[..., Any]:
     return call
 
 
-def _representation(frame: str) -> str:
-    if frame not in REPRESENTATIONS:
-        raise ValueError(f"frame must be one of {', '.join(REPRESENTATIONS)}, is {frame!r}")
-    return frame
+@lru_cache(_KEPT)
+def _kinematics(robot: Robot) -> Kinematics:
+    return Kinematics(robot)
+
+
+def kinematics_of(robot: Robot | Kinematics) -> Kinematics:
+    """Kinematics of a robot, which are kept for the next call; or those that are given."""
+    return robot if isinstance(robot, Kinematics) else _kinematics(robot)
 
 
 def frames_by_name(robot: Robot) -> dict[str, Frame]:

@@ -15,7 +15,7 @@ from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASON
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..states import joint_states, real_array
-from .compiled import Kinematics
+from .compiled import Kinematics, kinematics_of
 from .task_space import characteristic_length
 
 ALL = (1.0,) * 6
@@ -50,7 +50,7 @@ class InverseKinematics(NamedTuple):
 
     Attributes:
         q: joint variables (n,) or (N, n), rad or m; where there is no solution, those of the smallest error.
-        solved: whether all errors are within the tolerance, () or (N,).
+        success: whether all errors are within the tolerance, () or (N,).
         angle: largest error of the orientation of a tool, rad, () or (N,).
         distance: largest error of the position of a tool, m, () or (N,).
         iterations: steps of all attempts together, () or (N,).
@@ -60,20 +60,25 @@ class InverseKinematics(NamedTuple):
     """
 
     q: Array
-    solved: AnyArray
+    success: AnyArray
     angle: Array
     distance: Array
     iterations: AnyArray
     attempts: AnyArray
     reason: AnyArray
 
+    @property
+    def error(self) -> Array:
+        """The larger one of angle and distance, rad or m, () or (N,)."""
+        return np.maximum(self.angle, self.distance)
+
 
 def inverse_kinematics(
-    kinematics: Kinematics,
+    robot: Robot | Kinematics,
     target: ArrayLike,
+    frame: str | Sequence[str] | None = None,
     start: ArrayLike | None = None,
     *,
-    of: str | Sequence[str] | None = None,
     weights: ArrayLike = ALL,
     objective: str | None = None,
     limits: bool = True,
@@ -89,10 +94,10 @@ def inverse_kinematics(
     the one nearest to the start. The first use compiles the iteration for the robot.
 
     Args:
-        kinematics: of the robot.
-        target: poses (4, 4) or (N, 4, 4) in the base frame; with k tools (k, 4, 4) or (N, k, 4, 4).
+        robot: the robot, or its kinematics.
+        target: poses (4, 4) or (N, 4, 4) in the base frame; with k frames (k, 4, 4) or (N, k, 4, 4).
+        frame: name of the frame, or names of k frames; by default the first tool.
         start: joint variables (n,) or (N, n), clipped to their ranges; by default the middle of these.
-        of: name of the frame, or names of k frames; by default the first tool.
         weights: of the errors about and along the axes of the tool, (6,) or (k, 6), angular first: POSITION, POINTING,
             or any others; 0 leaves one free. They choose among inexact solutions only.
         objective: one of OBJECTIVES, which a redundant arm's solution then maximises locally; None for any solution.
@@ -113,7 +118,8 @@ def inverse_kinematics(
         ValueError: an option is out of range.
         KernelError: there is no C compiler.
     """
-    names = of if of is None or isinstance(of, str) else tuple(of)
+    kinematics = kinematics_of(robot)
+    names = frame if frame is None or isinstance(frame, str) else tuple(frame)
     mask = weights if weights is ALL else tuple(np.asarray(weights, dtype=float).ravel().tolist())
     problem = _problem(kinematics, names, mask, objective, limits, tolerance, iterations, attempts)
     settings, task = problem.settings, problem.task
@@ -161,7 +167,7 @@ def _problem(
     robot = kinematics.robot
     frames = tuple(kinematics.frame(name) for name in (of if isinstance(of, tuple) else (of,)))
     if not frames:
-        raise StateError("of must name at least one frame")
+        raise StateError("frame must name at least one")
     mask = np.asarray(weights, dtype=float)
     if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
         raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")

@@ -16,18 +16,19 @@ joint rates are in units of the inverse square root of their weights, x = sqrt(W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array, times
 from ..exceptions import StateError
+from ..robot import Robot
 from ..states import joint_states, real_array
-from .compiled import Kinematics
+from .compiled import Kinematics, kinematics_of
 from .task_space import characteristic_length, moving_joints
 
 # Entries of a twist.
@@ -43,8 +44,9 @@ _DAMPING = 0.5
 _ROUNDING = 1e-7
 
 
-class InverseMotion(NamedTuple):
-    """Joint rates of a tool's motion.
+@dataclass(frozen=True)
+class InverseMotion:
+    """Joint rates of a tool's motion; ``qd, qdd, … = motion`` unpacks them.
 
     Attributes:
         rates: qd, qdd, …, as many as twists were given, each (n,) or (N, n); rad or m, per s, s², ….
@@ -57,13 +59,18 @@ class InverseMotion(NamedTuple):
     missed: tuple[Array, ...]
     damping: Array
 
+    def __iter__(self) -> Iterator[Array]:
+        """The rates."""
+        return iter(self.rates)
+
 
 def inverse_motion(
-    kinematics: Kinematics,
+    robot: Robot | Kinematics,
     q: ArrayLike,
-    *twists: ArrayLike,
-    frame: str = "body",
-    of: str | None = None,
+    twists: Sequence[ArrayLike],
+    *,
+    frame: str | None = None,
+    reference: str = "body",
     null_motion: Sequence[ArrayLike] = (),
     weights: ArrayLike | None = None,
     damping: float | None = None,
@@ -71,10 +78,11 @@ def inverse_motion(
     """Joint rates, accelerations, … for the twist of a tool and its time derivatives.
 
     Args:
-        kinematics: of the robot.
+        robot: the robot, or its kinematics.
         q: joint variables (n,) or (N, n), rad or m.
-        twists: V, Vd, …, at least the first, each (6,) or (N, 6); rad/s and m/s, and per s, ….
-        frame, of: as for :meth:`.Kinematics.jacobian`.
+        twists: (V, Vd, …), at least the first, each (6,) or (N, 6); rad/s and m/s, and per s, ….
+        frame: name of the frame; by default the first tool.
+        reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
         null_motion: u, ud, …, preferred joint rates and their derivatives, in the shape of q, as far as the motion of
             the tool admits them. Omitted ones are zero.
         weights: positive cost of the squared rate of each joint (n,); by default 1.
@@ -84,9 +92,10 @@ def inverse_motion(
             about half of the arm's.
 
     >>> import eom_dynamics as eom
-    >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
-    >>> upwards = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1]  # m/s
-    >>> motion = eom.inverse_motion(kinematics, [0.3, -1.2, 1.4, 0.3, 0.9, 0.6], upwards, frame="world_aligned")
+    >>> robot, q = eom.load_robot("ur5e"), [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
+    >>> twist, still = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1], [0.0] * 6  # upwards, m/s
+    >>> motion = eom.inverse_motion(robot, q, (twist, still), reference="world_aligned")
+    >>> qd, qdd = motion
     >>> bool(abs(motion.missed[0]).max() < 1e-12), float(motion.damping)
     (True, 0.0)
 
@@ -95,11 +104,14 @@ def inverse_motion(
             that the rates overflow.
         ValueError: weights or damping are out of range.
     """
+    kinematics = kinematics_of(robot)
     n, orders = kinematics.robot.n, len(twists)
     states = joint_states(n, q)
     samples = states[0].shape[:-1]
     if not orders:
         raise StateError("inverse_motion requires a twist")
+    if np.ndim(twists[0]) == 0:
+        raise StateError("twists must be (V, Vd, …), a sequence of twists")
     twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, _TWIST)) for k, V in enumerate(twists)]
     if len(null_motion) > orders:
         raise StateError(f"null_motion has {len(null_motion)} derivatives for {orders} twists")
@@ -112,7 +124,7 @@ def inverse_motion(
     if damping is not None and not (np.isfinite(damping) and damping >= 0):
         raise ValueError(f"damping must not be negative, is {damping!r}")
 
-    tool = kinematics.frame(of)
+    tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
     lengths = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
     roots = np.sqrt(W[moving])
@@ -123,11 +135,11 @@ def inverse_motion(
         u = rates[..., moving] * roots
         # Derivatives that are not known yet are zero, and so do not count in sums over all.
         x, y, missed = np.zeros_like(u), np.zeros_like(V), np.zeros_like(V)
-        J = kinematics.jacobian(states[0], frame=frame, of=of)[np.newaxis, ..., moving] * units
+        J = kinematics.jacobian(states[0], frame=frame, reference=reference)[np.newaxis, ..., moving] * units
         d, inverse = _damped_inverse(J[0], None if weights is None else J[0] * roots, damping)
         for k in range(orders):
             if k:
-                jacobians = kinematics.jacobian_derivatives(states[0], *rates[:k], frame=frame, of=of)
+                jacobians = kinematics.jacobian_derivatives(states[0], *rates[:k], frame=frame, reference=reference)
                 J = np.stack(jacobians)[..., moving] * units
             Jt = np.swapaxes(J, -1, -2)
             rest = V[k] - _leibniz(J, x)

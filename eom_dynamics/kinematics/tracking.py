@@ -49,42 +49,42 @@ class ToolTracker:
 
     Attributes:
         kinematics: of the robot.
-        of: name of the frame; None for the first tool.
+        frame: its name; None for the first tool.
     """
 
-    def __init__(self, kinematics: Kinematics, of: str | None = None, weights: ArrayLike | None = None) -> None:
+    def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
         """Set the frame.
 
         Args:
             kinematics: of the robot.
-            of: name of the frame; by default the first tool.
+            frame: its name; by default the first tool.
             weights: cost of the squared rate of each joint of a redundant arm, as for :func:`.inverse_motion`.
 
         Raises:
             StateError: there is no such frame.
         """
-        moving = moving_joints(kinematics.robot, kinematics.frame(of))
-        self.kinematics, self.of, self._weights = kinematics, of, weights
+        moving = moving_joints(kinematics.robot, kinematics.frame(frame))
+        self.kinematics, self.frame, self._weights = kinematics, frame, weights
         # Fewer cannot give the tool just any twist.
         self._few = len(moving) < _TWIST
 
-    def solve(self, expected: Array, poses: Array, *twists: Array, frame: str = "body") -> Tracked:
+    def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
         """Joint motion for poses and twists with their derivatives.
 
         Args:
             expected: predicted joint variables (N, n), rad or m.
             poses: C (N, 4, 4).
             twists: V, Vd, … (N, 6).
-            frame: kind of the twists, as for :meth:`.Kinematics.jacobian`.
+            reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
 
         Raises:
             KernelError: there is no C compiler.
         """
         found = inverse_kinematics(
-            self.kinematics, poses, expected, of=self.of, attempts=1, tolerance=_TOLERANCE, objective=None
+            self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None
         )
         refusals = np.full(len(expected), "", dtype=object)
-        for i in np.flatnonzero(~found.solved):
+        for i in np.flatnonzero(~found.success):
             refusals[i] = (
                 "the tool cannot reach its pose within the ranges of the joints: it stays "
                 f"{float(found.distance[i]):.3g} m and {float(found.angle[i]):.3g} rad away"
@@ -93,17 +93,17 @@ class ToolTracker:
         if twists:
             # One state goes by the compiled caller.
             q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
-            motion = inverse_motion(self.kinematics, q, *V, frame=frame, of=self.of, weights=self._weights)
+            motion = inverse_motion(self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)
             if self._few:
                 missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, _TWIST))), axis=2)
                 beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
-                for i in np.flatnonzero(np.any(beyond, axis=0) & found.solved):
+                for i in np.flatnonzero(np.any(beyond, axis=0) & found.success):
                     k = int(np.argmax(beyond[:, i]))
                     refusals[i] = f"the joints cannot give the tool its {_TWISTS[k]}: {missed[k, i]:.3g} is missing"
-            refusals[(motion.damping > 0) & found.solved] = "the tool comes too close to a singularity of the arm"
+            refusals[(motion.damping > 0) & found.success] = "the tool comes too close to a singularity of the arm"
         steps = np.abs(found.q - expected)
-        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.solved):
+        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.success):
             joint = int(np.argmax(steps[i]))
             refusals[i] = (
                 f"{self.kinematics.robot.joint_names[joint]} would jump by {steps[i, joint]:.3g} rad or m, more than "

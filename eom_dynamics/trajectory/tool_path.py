@@ -82,7 +82,7 @@ def follow(
     path: PoseSpline,
     start: ArrayLike,
     *,
-    of: str | None = None,
+    frame: str | None = None,
     weights: ArrayLike | None = None,
     rate: float = 50.0,
     progress: Callable[[float], Any] = lambda fraction: None,
@@ -93,7 +93,7 @@ def follow(
         kinematics: of the robot.
         path: of the tool.
         start: joint variables (n,) at its start, rad or m; within 0.01 m and rad of its first pose.
-        of: name of the frame; by default the first tool.
+        frame: its name; by default the first tool.
         weights: as for :func:`.inverse_motion`.
         rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
@@ -108,12 +108,12 @@ def follow(
     q = joint_states(n, start, names=("start",))[0]
     if q.ndim != 1:
         raise StateError(f"start must have shape ({n},), has {q.shape}")
-    tracker = ToolTracker(kinematics, of, weights)
+    tracker = ToolTracker(kinematics, frame, weights)
     if not (np.isfinite(rate) and rate > 0):
         raise ValueError(f"rate must be positive, is {rate!r}")
     times = _knots(path, rate)
     wanted = path.derivatives(times, ORDERS - 1)
-    _require_start(kinematics.pose(q, of=of), wanted[0][0])
+    _require_start(kinematics.pose(q, frame), wanted[0][0])
     states = np.zeros((ORDERS, len(times), n))
     for i in range(len(times)):
         if i % _CHUNK == 0:

@@ -172,15 +172,15 @@ def test_compiled_kinematics_are_those_that_were_traced(backend: str) -> None:
     case = fixed_case("mixed_chain", 2)
     robot, states = case.robot, case.motion
     kinematics = Kinematics(robot, backend=backend)
-    C, *twists = kinematics.pose_derivatives(*states)
+    C, *twists = kinematics.motion(*states)
     assert deviation(C, traced_pose(robot, states[0])) < 1e-15
     assert deviation(kinematics.pose(states[0]), C) < 1e-15
     assert deviation(twists, traced_twists(robot, states), floor=1.0) < 1e-14
     assert deviation(kinematics.center_of_mass_derivatives(*states), traced_centers(robot, states), floor=1.0) < 1e-14
     for representation in REPRESENTATIONS:
-        found = kinematics.jacobian_derivatives(*states, frame=representation)
+        found = kinematics.jacobian_derivatives(*states, reference=representation)
         assert deviation(found, traced_jacobians(robot, states, representation), floor=1.0) < 1e-14
-        assert deviation(kinematics.jacobian(states[0], frame=representation), found[0], floor=1.0) < 1e-15
+        assert deviation(kinematics.jacobian(states[0], reference=representation), found[0], floor=1.0) < 1e-15
 
 
 def test_center_of_mass_of_many_states(iiwa: Kinematics) -> None:
@@ -206,8 +206,8 @@ def test_jacobian_of_a_point(iiwa: Kinematics, representation: str) -> None:
     def place(t: float) -> np.ndarray:
         return (iiwa.pose(motion(t)[0]) @ [*point, 1.0])[:3]
 
-    levels = iiwa.jacobian_derivatives(q, qd, qdd, frame=representation, point=point)
-    at_origin = iiwa.jacobian(q, frame=representation)
+    levels = iiwa.jacobian_derivatives(q, qd, qdd, reference=representation, point=point)
+    at_origin = iiwa.jacobian(q, reference=representation)
     np.testing.assert_array_equal(levels[0][:3], at_origin[:3])
     velocity = levels[0][3:] @ qd
     if representation == "space":
@@ -217,12 +217,12 @@ def test_jacobian_of_a_point(iiwa: Kinematics, representation: str) -> None:
     else:
         assert deviation(iiwa.pose(q)[:3, :3] @ velocity, derivative(place), floor=1.0) < 1e-12
     rates = derivative(
-        lambda t: iiwa.jacobian_derivatives(*motion(t)[:2], frame=representation, point=point), step=0.02
+        lambda t: iiwa.jacobian_derivatives(*motion(t)[:2], reference=representation, point=point), step=0.02
     )
     assert deviation(levels[1:], rates, floor=1.0) < 1e-11
-    many = iiwa.jacobian(np.stack([q, qd]), frame=representation, point=np.stack([0 * point, point]))
+    many = iiwa.jacobian(np.stack([q, qd]), reference=representation, point=np.stack([0 * point, point]))
     assert deviation(many[0], at_origin, floor=1.0) < 1e-14
-    assert deviation(many[1], iiwa.jacobian(qd, frame=representation, point=point), floor=1.0) < 1e-14
+    assert deviation(many[1], iiwa.jacobian(qd, reference=representation, point=point), floor=1.0) < 1e-14
 
 
 # --- The class ----------------------------------------------------------------------
@@ -240,8 +240,8 @@ def test_batches_are_their_states(backend: str) -> None:
     states = np.random.default_rng(1).uniform(-2, 2, (3, 5, 2))
     calls = (
         lambda *x: (kinematics.pose(x[0]),),
-        lambda *x: kinematics.pose_derivatives(*x),
-        lambda *x: kinematics.jacobian_derivatives(*x, frame="space"),
+        lambda *x: kinematics.motion(*x),
+        lambda *x: kinematics.jacobian_derivatives(*x, reference="space"),
         lambda *x: (kinematics.manipulability(x[0]),),
     )
     for call in calls:
@@ -252,11 +252,11 @@ def test_batches_are_their_states(backend: str) -> None:
 def test_frames_by_name(iiwa: Kinematics) -> None:
     q = np.linspace(-1, 1, 7)
     for i, pose in enumerate(body_poses(iiwa.robot, q)):
-        assert deviation(iiwa.pose(q, of=iiwa.robot.joints[i].name), pose, floor=1.0) < 1e-14
+        assert deviation(iiwa.pose(q, frame=iiwa.robot.joints[i].name), pose, floor=1.0) < 1e-14
     assert iiwa.robot.tools[0].name in iiwa.frames
-    np.testing.assert_array_equal(iiwa.pose(q, of=iiwa.robot.tools[0].name), iiwa.pose(q))
+    np.testing.assert_array_equal(iiwa.pose(q, frame=iiwa.robot.tools[0].name), iiwa.pose(q))
     # Joints beyond the frame do not move it.
-    J = iiwa.jacobian(q, of="iiwa_joint_3")
+    J = iiwa.jacobian(q, frame="iiwa_joint_3")
     assert np.any(J[:, :3]) and not np.any(J[:, 3:])
 
 
@@ -265,11 +265,11 @@ def test_a_frame_on_the_base_does_not_move(backend: str) -> None:
     robot = load_robot("planar_2r")
     robot = replace(robot, frames=(Frame("base", -1, lie.pose(np.eye(3), [0.1, 0.2, 0.3])),))
     kinematics, q = Kinematics(robot, backend=backend), np.array([0.3, -0.4])
-    np.testing.assert_array_equal(kinematics.pose(q, of="base")[:3, 3], [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(kinematics.pose(q, frame="base")[:3, 3], [0.1, 0.2, 0.3])
     for representation in REPRESENTATIONS:
-        for level in kinematics.jacobian_derivatives(q, q, q, of="base", frame=representation, point=[1, 2, 3]):
+        for level in kinematics.jacobian_derivatives(q, q, q, frame="base", reference=representation, point=[1, 2, 3]):
             assert not np.any(level)
-    assert not np.any(kinematics.pose_derivatives(q, q, q, of="base")[1:])
+    assert not np.any(kinematics.motion(q, q, q, frame="base")[1:])
 
 
 def test_statics(iiwa: Kinematics) -> None:
@@ -277,11 +277,11 @@ def test_statics(iiwa: Kinematics) -> None:
     zero = np.zeros(7)
     dynamics = Dynamics(iiwa.robot)
     expected = dynamics.effort(q, zero, zero, wrench=(wrench,)) - dynamics.effort(q, zero, zero)
-    tau = iiwa.joint_efforts(q, wrench)
+    tau = iiwa.statics(q, wrench)
     assert deviation(tau, expected) < 1e-13
     assert deviation(iiwa.wrench(q, tau), wrench) < 1e-13
     space = lie.space_wrench(iiwa.pose(q), wrench)
-    assert deviation(iiwa.joint_efforts(q, space, frame="space"), tau) < 1e-13
+    assert deviation(iiwa.statics(q, space, reference="space"), tau) < 1e-13
     assert deviation(iiwa.wrench(np.tile(q, (2, 1)), np.tile(tau, (2, 1)))[1], wrench) < 1e-13
 
 
@@ -289,7 +289,7 @@ def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
     stretched = np.zeros(7)
     assert iiwa.manipulability(stretched) < 1e-15
     # Along the arm, which is vertical, it cannot move; and wrist and shoulder are aligned.
-    directions = iiwa.singular_directions(stretched, frame="world_aligned", tolerance=1e-12)
+    directions = iiwa.singular_directions(stretched, reference="world_aligned", tolerance=1e-12)
     assert deviation(np.abs(directions @ [0, 0, 0, 0, 0, 1.0]).max(), 1.0) < 1e-14
     J = iiwa.jacobian(BENT)
     assert float(iiwa.manipulability(BENT)) == pytest.approx(np.sqrt(np.linalg.det(J @ J.T)), rel=1e-12)
@@ -312,7 +312,7 @@ def test_copies_compute_the_same(iiwa: Kinematics) -> None:
 def test_many_orders_pass_by_the_compiled_caller() -> None:
     kinematics = Kinematics(load_robot("planar_2r"))
     states = np.random.default_rng(2).uniform(-1, 1, (9, 2))
-    C, *twists = kinematics.pose_derivatives(*states)
+    C, *twists = kinematics.motion(*states)
     assert C.shape == (4, 4) and len(twists) == 8
     assert deviation(twists, traced_twists(kinematics.robot, states)) < 1e-13
 
@@ -327,7 +327,7 @@ def test_one_state_takes_the_compiled_caller(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("eom_dynamics.kinematics.compiled.joint_states", refuse)
     kinematics.pose(np.zeros(2))
-    kinematics.jacobian(np.zeros(2), frame="space")
+    kinematics.jacobian(np.zeros(2), reference="space")
     with pytest.raises(AssertionError, match="passed on"):
         kinematics.pose([0.0] * 2)
 
@@ -337,14 +337,14 @@ BAD = {
     "infinite point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0, np.inf]), "^point must be finite"),
     "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
     "not finite": (lambda k: k.pose(np.full(7, np.nan)), "^q must be finite; entry"),
-    "shapes": (lambda k: k.pose_derivatives(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
-    "no rate": (lambda k: k.pose_derivatives(np.zeros(7)), "requires q and at least qd"),
-    "unknown frame": (lambda k: k.pose(np.zeros(7), of="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
-    "short wrench": (lambda k: k.joint_efforts(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
-    "infinite wrench": (lambda k: k.joint_efforts(np.zeros(7), np.full(6, np.inf)), "^wrench must be finite; entry"),
+    "shapes": (lambda k: k.motion(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
+    "no rate": (lambda k: k.motion(np.zeros(7)), "requires q and at least qd"),
+    "unknown frame": (lambda k: k.pose(np.zeros(7), frame="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
+    "short wrench": (lambda k: k.statics(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
+    "infinite wrench": (lambda k: k.statics(np.zeros(7), np.full(6, np.inf)), "^wrench must be finite; entry"),
     "no numbers": (lambda k: k.wrench(np.zeros(7), ["a"] * 7), "^tau must be real numbers, is of type"),
-    "ragged": (lambda k: k.joint_efforts(np.zeros(7), [[0.0], [0.0, 1.0]]), "^wrench is not an array of numbers"),
-    "frame by number": (lambda k: k.pose(np.zeros(7), of=7), "no frame 7"),
+    "ragged": (lambda k: k.statics(np.zeros(7), [[0.0], [0.0, 1.0]]), "^wrench is not an array of numbers"),
+    "frame by number": (lambda k: k.pose(np.zeros(7), frame=7), "no frame 7"),
     "short effort": (lambda k: k.wrench(np.zeros(7), np.zeros(6)), r"^tau must have shape \(7,\)"),
     "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
 }
@@ -357,6 +357,13 @@ def test_bad_arguments(iiwa: Kinematics, case) -> None:
         call(iiwa)
 
 
+def test_a_reference_in_the_place_of_a_frame_is_that_of_the_first_tool(iiwa: Kinematics) -> None:
+    q = np.linspace(-1.0, 1.0, 7)
+    for reference in REPRESENTATIONS:
+        np.testing.assert_array_equal(iiwa.jacobian(q, reference), iiwa.jacobian(q, None, reference))
+        np.testing.assert_array_equal(iiwa.jacobian(q, frame=reference), iiwa.jacobian(q, reference=reference))
+
+
 def test_without_mass_there_is_no_center() -> None:
     robot = load_robot("planar_2r")
     light = replace(robot, joints=tuple(replace(joint, mass=0.0) for joint in robot.joints))
@@ -365,8 +372,8 @@ def test_without_mass_there_is_no_center() -> None:
 
 
 def test_unknown_representation_and_no_robot(iiwa: Kinematics) -> None:
-    with pytest.raises(ValueError, match="frame must be one of body, space, world_aligned"):
-        iiwa.jacobian(np.zeros(7), frame="local")
+    with pytest.raises(ValueError, match="reference must be one of body, space, world_aligned"):
+        iiwa.jacobian(np.zeros(7), reference="local")
     with pytest.raises(TypeError, match="robot must be a Robot"):
         Kinematics("iiwa")
     with pytest.raises(ValueError, match="backend must be one of"):

@@ -9,7 +9,14 @@ from differences import deviation
 from scipy.stats import qmc
 
 from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot, robot_from_parameters
-from eom_dynamics.kinematics import POINTING, POSITION, body_poses, inverse_kinematics, planar_2r_inverse
+from eom_dynamics.kinematics import (
+    POINTING,
+    POSITION,
+    body_poses,
+    inverse_kinematics,
+    inverse_motion,
+    planar_2r_inverse,
+)
 from eom_dynamics.kinematics.inverse import _halton
 
 TOLERANCE = 1e-10
@@ -34,8 +41,8 @@ def test_random_reachable_poses(name):
     lower, upper = ranges(robot)
     q, start = np.random.default_rng(5).uniform(lower, upper, (2, 500, robot.n))
     targets = tool_poses(robot, q)
-    found = inverse_kinematics(Kinematics(robot), targets, start)
-    assert np.all(found.solved) and np.all(found.reason == "solved")
+    found = inverse_kinematics(Kinematics(robot), targets, start=start)
+    assert np.all(found.success) and np.all(found.reason == "solved")
     assert np.max(np.abs(tool_poses(robot, found.q) - targets)) < 2 * TOLERANCE
     assert np.all(found.angle <= TOLERANCE) and np.all(found.distance <= TOLERANCE)
     finite = [np.isfinite(joint.limits.upper) for joint in robot.independent_joints]
@@ -47,10 +54,10 @@ def test_one_target_is_one_of_many():
     kinematics, q = Kinematics(robot), np.array([0.1, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
     one = inverse_kinematics(kinematics, tool_poses(robot, q))
     many = inverse_kinematics(kinematics, np.repeat(tool_poses(robot, q)[np.newaxis], 3, axis=0))
-    assert one.q.shape == (7,) and one.solved.shape == () and many.q.shape == (3, 7)
+    assert one.q.shape == (7,) and one.success.shape == () and many.q.shape == (3, 7)
     np.testing.assert_array_equal(many.q, [one.q] * 3)
     # From the solution itself, there is nothing to do.
-    still = inverse_kinematics(kinematics, tool_poses(robot, q), q)
+    still = inverse_kinematics(kinematics, tool_poses(robot, q), start=q)
     np.testing.assert_array_equal(still.q, q)
     assert still.iterations == 0 and still.attempts == 1
 
@@ -60,7 +67,7 @@ def test_out_of_reach_is_said_and_the_closest_configuration_returned():
     kinematics = Kinematics(robot)
     away = lie.pose(np.eye(3), [3.0, 0.0, 0.2])
     found = inverse_kinematics(kinematics, away, attempts=5, weights=POSITION)
-    assert not found.solved and found.reason in ("stuck", "iterations") and found.attempts == 5
+    assert not found.success and found.reason in ("stuck", "iterations") and found.attempts == 5
     reached = np.linalg.norm(tool_poses(robot, found.q)[:3, 3] - away[:3, 3])
     assert reached == pytest.approx(float(found.distance), rel=1e-9)
     # Stretched towards the target.
@@ -75,9 +82,9 @@ def test_without_limits_joints_go_beyond():
     robot = load_robot("panda")
     q = np.array([0.1, -0.5, 0.2, 0.5, 0.1, 1.9, 0.7])  # the elbow bends backwards
     kinematics = Kinematics(robot)
-    found = inverse_kinematics(kinematics, tool_poses(robot, q), q, limits=False)
-    assert found.solved and found.q[3] == 0.5
-    within = inverse_kinematics(kinematics, tool_poses(robot, q), q)
+    found = inverse_kinematics(kinematics, tool_poses(robot, q), start=q, limits=False)
+    assert found.success and found.q[3] == 0.5
+    within = inverse_kinematics(kinematics, tool_poses(robot, q), start=q)
     assert within.q[3] <= robot.independent_joints[3].limits.upper
 
 
@@ -87,14 +94,14 @@ def test_position_and_pointing_leave_the_rest_free():
     rng = np.random.default_rng(6)
     targets = tool_poses(robot, rng.uniform(-2, 2, (50, 6)))
     start = rng.uniform(-2, 2, (50, 6))
-    position = inverse_kinematics(kinematics, targets, start, weights=POSITION)
-    assert np.all(position.solved)
+    position = inverse_kinematics(kinematics, targets, start=start, weights=POSITION)
+    assert np.all(position.success)
     C = tool_poses(robot, position.q)
     assert np.max(np.abs(C[:, :3, 3] - targets[:, :3, 3])) < TOLERANCE
     assert np.min(np.max(np.abs(C[:, :3, :3] - targets[:, :3, :3]), axis=(1, 2))) > 1e-3
-    pointing = inverse_kinematics(kinematics, targets, start, weights=POINTING)
+    pointing = inverse_kinematics(kinematics, targets, start=start, weights=POINTING)
     C = tool_poses(robot, pointing.q)
-    assert np.all(pointing.solved)
+    assert np.all(pointing.success)
     assert np.max(np.abs(C[:, :3, 2:] - targets[:, :3, 2:])) < 2 * TOLERANCE
     assert np.min(np.max(np.abs(C[:, :3, 0] - targets[:, :3, 0]), axis=1)) > 1e-6
 
@@ -106,11 +113,11 @@ def test_objectives_of_a_redundant_arm():
     q, start = np.random.default_rng(7).uniform(lower, upper, (2, 20, 7))
     targets = tool_poses(robot, q)
     solutions = {
-        name: inverse_kinematics(kinematics, targets, start, objective=name)
+        name: inverse_kinematics(kinematics, targets, start=start, objective=name)
         for name in (None, "start", "central", "manipulable")
     }
     for found in solutions.values():
-        assert np.all(found.solved)
+        assert np.all(found.success)
         assert np.max(np.abs(tool_poses(robot, found.q) - targets)) < 2 * TOLERANCE
         assert np.all(found.q >= lower) and np.all(found.q <= upper)
     values = {
@@ -132,7 +139,7 @@ def test_the_objective_is_at_its_maximum_along_the_solutions():
     kinematics = Kinematics(robot)
     q = np.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
     start = q + 0.3
-    found = inverse_kinematics(kinematics, tool_poses(robot, q), start, objective="start")
+    found = inverse_kinematics(kinematics, tool_poses(robot, q), start=start, objective="start")
     null = np.linalg.svd(kinematics.jacobian(found.q))[2][-1]
     assert abs(null @ (start - found.q)) < 1e-5
 
@@ -144,12 +151,12 @@ def test_several_tools_at_once():
     assert len(names) == 2
     rng = np.random.default_rng(8)
     q, start = rng.uniform(*ranges(robot), (2, 20, robot.n))
-    targets = np.stack([kinematics.pose(q, of=name) for name in names], axis=1)
+    targets = np.stack([kinematics.pose(q, frame=name) for name in names], axis=1)
     for weights in (POSITION, np.ones(6)):
-        found = inverse_kinematics(kinematics, targets, start, of=names, weights=weights)
-        assert np.all(found.solved)
+        found = inverse_kinematics(kinematics, targets, start=start, frame=names, weights=weights)
+        assert np.all(found.success)
         for k, name in enumerate(names):
-            reached = kinematics.pose(found.q, of=name)
+            reached = kinematics.pose(found.q, frame=name)
             assert np.max(np.abs(reached - targets[:, k])[:, :3, 3 * (weights is POSITION) :]) < 2 * TOLERANCE
 
 
@@ -157,7 +164,7 @@ def test_rotations_with_rounding_are_made_orthogonal():
     robot = load_robot("ur5e")
     q = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6])
     target = np.round(tool_poses(robot, q), 8)
-    assert inverse_kinematics(Kinematics(robot), target, q).solved
+    assert inverse_kinematics(Kinematics(robot), target, start=q).success
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +177,24 @@ def test_of_whole_turns_it_is_the_one_nearest_to_the_start(ur5e):
     rng = np.random.default_rng(8)
     for start in (np.zeros(6), rng.uniform(-6, 6, 6)):
         targets = tool_poses(ur5e.robot, rng.uniform(-np.pi, np.pi, (200, 6)))
-        found = inverse_kinematics(ur5e, targets, np.tile(start, (200, 1)))
-        assert np.all(found.solved)
+        found = inverse_kinematics(ur5e, targets, start=np.tile(start, (200, 1)))
+        assert np.all(found.success)
         lower, upper = ranges(ur5e.robot)
         for turn in (-2 * np.pi, 2 * np.pi):
             other = found.q + turn
             within = (other >= lower) & (other <= upper)
             nearer = np.abs(other - start) < np.abs(found.q - start) - 1e-12
             assert not np.any(within & nearer)
+
+
+def test_of_a_robot_or_its_kinematics(ur5e):
+    found = [inverse_kinematics(x, GOOD, start=np.full(6, 0.3)) for x in (ur5e, ur5e.robot, ur5e.robot)]
+    assert all(np.array_equal(x.q, found[0].q) for x in found)
+    assert found[0].error == max(found[0].distance, found[0].angle) <= 1e-10
+    q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+    _, *twists = ur5e.motion(q, *np.eye(4, 6))
+    qd, qdd, qddd, qdddd = inverse_motion(ur5e.robot, q, twists)
+    assert deviation([qd, qdd, qddd, qdddd], np.eye(4, 6)) < 1e-10
 
 
 def test_restarts_are_a_halton_sequence():
@@ -193,16 +210,16 @@ BAD = {
     "stretched": ((2 * np.eye(4),), {}, StateError, "target must be a pose"),
     "not finite": ((np.full((4, 4), np.nan),), {}, StateError, r"target must be finite; entry \[0, 0\] is nan"),
     "no numbers": (([["a"] * 4] * 4,), {}, StateError, "target must be real numbers, is of type"),
-    "no frames": ((np.zeros((0, 4, 4)),), {"of": []}, StateError, "of must name at least one frame"),
-    "short start": ((GOOD, np.zeros(5)), {}, StateError, r"start must have shape \(6,\)"),
-    "many starts": ((GOOD, np.zeros((2, 6))), {}, StateError, r"start must have shape \(6,\), has \(2, 6\)"),
+    "no frames": ((np.zeros((0, 4, 4)),), {"frame": []}, StateError, "frame must name at least one"),
+    "short start": ((GOOD, None, np.zeros(5)), {}, StateError, r"start must have shape \(6,\)"),
+    "many starts": ((GOOD, None, np.zeros((2, 6))), {}, StateError, r"start must have shape \(6,\), has \(2, 6\)"),
     "other starts": (
-        (np.stack([GOOD] * 3), np.zeros((2, 6))),
+        (np.stack([GOOD] * 3), None, np.zeros((2, 6))),
         {},
         StateError,
         r"start must have shape \(6,\) or \(3, 6\), has \(2, 6\)",
     ),
-    "no frame": ((GOOD,), {"of": "hand"}, StateError, "ur5e has no frame 'hand'"),
+    "no frame": ((GOOD,), {"frame": "hand"}, StateError, "ur5e has no frame 'hand'"),
     "objective": ((GOOD,), {"objective": "pretty"}, ValueError, "objective must be one of start, central, manipulable"),
     "weights": ((GOOD,), {"weights": (1, 1, 1)}, ValueError, "weights must be 6 numbers for each tool"),
     "negative": ((GOOD,), {"weights": (-1,) * 6}, ValueError, "weights must be 6 numbers for each tool"),
@@ -210,7 +227,7 @@ BAD = {
     "iterations": ((GOOD,), {"iterations": 2**32}, ValueError, "iterations and attempts from 1 to 100,000"),
     "huge weights": ((GOOD,), {"weights": (1e200,) * 6}, ValueError, "weights must be 0 or from 1e-20 to 1e\\+20"),
     "too far": ((lie.pose(np.eye(3), [1e200, 0, 0]),), {}, StateError, "target must be a pose"),
-    "no targets for two": ((GOOD,), {"of": ["tool", "tool"]}, StateError, "shape|frame"),
+    "no targets for two": ((GOOD,), {"frame": ["tool", "tool"]}, StateError, "shape|frame"),
 }
 
 
@@ -224,8 +241,8 @@ def test_bad_arguments(ur5e, case):
 @pytest.mark.parametrize("far", [1e20, 1e40])
 def test_far_targets_leave_the_start_or_what_is_closer(ur5e, far):
     target = lie.pose(np.eye(3), [far, 0.0, 0.0])
-    found = inverse_kinematics(ur5e, target, np.full(6, 0.3), attempts=1)
-    assert not found.solved and np.all(np.abs(found.q) <= 2 * np.pi) and found.distance == pytest.approx(far)
+    found = inverse_kinematics(ur5e, target, start=np.full(6, 0.3), attempts=1)
+    assert not found.success and np.all(np.abs(found.q) <= 2 * np.pi) and found.distance == pytest.approx(far)
 
 
 def test_mimic_joints_keep_to_their_ranges():
@@ -250,10 +267,10 @@ def test_mimic_joints_keep_to_their_ranges():
     section["joints"]["b"] |= {"mimic": {"joint": "a", "ratio": -2.0, "offset": 0.1}, "parent": "a"}
     kinematics = Kinematics(robot_from_parameters(section))
     reachable, beyond = kinematics.pose([0.2]), kinematics.pose([0.5])
-    assert inverse_kinematics(kinematics, reachable).solved
+    assert inverse_kinematics(kinematics, reachable).success
     found = inverse_kinematics(kinematics, beyond)
     # b = 0.1 - 2 a, from -0.5 to 0.5
-    assert not found.solved and -0.2 - 1e-12 <= found.q[0] <= 0.3 + 1e-12
+    assert not found.success and -0.2 - 1e-12 <= found.q[0] <= 0.3 + 1e-12
 
 
 def test_no_targets_near_a_start(ur5e):
@@ -283,11 +300,11 @@ def test_the_planar_arm_of_the_package():
     robot = load_robot("planar_2r")
     kinematics = Kinematics(robot)
     q = np.array([0.4, 0.9])
-    base, elbow = (kinematics.pose(np.zeros(2), of=joint.name) for joint in robot.joints)
+    base, elbow = (kinematics.pose(np.zeros(2), frame=joint.name) for joint in robot.joints)
     tip = [0.3, 0.0, 0.0]
 
     def reached(q):
-        return lie.transformed(kinematics.pose(q, of=robot.joints[1].name), tip)
+        return lie.transformed(kinematics.pose(q, frame=robot.joints[1].name), tip)
 
     x, y, z = lie.transformed(lie.inverse(base), reached(q))
     assert abs(z) < 1e-15

@@ -20,23 +20,23 @@ RATES = np.random.default_rng(3).uniform(-1, 1, (4, 7))
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 
 
-@pytest.mark.parametrize("frame", ["body", "space", "world_aligned"])
-def test_rates_of_an_arm_with_six_joints_come_back(frame):
+@pytest.mark.parametrize("reference", ["body", "space", "world_aligned"])
+def test_rates_of_an_arm_with_six_joints_come_back(reference):
     kinematics = KINEMATICS["ur5e"]
     q, rates = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6]), RATES[:, :6]
-    J = kinematics.jacobian_derivatives(q, *rates[:3], frame=frame)
+    J = kinematics.jacobian_derivatives(q, *rates[:3], reference=reference)
     twists = [
         J[0] @ rates[0],
         J[0] @ rates[1] + J[1] @ rates[0],
         J[0] @ rates[2] + 2 * J[1] @ rates[1] + J[2] @ rates[0],
         J[0] @ rates[3] + 3 * J[1] @ rates[2] + 3 * J[2] @ rates[1] + J[3] @ rates[0],
     ]
-    found = inverse_motion(kinematics, q, *twists, frame=frame)
+    found = inverse_motion(kinematics, q, twists, reference=reference)
     assert found.damping == 0
     # The condition number of J is 30; K squares it.
     assert deviation(found.rates, rates) < 1e-10
     assert np.max(np.abs(found.missed)) < 1e-10
-    batch = inverse_motion(kinematics, np.tile(q, (3, 1)), *(np.tile(V, (3, 1)) for V in twists), frame=frame)
+    batch = inverse_motion(kinematics, np.tile(q, (3, 1)), [np.tile(V, (3, 1)) for V in twists], reference=reference)
     assert deviation(np.array(batch.rates)[:, 2], found.rates) < 1e-12
 
 
@@ -49,7 +49,7 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
 
     def solved(q, t, orders=1):
         options = {"damping": damping, "weights": weights, "null_motion": preferred(t)[:orders]}
-        return np.array(inverse_motion(kinematics, q, *twists(t)[:orders], **options).rates)
+        return np.array(inverse_motion(kinematics, q, twists(t)[:orders], **options).rates)
 
     def motion(t):
         q, steps = BENT, 40
@@ -67,19 +67,19 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
     # Runge and Kutta's error is 1e-13, over the step.
     assert deviation(found[1:], expected) < 1e-8
     if damping == 0:
-        result = inverse_motion(kinematics, BENT, *twists(0.0), null_motion=preferred(0.0))
+        result = inverse_motion(kinematics, BENT, twists(0.0), null_motion=preferred(0.0))
         assert np.max(np.abs(result.missed)) < 1e-10
     else:
-        result = inverse_motion(kinematics, BENT, *twists(0.0), damping=damping)
+        result = inverse_motion(kinematics, BENT, twists(0.0), damping=damping)
         assert np.max(np.abs(result.missed[0])) > 1e-5
 
 
 def test_least_norm_and_weights():
     kinematics = KINEMATICS["iiwa"]
     J, V = kinematics.jacobian(BENT), RATES[0, :6]
-    assert deviation(inverse_motion(kinematics, BENT, V).rates[0], np.linalg.pinv(J) @ V) < 1e-12
+    assert deviation(inverse_motion(kinematics, BENT, [V]).rates[0], np.linalg.pinv(J) @ V) < 1e-12
     stiff = np.array([1e6, 1, 1, 1, 1, 1, 1.0])
-    assert abs(inverse_motion(kinematics, BENT, V, weights=stiff).rates[0][0]) < 1e-4
+    assert abs(inverse_motion(kinematics, BENT, [V], weights=stiff).rates[0][0]) < 1e-4
 
 
 def test_singularities_are_damped_and_what_is_missing_is_told():
@@ -89,37 +89,37 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
     # Lengths in units of the arm's own, in which missing twists are smallest.
     units = np.repeat([1.0, characteristic_length(kinematics.robot, (kinematics.frame(),))], 3)
     lost = units * np.linalg.svd(J / units[:, np.newaxis])[0][:, -1]
-    found = inverse_motion(kinematics, stretched, lost)
+    found = inverse_motion(kinematics, stretched, [lost])
     assert found.damping > 0
     assert np.max(np.abs(found.rates[0])) < 1.0 < np.max(np.abs(np.linalg.solve(J, lost)))
     assert deviation(found.missed[0], lost) < 0.1
     possible = J @ np.ones(6)
-    assert np.linalg.norm(inverse_motion(kinematics, stretched, possible).missed[0]) < 0.01 * np.linalg.norm(possible)
+    assert np.linalg.norm(inverse_motion(kinematics, stretched, [possible]).missed[0]) < 0.01 * np.linalg.norm(possible)
 
 
 def test_fewer_joints_than_six_do_what_they_can():
     kinematics = KINEMATICS["planar_2r"]
     q, rates = np.array([0.3, 0.8]), RATES[:2, :2]
     J, Jd = kinematics.jacobian_derivatives(q, rates[0])
-    found = inverse_motion(kinematics, q, J @ rates[0], J @ rates[1] + Jd @ rates[0])
+    found = inverse_motion(kinematics, q, [J @ rates[0], J @ rates[1] + Jd @ rates[0]])
     assert deviation(found.rates, rates) < 1e-12
     out_of_plane = lie.body_twist(kinematics.pose(q), [0, 0, 0, 0, 1.0, 0])
-    missed = inverse_motion(kinematics, q, out_of_plane).missed[0]
+    missed = inverse_motion(kinematics, q, [out_of_plane]).missed[0]
     assert deviation(kinematics.jacobian(q).T @ missed, np.zeros(2), floor=1.0) < 1e-14
 
 
 @pytest.mark.parametrize("name", ["iiwa", "ur5e"])
 def test_a_frame_above_the_last_joint_moves_by_the_joints_before_it(name):
     kinematics = KINEMATICS[name]
-    of = kinematics.robot.joint_names[3]
+    frame = kinematics.robot.joint_names[3]
     q, rates = BENT[: kinematics.robot.n], RATES[:3, : kinematics.robot.n].copy()
     rates[:, 4:] = 0.0
-    _, *twists = kinematics.pose_derivatives(q, *rates, of=of)
-    found = inverse_motion(kinematics, q, *twists, of=of)
+    _, *twists = kinematics.motion(q, *rates, frame=frame)
+    found = inverse_motion(kinematics, q, twists, frame=frame)
     assert found.damping == 0
     assert deviation(found.rates, rates) < 1e-10
     others = np.ones(kinematics.robot.n)
-    found = inverse_motion(kinematics, q, *twists, of=of, null_motion=[others])
+    found = inverse_motion(kinematics, q, twists, frame=frame, null_motion=[others])
     assert deviation(found.rates[0][:4], rates[0][:4]) < 1e-10 and np.all(found.rates[0][4:] == 1.0)
 
 
@@ -127,7 +127,7 @@ def test_no_joint_moves_a_frame_on_the_base():
     robot = KINEMATICS["planar_2r"].robot
     fixed = Kinematics(replace(robot, frames=(Frame("socket", -1, np.eye(4)),)), backend="numpy")
     V, others = np.ones(6), np.array([1.0, 2.0])
-    found = inverse_motion(fixed, np.zeros(2), V, np.zeros(6), of="socket", null_motion=[others])
+    found = inverse_motion(fixed, np.zeros(2), [V, np.zeros(6)], frame="socket", null_motion=[others])
     assert np.all(found.rates[0] == others) and np.all(found.rates[1] == 0.0) and found.damping == 0
     assert deviation(found.missed[0], V) < 1e-15
 
@@ -144,7 +144,7 @@ def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
     robot, q = KINEMATICS["ur5e"].robot, np.array([0.3, -1.0, 0.01, 0.4, 0.5, 0.6])
     turning = np.array([0.1, -0.2, 0.3, 0.0, 0.0, 0.0])
     one, *others = (
-        inverse_motion(Kinematics(resized(robot, factor), backend="numpy"), q, turning) for factor in (1.0, 1e-3, 1e3)
+        inverse_motion(Kinematics(resized(robot, factor), backend="numpy"), q, [turning]) for factor in (1.0, 1e-3, 1e3)
     )
     assert one.damping > 0
     for other in others:
@@ -152,14 +152,15 @@ def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
 
 
 BAD = {
-    "overflow": ((BENT, np.full(6, 1e308)), {}, StateError, "the joint rates overflow"),
-    "no twist": ((BENT,), {}, StateError, "requires a twist"),
-    "short twist": ((BENT, np.zeros(3)), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
-    "not finite": ((BENT, np.full(6, np.inf)), {}, StateError, "^twist must be finite"),
-    "short q": ((np.zeros(5), np.zeros(6)), {}, StateError, r"^q must have shape \(7,\)"),
-    "null motion": ((BENT, np.zeros(6)), {"null_motion": (BENT, BENT)}, StateError, "2 derivatives for 1 twists"),
-    "weights": ((BENT, np.zeros(6)), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
-    "damping": ((BENT, np.zeros(6)), {"damping": -1.0}, ValueError, "damping must not be negative"),
+    "overflow": ((BENT, [np.full(6, 1e308)]), {}, StateError, "the joint rates overflow"),
+    "no twist": ((BENT, ()), {}, StateError, "requires a twist"),
+    "short twist": ((BENT, [np.zeros(3)]), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
+    "one twist alone": ((BENT, np.zeros(6)), {}, StateError, r"^twists must be \(V, Vd, …\)"),
+    "not finite": ((BENT, [np.full(6, np.inf)]), {}, StateError, "^twist must be finite"),
+    "short q": ((np.zeros(5), [np.zeros(6)]), {}, StateError, r"^q must have shape \(7,\)"),
+    "null motion": ((BENT, [np.zeros(6)]), {"null_motion": (BENT, BENT)}, StateError, "2 derivatives for 1 twists"),
+    "weights": ((BENT, [np.zeros(6)]), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
+    "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must not be negative"),
 }
 
 

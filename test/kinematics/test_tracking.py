@@ -15,15 +15,15 @@ BENT = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
 
 @pytest.mark.parametrize(
-    ("name", "frame"), [("ur5e", "body"), ("ur5e", "world_aligned"), ("planar_2r", "world_aligned")]
+    ("name", "reference"), [("ur5e", "body"), ("ur5e", "world_aligned"), ("planar_2r", "world_aligned")]
 )
-def test_the_motion_of_the_joints_comes_back(name, frame):
+def test_the_motion_of_the_joints_comes_back(name, reference):
     kinematics = Kinematics(load_robot(name))
     n = kinematics.robot.n
     q, rates = BENT[6 - n :], RATES[:, :n]
-    C, *V = kinematics.pose_derivatives(q, *rates)
-    twists = V if frame == "body" else lie.world_aligned_twists(C, *V)
-    found = ToolTracker(kinematics).solve(q[None] + 0.01, C[None], *[x[None] for x in twists], frame=frame)
+    C, *V = kinematics.motion(q, *rates)
+    twists = V if reference == "body" else lie.world_aligned_twists(C, *V)
+    found = ToolTracker(kinematics).solve(q[None] + 0.01, C[None], *[x[None] for x in twists], reference=reference)
     assert found.refusals[0] == ""
     assert deviation(found.q[0], q, floor=1.0) < 1e-12
     assert deviation(found.rates[:, 0], rates) < 1e-9
@@ -35,9 +35,9 @@ def test_a_motion_that_few_joints_cannot_make_is_refused():
     upwards = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.2]])
     C = kinematics.pose(q)[None]
     tracker = ToolTracker(kinematics)
-    assert tracker.solve(q[None], C, still, still, frame="world_aligned").refusals[0] == ""
+    assert tracker.solve(q[None], C, still, still, reference="world_aligned").refusals[0] == ""
     for twists, reason in (
         ([upwards, still], "the joints cannot give the tool its twist: 0.2 is missing"),
         ([still, upwards], "the joints cannot give the tool its first derivative of the twist: 0.2 is missing"),
     ):
-        assert tracker.solve(q[None], C, *twists, frame="world_aligned").refusals[0] == reason
+        assert tracker.solve(q[None], C, *twists, reference="world_aligned").refusals[0] == reason

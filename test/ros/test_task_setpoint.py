@@ -105,7 +105,7 @@ def test_commands_move_the_tool_along_a_path_of_5_seconds(iiwa):
     # By the product of exponentials.
     tool = robot.tools[0]
     assert deviation(np.array(body_poses(robot, q)[tool.joint]) @ tool.pose, C, floor=1.0) < 1e-9
-    _, V, Vd = kinematics.pose_derivatives(q, qd, qdd)
+    _, V, Vd = kinematics.motion(q, qd, qdd)
     assert deviation(V, twists[0], floor=1.0) < 1e-9
     assert deviation(Vd, twists[1], floor=1.0) < 1e-9
     # Differences 20 ms apart, but not across waypoints, where the fifth derivative jumps.
@@ -126,7 +126,7 @@ def test_a_setpoint_may_be_of_the_body_of_a_joint(iiwa):
     name = IIWA.robot.joint_names[-1]
     kinematics = eom.Kinematics(IIWA.robot, backend="numpy")
     begin(iiwa, Q)
-    C = kinematics.pose(Q, of=name)
+    C = kinematics.pose(Q, frame=name)
     answers = stream(iiwa, through_poses([0.0, 1.0], [C, C @ eom.lie.exp([0, 0.1, 0, 0.02, 0, 0])]), TENTHS, name)
     q, _, _ = joint_motion(IIWA, answers.values())
     assert deviation(body_poses(IIWA.robot, q[-1])[-1], C @ eom.lie.exp([0, 0.1, 0, 0.02, 0, 0]), floor=1.0) < 1e-9

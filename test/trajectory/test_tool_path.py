@@ -34,7 +34,7 @@ def test_the_tool_follows_the_path_and_its_four_derivatives(name, q):
     # Between the knots too.
     t = np.linspace(0, 5, 1234)
     wanted = path.derivatives(t)
-    reached = kinematics.pose_derivatives(*motion.derivatives(t))
+    reached = kinematics.motion(*motion.derivatives(t))
     for x, y in zip(reached, wanted, strict=True):
         assert deviation(x, y, floor=1.0) < 1e-9
     assert max(np.max(np.abs(x[[0, -1]])) for x in motion.derivatives(t)[1:]) < 1e-9

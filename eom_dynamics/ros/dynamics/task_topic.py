@@ -87,7 +87,7 @@ class TaskTopic:
             expected[np.newaxis],
             wanted.pose[np.newaxis],
             *[x[np.newaxis] for x in wanted.twists],
-            frame="world_aligned",
+            reference="world_aligned",
         )
         if refusals[0]:
             raise StateError(refusals[0])
@@ -178,7 +178,7 @@ def _prepared(robot: Robot, kinematics: Kinematics | None, frame: str) -> ToolTr
         tracker = ToolTracker(kinematics or Kinematics(robot), frame)
         lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
         q = np.zeros((1, robot.n))
-        tracker.solve(q, tracker.kinematics.pose(q, of=frame), *np.zeros((4, 1, 6)), frame="world_aligned")
+        tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
     except Exception as error:
         return refusal_reason(error)
     return tracker

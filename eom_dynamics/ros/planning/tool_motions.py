@@ -33,7 +33,7 @@ def tool_motion(
         KernelError: there is no C compiler.
     """
     found = read_tool_trajectory(trajectory)
-    motion = follow(_kinematics(robot), found.path, start, of=found.frame, progress=progress)
+    motion = follow(_kinematics(robot), found.path, start, frame=found.frame, progress=progress)
     return found.path.times, motion.spline
 
 

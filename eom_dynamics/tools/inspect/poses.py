@@ -28,7 +28,7 @@ def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
     kinematics = Kinematics(robot)
     tools = []
     for tool in robot.tools:
-        C = kinematics.pose(q, of=tool.name)
+        C = kinematics.pose(q, tool.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # gimbal lock, of which the table cannot tell
             rpy = lie.euler_angles("xyz", C[:3, :3])
@@ -38,7 +38,7 @@ def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
                 "position": C[:3, 3].tolist(),
                 "quaternion": lie.quaternion(C[:3, :3]).tolist(),
                 "rpy": rpy.tolist(),
-                "manipulability": float(kinematics.manipulability(q, of=tool.name)),
+                "manipulability": float(kinematics.manipulability(q, frame=tool.name)),
             }
         )
     return {"q": q.tolist(), "tools": tools}
