@@ -118,14 +118,17 @@ def inverse_motion(
     rates = np.zeros((orders, *samples, n))
     for k, preferred in enumerate(null_motion):
         rates[k] = real_array(preferred, "null_motion", (*samples, n))
-    W = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
-        raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
+    W = np.ones(n)
+    if weights is not None:
+        W = np.asarray(weights, dtype=float)
+        if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
+            raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
     if damping is not None and not (np.isfinite(damping) and damping >= 0):
         raise ValueError(f"damping must not be negative, is {damping!r}")
 
     tool = kinematics.frame(frame)
-    moving = moving_joints(kinematics.robot, tool)
+    joints = moving_joints(kinematics.robot, tool)
+    moving = slice(None) if len(joints) == n else joints  # a view, where all do
     lengths = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
     roots = np.sqrt(W[moving])
     units = lengths[:, np.newaxis] / roots
@@ -143,7 +146,7 @@ def inverse_motion(
                 J = np.stack(jacobians)[..., moving] * units
             Jt = np.swapaxes(J, -1, -2)
             rest = V[k] - _leibniz(J, x)
-            if len(moving) >= _TWIST:
+            if len(joints) >= _TWIST:
                 known = u[k] + _leibniz(Jt, y)
                 y[k] = times(inverse, rest - times(J[0], known))
                 x[k] = known + times(Jt[0], y[k])
