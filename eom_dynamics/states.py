@@ -127,7 +127,7 @@ def _checked(
     if array.dtype.kind not in "biuf":
         raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
     array = np.ascontiguousarray(array, dtype=float)
-    if finite and not np.all(np.isfinite(array)):
+    if finite and not np.isfinite(array).all():
         index = np.argwhere(~np.isfinite(array))[0]
         raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
     return array

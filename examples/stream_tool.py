@@ -12,6 +12,7 @@ import numpy as np
 import rclpy
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, TaskSetpoint
 from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
+from numpy.typing import NDArray
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
@@ -24,7 +25,7 @@ PATIENCE = 2.0  # s, for the last commands
 NAMES = ("twist", "acceleration", "jerk", "snap")
 
 
-def task_setpoint(C: np.ndarray, *body_twists: np.ndarray) -> TaskSetpoint:
+def task_setpoint(C: NDArray[np.float64], *body_twists: NDArray[np.float64]) -> TaskSetpoint:
     """Pose (4, 4), and body twist with three derivatives (6,) each, as a message."""
     x, y, z, w = eom.lie.quaternion(C[:3, :3]).tolist()
     message = TaskSetpoint()

@@ -123,7 +123,8 @@ class NativeSolver:
 
         def run(start: int, stop: int) -> None:
             rows = (targets[start:], q[start:], residuals[start:], *counts[:, start:])
-            self._solve(stop - start, address, *[x.ctypes.data for x in rows])
+            # Faster than x.ctypes.data.
+            self._solve(stop - start, address, *[x.__array_interface__["data"][0] for x in rows])
 
         in_threads(count, _TARGETS_PER_THREAD, run)
         return Solved(q, residuals, *counts)

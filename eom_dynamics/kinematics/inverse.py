@@ -135,12 +135,11 @@ def inverse_kinematics(
         solved = type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     else:
         solved = problem.solver(targets, starts, task)
-    if np.count_nonzero(solved.reasons == NO_POSE):
+    if (solved.reasons == NO_POSE).any():
         raise StateError("target must be a pose: a rotation matrix, a finite translation, and a last row 0 0 0 1")
-    angle, distance = solved.residuals.T
-    result = (solved.q, solved.reasons == 0, angle, distance, solved.iterations, solved.attempts)
-    reason = _REASONS[solved.reasons]
-    return InverseKinematics(*(x[0] for x in (*result, reason))) if one else InverseKinematics(*result, reason)
+    q, residuals, iterations_made, attempts_made, reasons = (x[0] for x in solved) if one else solved
+    angle, distance = residuals.T
+    return InverseKinematics(q, reasons == 0, angle, distance, iterations_made, attempts_made, _REASONS[reasons])
 
 
 class _Problem(NamedTuple):

@@ -118,7 +118,7 @@ def inverse_motion(
     rates = np.zeros((orders, *samples, n))
     for k, preferred in enumerate(null_motion):
         rates[k] = real_array(preferred, "null_motion", (*samples, n))
-    W = np.ones(n)
+    W: Array = np.ones(n)
     if weights is not None:
         W = np.asarray(weights, dtype=float)
         if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
@@ -129,7 +129,7 @@ def inverse_motion(
     tool = kinematics.frame(frame)
     joints = moving_joints(kinematics.robot, tool)
     moving = slice(None) if len(joints) == n else joints  # a view, where all do
-    lengths = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
+    lengths: Array = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
     roots = np.sqrt(W[moving])
     units = lengths[:, np.newaxis] / roots
 
