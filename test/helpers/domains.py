@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ROS 2 domain that no other test run of this machine uses."""
+"""A ROS 2 domain that no other test run of this machine uses, nor a node that one has left behind."""
 
 import functools
 import os
@@ -21,9 +21,22 @@ def claim_domain():
         except OSError:
             claim.close()
             continue
+        if not _is_empty(number):
+            claim.close()
+            continue
         claim.detach()  # stays bound until the process ends
         os.environ["ROS_DOMAIN_ID"] = str(number)
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         os.environ.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(_PROFILE))
         return number
     raise RuntimeError("all 101 domains are in use")
+
+
+def _is_empty(number):
+    """Whether no participant has the first port of the domain."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
+        try:
+            port.bind(("", 7400 + 250 * number + 10))
+        except OSError:
+            return False
+    return True
