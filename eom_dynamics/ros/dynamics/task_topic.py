@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -37,6 +38,10 @@ _PREDICTED = 0.1
 _STALE = 1.0
 
 
+# Of looking for publishers, s.
+_LOOK_PERIOD = 1.0
+
+
 class TaskTopic:
     """Subscription of task setpoints and their solver; all methods are called by the node's executor.
 
@@ -58,13 +63,9 @@ class TaskTopic:
         self._measured: JointPositions | None = None
         # q … qdddd (5, n) commanded last, and their stamp, ns.
         self._commanded: tuple[int, Array] | None = None
-        self._subscription = node.create_subscription(
-            TaskSetpoint,
-            "task_setpoint",
-            on_setpoint,
-            event_callbacks=SubscriptionEventCallbacks(matched=lambda _: self._prepare_for_publishers()),
-            **stream_qos(depth),
-        )
+        self._subscription = node.create_subscription(TaskSetpoint, "task_setpoint", on_setpoint, **stream_qos(depth))
+        # Not every middleware tells when a publisher appears.
+        node.create_timer(_LOOK_PERIOD, self._prepare_for_publishers, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def take(self, robot: Robot) -> None:
         """Solve for a robot from now on."""
