@@ -27,7 +27,7 @@ def main(duration: float = 2.0) -> None:
     node = rclpy.create_node("stream_setpoints")
     motion, count, sent = paper_motion(), round(duration * RATE), 0
     commands: list[FeedforwardCommand] = []
-    latest = 0.0
+    latest, since = 0.0, 0
 
     def publish(t: float) -> None:
         q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(t))
@@ -44,8 +44,10 @@ def main(duration: float = 2.0) -> None:
 
     def receive(command: FeedforwardCommand) -> None:
         nonlocal latest
-        commands.append(command)
-        latest = time.monotonic()
+        # The stamp is that of its setpoint.
+        if command.header.stamp.sec * 10**9 + command.header.stamp.nanosec > since:
+            commands.append(command)
+            latest = time.monotonic()
 
     publisher = node.create_publisher(JointTrajectorySetpoint, "setpoint", DEPTH)
     node.create_subscription(FeedforwardCommand, "feedforward", receive, DEPTH)
@@ -56,6 +58,7 @@ def main(duration: float = 2.0) -> None:
         publish(0.0)
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node has met this process, too
     commands.clear()
+    since = node.get_clock().now().nanoseconds
     node.create_timer(1 / RATE, send)
     # The node publishes with a depth of 1, so that a command may be lost.
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):

@@ -46,7 +46,20 @@ def main(duration: float = 2.0) -> None:
     joints = node.create_publisher(JointTrajectorySetpoint, "setpoint", 10)
     tool = node.create_publisher(TaskSetpoint, "task_setpoint", 1000)
     commands: list[FeedforwardCommand] = []
-    node.create_subscription(FeedforwardCommand, "feedforward", commands.append, 10_000)
+    since = 0
+
+    def receive(command: FeedforwardCommand) -> None:
+        # The stamp is that of its setpoint.
+        if command.header.stamp.sec * 10**9 + command.header.stamp.nanosec > since:
+            commands.append(command)
+
+    def restart() -> None:
+        """Take no answers to what was published before."""
+        nonlocal since
+        commands.clear()
+        since = node.get_clock().now().nanoseconds
+
+    node.create_subscription(FeedforwardCommand, "feedforward", receive, 10_000)
     while not (tool.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
 
@@ -56,7 +69,7 @@ def main(duration: float = 2.0) -> None:
 
     def repeat(publish: Callable[[], None], what: str) -> None:
         """Publish until a command comes back."""
-        commands.clear()
+        restart()
         for _ in range(100):
             publish()
             rclpy.spin_once(node, timeout_sec=0.1)
@@ -73,7 +86,7 @@ def main(duration: float = 2.0) -> None:
     # The node may still prepare the kinematics of the tool.
     repeat(lambda: tool.publish(stamped(task_setpoint(pose, *np.zeros((4, 6))))), "the tool")
 
-    commands.clear()
+    restart()
     count, sent, latest = round(duration * RATE), 0, time.monotonic()
 
     def send() -> None:
