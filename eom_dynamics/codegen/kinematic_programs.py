@@ -11,7 +11,9 @@ import numpy as np
 
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.center_of_mass import center_of_mass as center
+from ..recursion.joint_rates import joint_rates as rates_of
 from ..robot import Frame, Robot
+from ..robot.task_space import characteristic_length, moving_joints
 from .expressions import Expression, Scalar
 from .partials import Partials
 from .program import Program, c_name, trace
@@ -49,6 +51,17 @@ def jacobian_of_point(frame: Frame, representation: str, orders: int) -> Recipe:
     """The same of a point that is fixed to the frame, after the joint vectors."""
     details = (*_details(frame), representation, str(orders))
     return Recipe("jacobian_of_point", partial(_jacobian, frame, representation, orders, of_point=True), details)
+
+
+def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, weighted: bool) -> Recipe:
+    """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and what these lack: eV, eVd, ….
+
+    After q and V, Vd, … come the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the units of
+    the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
+    """
+    details = (*_details(frame), reference, str(orders), str(preferred), str(weighted))
+    trace_rates = partial(_joint_rates, frame, reference, orders, preferred=preferred, weighted=weighted)
+    return Recipe("joint_rates", trace_rates, details)
 
 
 def center_of_mass(orders: int) -> Recipe:
@@ -108,6 +121,37 @@ def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot, *, o
 
     inputs = dict.fromkeys(states, robot.n) | ({"point": 3} if of_point else {})
     return trace(c_name("jacobian_of_point" if of_point else "jacobian"), inputs, compute)
+
+
+def _joint_rates(
+    frame: Frame, reference: str, orders: int, robot: Robot, *, preferred: bool, weighted: bool
+) -> Program:
+    tree, n = _tree(robot, frame), robot.n
+    moving, length = moving_joints(robot, frame).tolist(), characteristic_length(robot, (frame,))
+    rank = min(len(moving), 6)
+    twists, motions = ([name + k * "d" for k in range(orders)] for name in ("V", "u"))
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        found = rates_of(
+            tree,
+            x["q"],
+            [x[name] for name in twists],
+            [x[name] if preferred else [0.0] * n for name in motions],
+            [x["inverse"][k * rank : (k + 1) * rank] for k in range(rank)],
+            x["d2"][0] if preferred else 0.0,
+            reference,
+            moving,
+            length,
+            x["scales"] if weighted else [1.0] * n,
+        )
+        return _derivatives("qd", found.rates) | _derivatives("eV", found.missed)
+
+    inputs = {"q": n} | dict.fromkeys(twists, 6) | {"inverse": rank * rank}
+    if preferred:
+        inputs |= dict.fromkeys(motions, n) | {"d2": 1}
+    if weighted:
+        inputs |= {"scales": n}
+    return trace(c_name("joint_rates"), inputs, compute)
 
 
 def _center_of_mass(orders: int, robot: Robot) -> Program:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -76,6 +76,7 @@ class Kinematics:
         self.robot = robot
         self._frames = frames_by_name(robot)
         self._solvers: dict[tuple[Frame, ...], NativeSolver] = {}
+        self._kernels: dict[Key, Kernel] = {}
         self._calls: dict[Key, Callable[..., Any]] = {
             ("pose", None): _joint_function(kernel, recipe.name, robot.n, 1, [_POSE])
         }
@@ -356,6 +357,27 @@ class Kinematics:
         if frames not in self._solvers:
             self._solvers[frames] = NativeSolver(self.robot, frames)
         return self._solvers[frames]
+
+    def joint_rates(
+        self,
+        q: Array,
+        inputs: Sequence[Array],
+        orders: int,
+        *,
+        frame: str | None,
+        reference: str,
+        preferred: bool,
+        weighted: bool,
+    ) -> tuple[Array, ...] | None:
+        """Results of the program of :func:`.inverse_motion`; None if an input is not finite."""
+        key = "joint_rates", frame, reference, orders, preferred, weighted
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            tool, kind = self._frame_and_reference(frame, reference)
+            recipe = kinematic_programs.joint_rates(tool, kind, orders, preferred=preferred, weighted=weighted)
+            kernel = self._kernels[key] = KERNELS[self.backend](self.robot, recipe)
+        shapes = [(self.robot.n,)] * orders + [_TWIST] * orders
+        return evaluate(kernel, q.shape[:-1], [q, *inputs], shapes)
 
     def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
         recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)

@@ -14,9 +14,9 @@ from ..arrays import AnyArray, Array
 from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
+from ..robot.task_space import characteristic_length
 from ..states import joint_states, real_array
 from .compiled import Kinematics, kinematics_of
-from .task_space import characteristic_length
 
 ALL = (1.0,) * 6
 """Weights of a task that asks for position and orientation."""

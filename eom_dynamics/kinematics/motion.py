@@ -1,35 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse kinematics of derivatives: joint rates to snap, from the twist of a tool and its derivatives.
 
-The joint rates x that a twist V requires, with a damping d and a motion u of the null space, are
-
-    x = u + J' y,    V = J x + d² y,
-
-or, where fewer joints move the tool than the twist has entries, J' (V - J x) = d² (x - u). Both hold at each time, so
-that Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus x to
-order k - 1, and the unknown of order k always by the same matrix, K = J J' + d² I or K = J' J + d² I. The results are
-therefore derivatives of one motion, damped or not. What is missing to the twist is V - J x.
-
-Lengths are in units of the robot's own, so that neither the damping nor what counts as singular depends on its size;
-joint rates are in units of the inverse square root of their weights, x = sqrt(W) qd.
+The equations are those of :mod:`..recursion.joint_rates`, whose matrix K is inverted here: lengths are in units of the
+robot's own, so that neither the damping nor what counts as singular depends on its size; joint rates are in units of
+the inverse square root of their weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, times
+from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Robot
-from ..states import joint_states, real_array
+from ..robot.task_space import characteristic_length, moving_joints
+from ..states import all_finite, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
-from .task_space import characteristic_length, moving_joints
 
 # Entries of a twist.
 _TWIST = 6
@@ -127,37 +117,24 @@ def inverse_motion(
         raise ValueError(f"damping must not be negative, is {damping!r}")
 
     tool = kinematics.frame(frame)
-    joints = moving_joints(kinematics.robot, tool)
-    moving = slice(None) if len(joints) == n else joints  # a view, where all do
+    moving = moving_joints(kinematics.robot, tool)
+    scales = np.ones(n)
+    scales[moving] = 1.0 / np.sqrt(W[moving])
     lengths: Array = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
-    roots = np.sqrt(W[moving])
-    units = lengths[:, np.newaxis] / roots
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        V = np.stack(twist) * lengths
-        u = rates[..., moving] * roots
-        # Derivatives that are not known yet are zero, and so do not count in sums over all.
-        x, y, missed = np.zeros_like(u), np.zeros_like(V), np.zeros_like(V)
-        J = kinematics.jacobian(states[0], frame=frame, reference=reference)[np.newaxis, ..., moving] * units
-        d, inverse = _damped_inverse(J[0], None if weights is None else J[0] * roots, damping)
-        for k in range(orders):
-            if k:
-                jacobians = kinematics.jacobian_derivatives(states[0], *rates[:k], frame=frame, reference=reference)
-                J = np.stack(jacobians)[..., moving] * units
-            Jt = np.swapaxes(J, -1, -2)
-            rest = V[k] - _leibniz(J, x)
-            if len(joints) >= _TWIST:
-                known = u[k] + _leibniz(Jt, y)
-                y[k] = times(inverse, rest - times(J[0], known))
-                x[k] = known + times(Jt[0], y[k])
-            else:
-                known = d[..., np.newaxis] ** 2 * u[k] + _leibniz(Jt, missed)
-                x[k] = times(inverse, times(Jt[0], rest) + known)
-            missed[k] = rest - times(J[0], x[k])
-            rates[k][..., moving] = x[k] / roots
-            if not np.isfinite(rates[k]).all():
-                raise StateError("the joint rates overflow: the twists or their derivatives are too large")
-    return InverseMotion(tuple(rates), tuple(missed / lengths), d)
+    J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
+    d, inverse = _damped_inverse(J if weights is None else J * scales[moving], None if weights is None else J, damping)
+    inputs = [*twist, inverse.reshape(*samples, -1)]
+    if len(null_motion):
+        inputs += [*(rates / scales), d[..., np.newaxis] ** 2]
+    if weights is not None:
+        inputs.append(np.broadcast_to(scales, (*samples, n)))
+    preferred, weighted = len(null_motion) > 0, weights is not None
+    found = kinematics.joint_rates(
+        states[0], inputs, orders, frame=frame, reference=reference, preferred=preferred, weighted=weighted
+    )
+    if found is None or not all_finite(found[:orders]):
+        raise StateError("the joint rates overflow: the twists or their derivatives are too large")
+    return InverseMotion(found[:orders], found[orders:], d)
 
 
 def _damped_inverse(J: Array, unweighted: Array | None, damping: float | None) -> tuple[Array, Array]:
@@ -180,16 +157,3 @@ def _damped_inverse(J: Array, unweighted: Array | None, damping: float | None) -
     vectors = left if J.shape[-1] >= _TWIST else np.swapaxes(right, -1, -2)
     inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
     return d, inverse
-
-
-def _leibniz(matrices: Array, vectors: Array) -> Array:
-    """Highest derivative of the product of a matrix, by all of its derivatives, and a vector, by those of as many."""
-    k = len(matrices) - 1
-    terms = times(matrices, vectors[k::-1])
-    total: Array = _binomials(k) @ terms.reshape(k + 1, -1)
-    return total.reshape(terms.shape[1:])
-
-
-@cache
-def _binomials(k: int) -> Array:
-    return np.array([comb(k, j) for j in range(k + 1)], dtype=float)

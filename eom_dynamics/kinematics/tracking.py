@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
+from ..robot.task_space import moving_joints
 from .compiled import Kinematics
 from .inverse import inverse_kinematics
 from .motion import inverse_motion
-from .task_space import moving_joints
 
 # Of the pose, m and rad: Newton's last step leaves rounding.
 _TOLERANCE = 1e-13

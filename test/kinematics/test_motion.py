@@ -11,8 +11,8 @@ from differences import derivative, deviation, polynomial_motion
 
 from eom_dynamics import Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import inverse_motion
-from eom_dynamics.kinematics.task_space import characteristic_length
 from eom_dynamics.robot import Frame
+from eom_dynamics.robot.task_space import characteristic_length
 
 # Traced, but not compiled: derivatives of Jacobians are long programs.
 KINEMATICS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("iiwa", "ur5e", "planar_2r")}

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..arrays import AnyArray
-from ..robot import Frame, Robot
+from .model import Frame, Robot
 
 # Robots and frames for which both are kept: computing them takes longer than a solution.
 _KEPT = 64

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint rates to any order, from the twist of the first tool and its derivatives.
+
+The joint rates x that a twist V requires, with a damping d and a motion u of the null space, are
+
+    x = u + J' y,    V = J x + d² y,
+
+or, where fewer joints move the tool than the twist has entries, J' (V - J x) = d² (x - u). Both hold at each time, so
+that Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus x to
+order k - 1, and the unknown of order k always by the same matrix, K = J J' + d² I or K = J' J + d² I. The results are
+therefore derivatives of one motion, damped or not. What is missing to the twist is V - J x.
+
+Scalars may be of any type, as in :mod:`.newton_euler`; the inverse of K is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import NamedTuple
+
+from .kinematics import Matrix, Numbers, jacobian
+from .links import LinkTree
+from .vectors import Scalar
+
+
+class JointRates(NamedTuple):
+    """Rates qd, qdd, … (n) each, and what is missing to V, Vd, … (6) each."""
+
+    rates: list[Numbers]
+    missed: list[Numbers]
+
+
+def joint_rates(
+    tree: LinkTree,
+    q: Sequence[Scalar],
+    twists: Sequence[Numbers],
+    null_motion: Sequence[Numbers],
+    inverse: Matrix,
+    squared_damping: Scalar,
+    reference: str,
+    moving: Sequence[int],
+    length: float,
+    scales: Sequence[Scalar],
+) -> JointRates:
+    """Joint rates and their derivatives.
+
+    Args:
+        tree: links of the robot.
+        q: joint variables (n).
+        twists: V, Vd, … (6) each.
+        null_motion: u, ud, … (n) each, as many as twists, in units of ``scales``.
+        inverse: of K, (6 x 6), or (m x m) with m < 6 moving joints.
+        squared_damping: d².
+        reference: as for :func:`.jacobian`.
+        moving: indices of the joint variables that move the tool.
+        length: m that count as much as 1 rad; K is that of rows in these units.
+        scales: units of the joints' rates (n); K is that of columns in these units.
+    """
+    units = [1.0, 1.0, 1.0, 1.0 / length, 1.0 / length, 1.0 / length]
+    wide = len(moving) >= len(units)
+    rates: list[Numbers] = []
+    x: list[Numbers] = []
+    y: list[Numbers] = []
+    missed: list[Numbers] = []
+    for V, u in zip(twists, null_motion, strict=True):
+        levels = jacobian(tree, [q, *rates], reference)
+        J = [[[unit * level[j][i] * scales[j] for j in moving] for i, unit in enumerate(units)] for level in levels]
+        Jt = [[list(column) for column in zip(*level, strict=True)] for level in J]
+        preferred = [u[j] for j in moving]
+        rest = [unit * entry - known for unit, entry, known in zip(units, V, _known(J, x), strict=True)]
+        if wide:
+            known = [a + b for a, b in zip(preferred, _known(Jt, y), strict=True)]
+            y.append(_product(inverse, [a - b for a, b in zip(rest, _product(J[0], known), strict=True)]))
+            x.append([a + b for a, b in zip(known, _product(Jt[0], y[-1]), strict=True)])
+        else:
+            right = [
+                a + b + squared_damping * c
+                for a, b, c in zip(_product(Jt[0], rest), _known(Jt, missed), preferred, strict=True)
+            ]
+            x.append(_product(inverse, right))
+        missed.append([a - b for a, b in zip(rest, _product(J[0], x[-1]), strict=True)])
+        every = dict(enumerate(u)) | dict(zip(moving, x[-1], strict=True))
+        rates.append([value * scales[j] for j, value in sorted(every.items())])
+    in_si = [[entry * (1.0 / unit) for entry, unit in zip(level, units, strict=True)] for level in missed]
+    return JointRates(rates, in_si)
+
+
+def _known(matrices: Sequence[Matrix], vectors: Sequence[Numbers]) -> Numbers:
+    """Derivative of the product of a matrix and a vector, without the term of the vector's next one."""
+    k = len(vectors)
+    total: Numbers = [0.0] * len(matrices[0])
+    for j in range(1, k + 1):
+        product = _product(matrices[j], vectors[k - j])
+        total = [a + comb(k, j) * b for a, b in zip(total, product, strict=True)]
+    return total
+
+
+def _product(matrix: Matrix, vector: Numbers) -> Numbers:
+    result: Numbers = []
+    for row in matrix:
+        total: Scalar = 0.0
+        for a, b in zip(row, vector, strict=True):
+            total = total + a * b
+        result.append(total)
+    return result
