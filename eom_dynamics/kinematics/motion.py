@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arrays import AnyArray, Array
 from ..exceptions import StateError
 from ..robot import Robot
 from ..robot.task_space import characteristic_length, moving_joints
@@ -105,47 +105,56 @@ def inverse_motion(
     twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, _TWIST)) for k, V in enumerate(twists)]
     if len(null_motion) > orders:
         raise StateError(f"null_motion has {len(null_motion)} derivatives for {orders} twists")
-    rates = np.zeros((orders, *samples, n))
+    u = np.zeros((orders, *samples, n))
     for k, preferred in enumerate(null_motion):
-        rates[k] = real_array(preferred, "null_motion", (*samples, n))
-    W: Array = np.ones(n)
-    if weights is not None:
-        W = np.asarray(weights, dtype=float)
-        if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
-            raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
+        u[k] = real_array(preferred, "null_motion", (*samples, n))
     if damping is not None and not (np.isfinite(damping) and damping >= 0):
         raise ValueError(f"damping must not be negative, is {damping!r}")
 
     tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
-    scales = np.ones(n)
-    scales[moving] = 1.0 / np.sqrt(W[moving])
+    scales = None if weights is None else _scales(weights, moving, n)
     lengths: Array = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
     J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
-    d, inverse = _damped_inverse(J if weights is None else J * scales[moving], None if weights is None else J, damping)
+    d, inverse = _damped_inverse(J, None if scales is None else scales[moving], damping)
     inputs = [*twist, inverse.reshape(*samples, -1)]
     if len(null_motion):
-        inputs += [*(rates / scales), d[..., np.newaxis] ** 2]
-    if weights is not None:
+        inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
+    if scales is not None:
         inputs.append(np.broadcast_to(scales, (*samples, n)))
-    preferred, weighted = len(null_motion) > 0, weights is not None
     found = kinematics.joint_rates(
-        states[0], inputs, orders, frame=frame, reference=reference, preferred=preferred, weighted=weighted
+        states[0],
+        inputs,
+        orders,
+        frame=frame,
+        reference=reference,
+        preferred=len(null_motion) > 0,
+        weighted=scales is not None,
     )
     if found is None or not all_finite(found[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(found[:orders], found[orders:], d)
 
 
-def _damped_inverse(J: Array, unweighted: Array | None, damping: float | None) -> tuple[Array, Array]:
+def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
+    """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
+    W = np.asarray(weights, dtype=float)
+    if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
+        raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
+    scales = np.ones(n)
+    scales[moving] = 1.0 / np.sqrt(W[moving])
+    return scales
+
+
+def _damped_inverse(J: Array, scales: Array | None, damping: float | None) -> tuple[Array, Array]:
     """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of J.
 
     The default of the damping is that of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular
     values of the Jacobian without weights.
     """
-    left, values, right = np.linalg.svd(J, full_matrices=False)
+    left, values, right = np.linalg.svd(J if scales is None else J * scales, full_matrices=False)
     if damping is None and values.size:
-        spread = values if unweighted is None else np.linalg.svd(unweighted, compute_uv=False)
+        spread = values if scales is None else np.linalg.svd(J, compute_uv=False)
         threshold = _NEAR_SINGULAR * spread[..., :1]
         share = np.minimum(spread[..., -1:] / np.where(threshold > 0, threshold, 1.0), 1.0)
         d = _DAMPING * threshold[..., 0] * (1 - share[..., 0]) ** 2
