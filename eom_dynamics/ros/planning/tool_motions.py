@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...kinematics import Kinematics
+from ...kinematics.compiled import kinematics_of
 from ...messages.joint_order import JointOrder
 from ...messages.tool_trajectory import read_tool_trajectory
 from ...messages.waypoints import read_points
 from ...robot import Robot
 from ...trajectory import Spline, follow
-
-# Robots of which the compiled kinematics are kept.
-_KEPT = 2
 
 
 def tool_motion(
@@ -33,7 +29,7 @@ def tool_motion(
         KernelError: there is no C compiler.
     """
     found = read_tool_trajectory(trajectory)
-    motion = follow(_kinematics(robot), found.path, start, frame=found.frame, progress=progress)
+    motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
     return found.path.times, motion.spline
 
 
@@ -56,8 +52,3 @@ def requested_start(request: Any, order: JointOrder, measured: Callable[[], Arra
         raise StateError("points[0].positions is empty; it must have the positions of the joints at the start")
     start: Array = positions[0]
     return start
-
-
-@lru_cache(_KEPT)
-def _kinematics(robot: Robot) -> Kinematics:
-    return Kinematics(robot)
