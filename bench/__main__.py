@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
-    """Write the documents for which all sections were run; returns them."""
+    """Write each section to its document, and the others' one if all were run; returns the documents."""
     written = set()
     for section in sections:
         if path := DOCUMENTS.get(section.name):

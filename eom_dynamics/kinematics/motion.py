@@ -17,12 +17,9 @@ from numpy.typing import ArrayLike
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError
 from ..robot import Robot
-from ..robot.task_space import characteristic_length, moving_joints
+from ..robot.task_space import TWIST, characteristic_length, moving_joints
 from ..states import all_finite, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
-
-# Entries of a twist.
-_TWIST = 6
 
 # Singular values below this share of the largest one are damped.
 _NEAR_SINGULAR = 0.01
@@ -102,7 +99,7 @@ def inverse_motion(
         raise StateError("inverse_motion requires a twist")
     if np.ndim(twists[0]) == 0:
         raise StateError("twists must be (V, Vd, …), a sequence of twists")
-    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, _TWIST)) for k, V in enumerate(twists)]
+    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, TWIST)) for k, V in enumerate(twists)]
     if len(null_motion) > orders:
         raise StateError(f"null_motion has {len(null_motion)} derivatives for {orders} twists")
     u = np.zeros((orders, *samples, n))
@@ -163,6 +160,6 @@ def _damped_inverse(J: Array, scales: Array | None, damping: float | None) -> tu
     squared = values**2 + d[..., np.newaxis] ** 2
     known = squared > _ROUNDING**2 * squared[..., :1]
     factors = known / np.where(known, squared, 1.0)
-    vectors = left if J.shape[-1] >= _TWIST else np.swapaxes(right, -1, -2)
+    vectors = left if J.shape[-1] >= TWIST else np.swapaxes(right, -1, -2)
     inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
     return d, inverse

@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
-from ..robot.task_space import moving_joints
+from ..robot.task_space import TWIST, moving_joints
 from .compiled import Kinematics
 from .inverse import inverse_kinematics
 from .motion import inverse_motion
 
 # Of the pose, m and rad: Newton's last step leaves rounding.
 _TOLERANCE = 1e-13
-
-# Entries of a twist.
-_TWIST = 6
 
 # Of a twist or its derivative, m and rad, or its share: more than rounding leaves.
 _MISSED = 1e-6
@@ -66,7 +63,7 @@ class ToolTracker:
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
         # Fewer cannot give the tool just any twist.
-        self._few = len(moving) < _TWIST
+        self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
         """Joint motion for poses and twists with their derivatives.
@@ -96,7 +93,7 @@ class ToolTracker:
             motion = inverse_motion(self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)
             if self._few:
-                missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, _TWIST))), axis=2)
+                missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)
                 beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
                 for i in np.flatnonzero(np.any(beyond, axis=0) & found.success):
                     k = int(np.argmax(beyond[:, i]))

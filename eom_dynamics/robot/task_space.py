@@ -10,6 +10,9 @@ import numpy as np
 from ..arrays import AnyArray
 from .model import Frame, Robot
 
+TWIST = 6
+"""Entries of a twist: angular, linear."""
+
 # Robots and frames for which both are kept: computing them takes longer than a solution.
 _KEPT = 64
 

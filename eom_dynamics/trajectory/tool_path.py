@@ -14,6 +14,7 @@ from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
 from ..kinematics.tracking import ToolTracker, predicted
+from ..robot.task_space import TWIST
 from ..states import joint_states
 from .pose_spline import PoseSpline
 from .spline import ORDERS, Spline
@@ -24,9 +25,6 @@ _QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)
 
 # Of the iteration of this integral, whose end depends on itself: largest change, rad or m, and most steps.
 _SETTLED, _MOST_CORRECTIONS = 1e-15, 6
-
-# Joints beyond which an arm can move without its tool.
-_TASK = 6
 
 # Each takes some milliseconds.
 _MOST_KNOTS = 20_000
@@ -122,7 +120,7 @@ def follow(
         step = times[i] - times[i - 1]
         expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]
         found = tracker.solve(expected, *here)
-        for _ in range(_MOST_CORRECTIONS if i and n > _TASK else 0):
+        for _ in range(_MOST_CORRECTIONS if i and n > TWIST else 0):
             # The tool does not determine the joints: they are where their rates have brought them.
             before = found.q
             found = tracker.solve(states[0, i - 1 : i] + _integral(states[1:, i - 1 : i], found.rates, step), *here)

@@ -15,8 +15,7 @@ from sensor_msgs.msg import JointState
 from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
-from ...kinematics import Kinematics
-from ...kinematics.compiled import frames_by_name
+from ...kinematics.compiled import frames_by_name, kinematics_of
 from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
 from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
@@ -37,7 +36,6 @@ _PREDICTED = 0.1
 # Age beyond which a command is no evidence of where the joints are, if anybody measures them, s.
 _STALE = 1.0
 
-
 # Of looking for publishers, s.
 _LOOK_PERIOD = 1.0
 
@@ -56,7 +54,6 @@ class TaskTopic:
         self._worker = Worker(node, "kinematics")
         self._setpoint = JointTrajectorySetpoint()
         self._robot: Robot | None = None
-        self._kinematics: Kinematics | None = None
         # By frame; or why there is none, or None while it is being prepared.
         self._trackers: dict[str, ToolTracker | str | None] = {}
         self._states: Subscription | None = None
@@ -70,7 +67,7 @@ class TaskTopic:
     def take(self, robot: Robot) -> None:
         """Solve for a robot from now on."""
         if robot is not self._robot:
-            self._robot, self._kinematics, self._trackers, self._measured = robot, None, {}, None
+            self._robot, self._trackers, self._measured = robot, {}, None
             self._prepare_for_publishers()
 
     def solve(self, message: TaskSetpoint) -> JointTrajectorySetpoint:
@@ -131,13 +128,12 @@ class TaskTopic:
     def _prepare(self, frame: str, robot: Robot) -> None:
         if frame not in self._trackers:
             self._trackers[frame] = None
-            self._worker.submit(partial(_prepared, robot, self._kinematics, frame), partial(self._keep, robot, frame))
+            self._worker.submit(partial(_prepared, robot, frame), partial(self._keep, robot, frame))
 
     def _keep(self, robot: Robot, frame: str, tracker: ToolTracker | str) -> None:
         if robot is self._robot:
             self._trackers[frame] = tracker
             if isinstance(tracker, ToolTracker):
-                self._kinematics = tracker.kinematics
                 self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
@@ -173,10 +169,10 @@ class TaskTopic:
             self._states = None
 
 
-def _prepared(robot: Robot, kinematics: Kinematics | None, frame: str) -> ToolTracker | str:
+def _prepared(robot: Robot, frame: str) -> ToolTracker | str:
     """Solver of a frame with its code, or why there is none; runs in the worker's thread."""
     try:
-        tracker = ToolTracker(kinematics or Kinematics(robot), frame)
+        tracker = ToolTracker(kinematics_of(robot), frame)
         lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
         q = np.zeros((1, robot.n))
         tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
