@@ -14,7 +14,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos_overriding_options import InvalidQosOverridesError
-from rclpy.signals import SignalHandlerOptions, install_signal_handlers
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
@@ -26,7 +26,8 @@ from .worker import end_workers
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
-_SPIN_PERIOD = 1.0
+# Longest time from a signal to the end of spinning, s: Python handles signals between two calls of the executor.
+_SPIN_PERIOD = 0.1
 
 # Time that the end of a process waits for the present jobs of worker threads, s.
 _LONGEST_JOB = 2.0
@@ -49,8 +50,9 @@ def run(
     """
     prepare_streams()
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    # rclpy's signal handlers shut the context down. They are installed just before spinning, as earlier they would
-    # cause errors in startup code. Python's default handler would raise KeyboardInterrupt at any line.
+    # Not rclpy's signal handlers: they shut the context down from a thread of their own, at any line of startup code or
+    # of the events executor, which aborts the process, or never ends it, if that takes up new entities at the time.
+    # Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
     try:
         read_arguments(program, sys.argv if args is None else args)
@@ -63,9 +65,7 @@ def run(
     executor = make_executor(events=events)
     executor.add_node(node)
     begin(node)
-    install_signal_handlers()
-    if not stop.came:
-        _spin(executor, node)
+    _spin(executor, node, stop)
     ended = end_workers(node, _LONGEST_JOB)
     # Before the context ends, so that other nodes know at once.
     executor.remove_node(node)
@@ -80,9 +80,9 @@ def run(
     return 0
 
 
-def _spin(executor: Executor, node: Node) -> None:
-    """Spin until the context ends; log exceptions of callbacks and continue."""
-    while node.context.ok():
+def _spin(executor: Executor, node: Node, stop: StopSignals) -> None:
+    """Spin until a signal comes or the context ends; log exceptions of callbacks and continue."""
+    while node.context.ok() and not stop.came:
         try:
             # Not spin(): in rclpy built for an old C library, as in the wheels on PyPI, the events executor's wait
             # without a deadline overflows and busy-waits.
