@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import rclpy
@@ -40,7 +41,7 @@ _SWITCH_INTERVAL = 1e-4
 def run(
     program: Program, make: Callable[[StopSignals], AnyNode], begin: Callable[[AnyNode], None], args: list[str] | None
 ) -> int:
-    """Run a node until SIGINT, SIGTERM or shutdown of its context; return the exit code.
+    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start.
 
     Args:
         program: name and help text of the executable.
@@ -66,18 +67,18 @@ def run(
     executor.add_node(node)
     begin(node)
     _spin(executor, node, stop)
-    ended = end_workers(node, _LONGEST_JOB)
+    end_workers(node, _LONGEST_JOB)
     # Before the context ends, so that other nodes know at once.
     executor.remove_node(node)
     node.destroy_node()
     executor.shutdown()
     try_shutdown()
-    stop.ignore()
-    if not ended:  # the interpreter would wait for a thread, or a thread for the interpreter
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
-    return 0
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody reads them any more
+            stream.flush()
+    # Not by returning: where anything of the node is still in use, such as by a request under way or by a thread that
+    # computes, the destructors of rclpy and of the middleware would abort, crash or wait forever.
+    os._exit(0)
 
 
 def _spin(executor: Executor, node: Node, stop: StopSignals) -> None:

@@ -281,7 +281,7 @@ class SimulatedRobotNode(RobotNode):
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run the node until SIGINT, SIGTERM or shutdown of its context; return the exit code."""
+    """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
     return run(PROGRAM, SimulatedRobotNode, SimulatedRobotNode.start_up, args)
 
 

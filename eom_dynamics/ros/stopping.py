@@ -32,14 +32,6 @@ class StopSignals:
         finally:
             self._interrupts = False
 
-    def ignore(self) -> None:
-        """Ignore signals while the process ends, so that another one does not change its exit code.
-
-        Python restores the default action of signals before the threads of the middleware have ended.
-        """
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-
     def _note(self, *_: object) -> None:
         self.came = True
         if self._interrupts:
