@@ -302,6 +302,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
         service.callback = guarded
 
+    def destroy_node(self) -> None:
+        """Destroy the node, with its lifecycle, which rclpy leaves to the end of the interpreter."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     # --- Stream -------------------------------------------------------------------------
 
     def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:

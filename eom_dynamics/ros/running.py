@@ -77,7 +77,7 @@ def run(
         with suppress(OSError):  # nobody reads them any more
             stream.flush()
     # Not by returning: where anything of the node is still in use, such as by a request under way or by a thread that
-    # computes, the destructors of rclpy and of the middleware would abort, crash or wait forever.
+    # computes, the destructors of rclpy and of the middleware could abort, crash or wait forever.
     os._exit(0)
 
 
