@@ -60,13 +60,10 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    names = [_name(names, k) for k in range(len(vectors))]
     shape = np.shape(_array(vectors[0], names[0]))
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [
-        _checked(vector, name, shape, symbols=False, finite=finite) for vector, name in zip(vectors, names, strict=True)
-    ]
+    return [_checked(vector, _name(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)]
 
 
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:

@@ -25,6 +25,12 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
     Returns:
         c, cd, …, one for each state.
     """
+    mass, moments = first_moment(tree, states)
+    return [[(1.0 / mass) * x for x in moment] for moment in moments]
+
+
+def first_moment(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> tuple[float, list[list[Scalar]]]:
+    """Mass of all links, and its first moment in the base frame with time derivatives; arguments as above."""
     orders = len(states)
     # Of each link with those that it carries; the base is the last.
     masses = [*(link.mass for link in tree.links), 0.0]
@@ -38,7 +44,7 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
         moment = add(rotated(link.rotation.tolist(), moment), _constant(masses[i] * link.translation, orders))
         masses[link.parent] += masses[i]
         moments[link.parent] = add(moments[link.parent], moment)
-    return [[(1.0 / masses[-1]) * x[k] for x in moments[-1]] for k in range(orders)]
+    return masses[-1], [[x[k] for x in moments[-1]] for k in range(orders)]
 
 
 def _constant(vector: Sequence[float] | Array, orders: int) -> Vector:

@@ -98,7 +98,7 @@ class LinkTree:
 
 def link_tree(robot: Robot, *, regrouped: bool = True) -> LinkTree:
     """Links of a robot, in frames with many zeros and with regrouped inertias, or their own."""
-    return tree_in_frames(robot, _frames(robot), regrouped=regrouped)
+    return tree_in_frames(robot, link_frames(robot), regrouped=regrouped)
 
 
 def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = True) -> LinkTree:
@@ -139,7 +139,7 @@ def _driven(link: Link, robot: Robot, i: int) -> Link:
     )
 
 
-def _frames(robot: Robot) -> list[Array]:
+def link_frames(robot: Robot) -> list[Array]:
     """For each joint, the pose (4, 4) of the link frame in the robot's body frame."""
     frames = [_along_axis(joint) for joint in robot.joints]
     reach = _FAR * _size(robot, frames)
