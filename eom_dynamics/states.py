@@ -91,8 +91,8 @@ def state_arrays(
     first, shape = np.shape(_array(values[0], names[0])), shapes[0]
     samples = first[: len(first) - len(shape)]
     if len(samples) > 1 or first[len(samples) :] != shape:
-        batch = str(shape).replace("(", "(N, ", 1)
-        raise StateError(f"{names[0]} must have shape {shape} or {batch}, has {first}")
+        batch = ", ".join(["N", *map(str, shape)])
+        raise StateError(f"{names[0]} must have shape {shape} or ({batch}), has {first}")
     arrays = [
         _checked(value, name, samples + shape, symbols=False, finite=finite)
         for value, name, shape in zip(values, names, shapes, strict=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import factorial
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ def floating_motion(derivatives: Array) -> Callable[[float], FloatingState]:
     """Motion with pose exp(x(t)) and q(t), for polynomials (x, q) with these derivatives (m + 1, 6 + n) at time 0."""
     polynomial = polynomial_motion(derivatives)
 
+    @cache
     def at(t: float) -> FloatingState:
         levels = polynomial(t)
         twists = _body_twists(levels[:, :6])
