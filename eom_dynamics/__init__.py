@@ -23,7 +23,12 @@ from .elastic import (
     motor_jet,
     motor_pd_effort,
 )
-from .equations import EquationsOfMotion, equations_of_motion
+from .equations import (
+    EquationsOfMotion,
+    FloatingEquationsOfMotion,
+    equations_of_motion,
+    floating_equations_of_motion,
+)
 from .exceptions import (
     EomDynamicsError,
     KernelError,
@@ -35,6 +40,7 @@ from .exceptions import (
     StiffnessError,
     TrajectoryError,
 )
+from .floating_base import FloatingBase
 from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
@@ -50,6 +56,8 @@ __all__ = [
     "EquationsOfMotion",
     "Feedforward",
     "FlatState",
+    "FloatingBase",
+    "FloatingEquationsOfMotion",
     "InverseKinematics",
     "InverseMotion",
     "Joint",
@@ -68,6 +76,7 @@ __all__ = [
     "derivatives_needed",
     "equations_of_motion",
     "flat_state",
+    "floating_equations_of_motion",
     "inverse_kinematics",
     "inverse_motion",
     "kinematics",

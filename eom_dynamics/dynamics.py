@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -16,26 +16,45 @@ from .codegen.evaluation import evaluate
 from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS
 from .exceptions import RobotDescriptionError, StateError
+from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
-from .states import joint_states, wrenches, zeros_if_omitted
+from .robot.physical_consistency import joints_without_inertia
+from .states import STATE_NAMES, joint_states, wrenches, zeros_if_omitted
+
+# Of the eigenvalues of a spatial inertia, relative to the largest.
+_ROUNDING = 1e-12
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class _Signature(NamedTuple):
-    """Arguments and results of a program: joint vectors, wrenches, and results of n**dimensions entries."""
+    """Arguments and results of a program: joint vectors, wrenches, and results of n**dimensions entries.
 
-    vectors: int
+    Or with ``parameters``, results (n, 10 B) with a column for each inertial parameter of the B bodies.
+    """
+
+    vectors: Sequence[str]
     wrenches: int
     results: int
     dimensions: int
+    parameters: bool = False
 
 
 _SIGNATURES = {
-    "inverse_dynamics": _Signature(vectors=5, wrenches=3, results=3, dimensions=1),
-    "effort": _Signature(vectors=3, wrenches=1, results=1, dimensions=1),
-    "mass_matrix": _Signature(vectors=1, wrenches=0, results=1, dimensions=2),
-    "effort_partials": _Signature(vectors=3, wrenches=1, results=3, dimensions=2),
+    "inverse_dynamics": _Signature(STATE_NAMES, wrenches=3, results=3, dimensions=1),
+    "effort": _Signature(STATE_NAMES[:3], wrenches=1, results=1, dimensions=1),
+    "mass_matrix": _Signature(("q",), wrenches=0, results=1, dimensions=2),
+    "effort_partials": _Signature(STATE_NAMES[:3], wrenches=1, results=3, dimensions=2),
+    "bias": _Signature(("q", "qd"), wrenches=1, results=1, dimensions=1),
+    "gravity": _Signature(("q",), wrenches=0, results=1, dimensions=1),
+    "coriolis_matrix": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=2),
+    "coriolis_tensor": _Signature(("q",), wrenches=0, results=1, dimensions=3),
+    "forward_dynamics": _Signature(("q", "qd", "tau"), wrenches=1, results=1, dimensions=1),
+    "regressor": _Signature(STATE_NAMES[:3], wrenches=0, results=1, dimensions=2, parameters=True),
+    "regressor_derivatives": _Signature(STATE_NAMES, wrenches=0, results=3, dimensions=2, parameters=True),
+    "momentum": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=1),
+    "kinetic_energy": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=0),
+    "potential_energy": _Signature(("q",), wrenches=0, results=1, dimensions=0),
 }
 
 
@@ -164,6 +183,92 @@ class Dynamics:
         states = joint_states(self.robot.n, q, qd, qdd, finite=False)
         return self._run("effort_partials", states, wrench, out)
 
+    @_state_method
+    def bias(
+        self, q: ArrayLike, qd: ArrayLike, *, wrench: Sequence[ArrayLike] = (), out: Sequence[Array] | None = None
+    ) -> Array:
+        """Joint efforts at zero acceleration, C qd + Q_grav + Q_ext: (n,) or (N, n).
+
+        Arguments and errors are those of :meth:`inverse_dynamics`.
+        """
+        return self._run("bias", joint_states(self.robot.n, q, qd, finite=False), wrench, out)[0]
+
+    @_state_method
+    def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Joint efforts that hold the robot against gravity, Q_grav: (n,) or (N, n)."""
+        return self._run("gravity", joint_states(self.robot.n, q, finite=False), (), out)[0]
+
+    @_state_method
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Coriolis matrix C of Christoffel symbols: (n, n) or (N, n, n). C qd are efforts; dM/dt - 2 C is skew."""
+        return self._run("coriolis_matrix", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+
+    @_state_method
+    def coriolis_tensor(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Christoffel symbols of the first kind, c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2.
+
+        Returns:
+            c: (n, n, n) or (N, n, n, n); C_ij = sum over k of c_ijk qd_k.
+        """
+        return self._run("coriolis_tensor", joint_states(self.robot.n, q, finite=False), (), out)[0]
+
+    @_state_method
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Regressor Y: joint efforts without a wrench are tau = Y pi, linear in the inertial parameters of the bodies.
+
+        The parameters pi (10 B,) are those of :attr:`inertial_parameters`. Arguments and errors are those of
+        :meth:`inverse_dynamics`.
+
+        Returns:
+            Y: (n, 10 B) or (N, n, 10 B).
+        """
+        return self._run("regressor", joint_states(self.robot.n, q, qd, qdd, finite=False), (), out)[0]
+
+    @_state_method
+    def regressor_derivatives(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        qddd: ArrayLike,
+        qdddd: ArrayLike,
+        *,
+        out: Sequence[Array] | None = None,
+    ) -> tuple[Array, ...]:
+        """Regressor and its time derivatives: tau = Y pi, taud = Yd pi, taudd = Ydd pi; see :meth:`regressor`.
+
+        Returns:
+            Y, Yd, Ydd: each (n, 10 B) or (N, n, 10 B).
+        """
+        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd, finite=False)
+        return self._run("regressor_derivatives", states, (), out)
+
+    @property
+    def inertial_parameters(self) -> Array:
+        """Parameters pi (10 B,) of the B bodies, in the order of ``robot.joints``.
+
+        For each body its mass, first moment (x, y, z), and inertia about the origin of its frame (xx, xy, xz, yy, yz,
+        zz); kg, kg m, kg m².
+        """
+        parameters: Array = np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
+        return parameters
+
+    @_state_method
+    def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Momenta of the joint variables, M qd: (n,) or (N, n)."""
+        return self._run("momentum", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+
+    @_state_method
+    def kinetic_energy(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Kinetic energy of the bodies, J: () or (N,)."""
+        return self._run("kinetic_energy", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+
+    @_state_method
+    def potential_energy(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
+        """Potential energy of the bodies in gravity, J: () or (N,); zero where their first moment is."""
+        return self._run("potential_energy", joint_states(self.robot.n, q, finite=False), (), out)[0]
+
+    @_state_method
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -174,6 +279,9 @@ class Dynamics:
         added_inertia: ArrayLike = 0.0,
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
+
+        By the articulated-body algorithm in O(n) where joints are independent and bodies are possible, and nothing is
+        added; else by the mass matrix.
 
         Args:
             q, qd, tau: joint variables, velocities and efforts, each (n,) or (N, n); rad or m, per s, N m or N.
@@ -188,6 +296,9 @@ class Dynamics:
             StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the mass matrix is not positive definite; see :func:`solve_mass_matrix`.
         """
+        if self._articulated and np.ndim(added_inertia) == 0 and not added_inertia:
+            states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
+            return self._run("forward_dynamics", states, wrench, None)[0]
         q = np.asarray(q, dtype=float)
         added = np.broadcast_to(added_inertia, q.shape)[..., np.newaxis, :]
         mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added
@@ -215,19 +326,21 @@ class Dynamics:
         results = evaluate(self._kernel(program), samples, (*states, *forces), self._shapes(signature), out)
         if results is None:
             # An input is not finite: repeat the checks, which name the argument and the entry.
-            joint_states(self.robot.n, *states)
+            joint_states(self.robot.n, *states, names=signature.vectors)
             wrenches(wrench, signature.wrenches, shape, samples)
             raise StateError("an input is not finite")
         return results
 
     def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """The method, or a compiled caller for one state in front of it."""
+        if program == "forward_dynamics" and not self._articulated:
+            return method
         kernel = self._kernel(program)
         if not isinstance(kernel, NativeKernel):
             return method
         signature = _SIGNATURES[program]
         return kernel.state_call(
-            signature.vectors,
+            len(signature.vectors),
             self.robot.n,
             self._shapes(signature),
             method,
@@ -236,8 +349,20 @@ class Dynamics:
             alone=signature.results == 1,
         )
 
+    @cached_property
+    def _articulated(self) -> bool:
+        """Whether the articulated-body algorithm gives the accelerations: the mass matrix is positive definite."""
+        E, _ = self.robot.coupling
+        if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):
+            return False
+        inertias = [np.linalg.eigvalsh(joint.spatial_inertia) for joint in self.robot.joints]
+        return all(x[0] >= -_ROUNDING * x[-1] for x in inertias) and not joints_without_inertia(self.robot)
+
     def _shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
-        return [(self.robot.n,) * signature.dimensions] * signature.results
+        shape = (self.robot.n,) * signature.dimensions
+        if signature.parameters:
+            shape = self.robot.n, PARAMETERS * len(self.robot.joints)
+        return [shape] * signature.results
 
     def _kernel(self, program: str) -> Kernel:
         kernel = self._kernels.get(program)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in docstrings, and the code of docs/kinematics.md, do what they say."""
+"""The examples in docstrings, and the code of pages, do what they say."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from paths import ROOT
 
 MODULES = (
+    "floating_base",
     "kinematics.compiled",
     "kinematics.inverse",
     "kinematics.motion",
@@ -27,8 +28,9 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-def test_the_code_of_the_page_on_kinematics_runs() -> None:
-    page = (ROOT / "docs" / "kinematics.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) > 5
+@pytest.mark.parametrize(("page", "least"), [("kinematics.md", 6), ("floating_base.md", 2)])
+def test_the_code_of_a_page_runs(page: str, least: int) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= least
     exec("\n".join(blocks), {})  # one after the other, as a reader would

@@ -60,7 +60,7 @@ def _unaliased(rows: Array, out: Sequence[Array] | None) -> Array:
 
 def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
     if out is None:
-        if len(set(shapes)) > 1:
+        if len(set(shapes)) > 1 or not shapes[0]:  # numbers are arrays, too
             return tuple(np.empty(shape) for shape in shapes)
         # Allocated together: the allocator keeps one large block for the next call but returns three to the system, and
         # clearing fresh memory costs as much as the computation.

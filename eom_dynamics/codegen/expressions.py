@@ -25,9 +25,10 @@ class Op(Enum):
     MUL = "mul"  # node, node
     SCALE = "scale"  # node, constant
     SHIFT = "shift"  # node, constant
+    RECIPROCAL = "reciprocal"  # node
 
 
-ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT})
+ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT, Op.RECIPROCAL})
 """Operations that take one floating-point instruction."""
 
 
@@ -80,6 +81,10 @@ class Expression:
     def cos(self) -> Expression:
         """Its cosine."""
         return Expression(self.graph, self.graph.node(Node(Op.COS, self.value())))
+
+    def __rtruediv__(self, other: float) -> Expression:
+        inverse = self.graph.node(Node(Op.RECIPROCAL, self.node))
+        return Expression(self.graph, inverse, float(other) / self.factor)
 
     def __neg__(self) -> Expression:
         return Expression(self.graph, self.node, -self.factor)

@@ -43,6 +43,9 @@ class Partials:
             return node.right * d_left
         if node.op is Op.SHIFT:
             return d_left
+        if node.op is Op.RECIPROCAL:
+            inverse = 1.0 / left
+            return -(inverse * inverse * d_left)
         right, d_right = Expression(self._graph, int(node.right)), self._known[int(node.right)]
         if node.op is Op.MUL:
             return d_left * right + left * d_right

@@ -49,6 +49,7 @@ class Program:
             "additions": counts["add"] + counts["sub"] + counts["shift"],
             "multiplications": counts["mul"],
             "scalings": counts["scale"],
+            "divisions": counts["reciprocal"],
             "sines_and_cosines": counts["sin"] + counts["cos"],
         }
         return costs | {"total": sum(costs.values())}

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import recursion
 from ..recursion import LinkTree, link_tree
+from ..recursion.center_of_mass import first_moment
 from ..robot import Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .expressions import Expression, Scalar
@@ -71,18 +72,170 @@ def effort_partials(robot: Robot) -> Program:
     return trace(c_name("effort_partials"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
 
 
+def bias(robot: Robot) -> Program:
+    """Joint efforts at rest accelerations: C qd + Q_grav + Q_ext."""
+    tree, names = link_tree(robot), STATE_NAMES[:2]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        (tau,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * tree.n], [x["W"]])
+        return {"bias": tau}
+
+    return trace(c_name("bias"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
+
+
+def gravity(robot: Robot) -> Program:
+    """Joint efforts against gravity: Q_grav."""
+    tree, rest = link_tree(robot), [0.0] * robot.n
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        (tau,) = recursion.inverse_dynamics(tree, [x["q"], rest, rest])
+        return {"gravity": tau}
+
+    return trace(c_name("gravity"), {"q": robot.n}, compute)
+
+
+def coriolis_matrix(robot: Robot) -> Program:
+    """C of Christoffel symbols, in row-major order: half the partial derivative of C qd with respect to qd."""
+    tree = _weightless(link_tree(robot))
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        (product,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * tree.n])
+        columns = [Partials(variable) for variable in x["qd"]]
+        return {"C": [0.5 * column(effort) for effort in product for column in columns]}
+
+    return trace(c_name("coriolis_matrix"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
+
+
+def coriolis_tensor(robot: Robot) -> Program:
+    """Christoffel symbols c_ijk in row-major order: C_ij = sum over k of c_ijk qd_k."""
+    tree = _weightless(link_tree(robot))
+    pairs = [(j, k) for j in range(robot.n) for k in range(robot.n)]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        # C qd is quadratic in qd: half of its second derivatives, by unit velocities.
+        def product(j: int, k: int) -> list[Scalar]:
+            unit = [float(i == j) + float(i == k) for i in range(robot.n)]
+            (efforts,) = recursion.inverse_dynamics(tree, [x["q"], unit, [0.0] * robot.n])
+            return efforts
+
+        squares = [product(j, j) for j in range(robot.n)]  # of twice the unit velocity: four times the square
+        mixed = {(j, k): product(j, k) for j, k in pairs if j < k}
+        symbols = []
+        for i in range(robot.n):
+            for j, k in pairs:
+                if j == k:
+                    symbols.append(0.25 * squares[j][i])
+                else:
+                    both = mixed[min(j, k), max(j, k)][i]
+                    symbols.append(0.5 * (both - 0.25 * squares[j][i] - 0.25 * squares[k][i]))
+        return {"c": symbols}
+
+    return trace(c_name("coriolis_tensor"), {"q": robot.n}, compute)
+
+
+def forward_dynamics(robot: Robot) -> Program:
+    """qdd under joint efforts, with the tool wrench."""
+    tree = link_tree(robot)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        return {"qdd": recursion.forward_dynamics(tree, x["q"], x["qd"], x["tau"], x["W"])}
+
+    names = ("q", "qd", "tau")
+    return trace(c_name("forward_dynamics"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
+
+
+def regressor(robot: Robot) -> Program:
+    """Y of tau = Y pi, in row-major order."""
+    return _regressors("regressor", robot, 1)
+
+
+def regressor_derivatives(robot: Robot) -> Program:
+    """Y, Yd and Ydd of tau, taud and taudd, in row-major order."""
+    return _regressors("regressor_derivatives", robot, 3)
+
+
+def _regressors(name: str, robot: Robot, orders: int) -> Program:
+    states = STATE_NAMES[: orders + 2]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        levels = recursion.regressor(robot, [x[key] for key in states])
+        return {"Y" + k * "d": [entry for row in rows for entry in row] for k, rows in enumerate(levels)}
+
+    return trace(c_name(name), dict.fromkeys(states, robot.n), compute)
+
+
+def momentum(robot: Robot) -> Program:
+    """M qd, the momenta of the joint variables."""
+    tree = _weightless(link_tree(robot))
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        return {"p": _momentum(tree, x)}
+
+    return trace(c_name("momentum"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
+
+
+def kinetic_energy(robot: Robot) -> Program:
+    """qd' M qd / 2."""
+    tree = _weightless(link_tree(robot))
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        total: Scalar = 0.0
+        for rate, momentum in zip(x["qd"], _momentum(tree, x), strict=True):
+            total = total + rate * momentum
+        return {"T": [0.5 * total]}
+
+    return trace(c_name("kinetic_energy"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
+
+
+def potential_energy(robot: Robot) -> Program:
+    """-g' times the first moment of the mass, zero where that is zero."""
+    tree = link_tree(robot, regrouped=False)
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        _, (moment,) = first_moment(tree, [x["q"]])
+        total: Scalar = 0.0
+        for component, along in zip(moment, robot.gravity.tolist(), strict=True):
+            total = total - along * component
+        return {"U": [total]}
+
+    return trace(c_name("potential_energy"), {"q": robot.n}, compute)
+
+
+def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
+    (product,) = recursion.inverse_dynamics(tree, [x["q"], [0.0] * tree.n, x["qd"]])
+    return product
+
+
+def _weightless(tree: LinkTree) -> LinkTree:
+    return replace(tree, gravity=np.zeros(3))
+
+
 def _column(tree: LinkTree, q: list[Expression], j: int) -> list[Scalar]:
     """Column j of M: the efforts for a unit acceleration of joint j at rest, without gravity."""
     unit = [float(i == j) for i in range(tree.n)]
-    weightless = replace(tree, gravity=np.zeros(3))
-    (tau,) = recursion.inverse_dynamics(weightless, [q, [0.0] * tree.n, unit])
+    (tau,) = recursion.inverse_dynamics(_weightless(tree), [q, [0.0] * tree.n, unit])
     return tau
 
 
 PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
     {
         program.__name__: Recipe(program.__name__, program)
-        for program in (inverse_dynamics, effort, mass_matrix, effort_partials)
+        for program in (
+            inverse_dynamics,
+            effort,
+            mass_matrix,
+            effort_partials,
+            bias,
+            gravity,
+            coriolis_matrix,
+            coriolis_tensor,
+            forward_dynamics,
+            regressor,
+            regressor_derivatives,
+            momentum,
+            kinetic_energy,
+            potential_energy,
+        )
     }
 )
 """The programs, by the name of the method of :class:`eom_dynamics.Dynamics` that runs them."""

@@ -92,6 +92,8 @@ def _operation(node: Node, names: Mapping[int, str], times: str) -> str:
         return f"{left} {times} {node.right!r}"
     if node.op is Op.SHIFT:
         return f"{left} + {node.right!r}"
+    if node.op is Op.RECIPROCAL:
+        return f"1.0 {times.replace('*', '/')} {left}"
     sign = {Op.ADD: "+", Op.SUB: "-", Op.MUL: times}[node.op]
     return f"{left} {sign} {names[int(node.right)]}"
 

@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recursions in O(n), with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
 
+from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
+from .regressor import PARAMETERS, inertial_parameters, regressor
 
-__all__ = ["Link", "LinkTree", "inverse_dynamics", "link_tree"]
+__all__ = [
+    "PARAMETERS",
+    "Link",
+    "LinkTree",
+    "forward_dynamics",
+    "inertial_parameters",
+    "inverse_dynamics",
+    "link_tree",
+    "regressor",
+]

@@ -25,10 +25,24 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
     Returns:
         c, cd, …, one for each state.
     """
+    mass, moments = first_moment(tree, states)
+    return [[(1.0 / mass) * x for x in moment] for moment in moments]
+
+
+def first_moment(
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], *, with_base: bool = False
+) -> tuple[float, list[list[Scalar]]]:
+    """Mass of all links, and its first moment in the base frame with time derivatives; arguments as above.
+
+    Args:
+        tree, states: as above.
+        with_base: whether to add the base.
+    """
     orders = len(states)
     # Of each link with those that it carries; the base is the last.
-    masses = [*(link.mass for link in tree.links), 0.0]
-    moments = [_constant(link.first_moment, orders) for link in tree.links] + [_constant([0.0] * 3, orders)]
+    masses = [*(link.mass for link in tree.links), tree.base.mass if with_base else 0.0]
+    moments = [_constant(link.first_moment, orders) for link in tree.links]
+    moments.append(_constant(tree.base.first_moment if with_base else [0.0] * 3, orders))
     for i in reversed(range(len(tree.links))):
         link, (x, y, z) = tree.links[i], moments[i]
         q = link.displacement(states)
@@ -38,7 +52,7 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
         moment = add(rotated(link.rotation.tolist(), moment), _constant(masses[i] * link.translation, orders))
         masses[link.parent] += masses[i]
         moments[link.parent] = add(moments[link.parent], moment)
-    return [[(1.0 / masses[-1]) * x[k] for x in moments[-1]] for k in range(orders)]
+    return masses[-1], [[x[k] for x in moments[-1]] for k in range(orders)]
 
 
 def _constant(vector: Sequence[float] | Array, orders: int) -> Vector:

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint accelerations in O(n): the articulated-body algorithm.
+
+R. Featherstone, "Rigid Body Dynamics Algorithms" (2008), table 7.1. Spatial vectors have the angular part first and are
+about the origin of the link's frame; the articulated inertia of a link and of what it carries,
+
+    I = [A  B; B'  M],    force = I acceleration + p,
+
+goes from the tips to the base, and the accelerations back. Scalars may be of any type with + - * and the reciprocal
+1 / x, as in :mod:`.newton_euler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..arrays import Array
+from .kinematics import Matrix, Numbers
+from .links import Link, LinkTree, Moments
+from .vectors import Scalar, shifted_sincos
+
+Spatial: TypeAlias = list[Scalar]
+
+
+def forward_dynamics(
+    tree: LinkTree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    wrench: Sequence[Scalar] = (),
+    added_inertia: Sequence[Scalar] = (),
+) -> list[Scalar]:
+    """Joint accelerations under joint efforts.
+
+    Args:
+        tree: links of a robot whose joints are independent: each has a variable of its own.
+        q, qd, tau: one scalar for each joint variable.
+        wrench: W, the wrenches that the robot exerts on its surroundings at its tools; six scalars for each tool,
+            moment first, in the tool's frame. Omitted ones are zero.
+        added_inertia: added to the diagonal of the mass matrix; one scalar for each joint variable, or none.
+
+    Returns:
+        qdd: one scalar for each joint variable.
+    """
+    bodies = _bodies(tree, q, qd, wrench, None)
+    _articulate(tree, bodies, tau, added_inertia, None)
+    base = [0.0, 0.0, 0.0, *(-g for g in tree.gravity.tolist())]
+    return _accelerations(tree, bodies, base)
+
+
+def forward_dynamics_on_base(
+    tree: LinkTree,
+    q: Sequence[Scalar],
+    nu: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Sequence[Scalar],
+    wrench: Sequence[Scalar] = (),
+) -> list[Scalar]:
+    """Rate of nu = (V0, qd) under a wrench on the base and joint efforts.
+
+    The base is a body like the others, with the articulated inertia of the whole robot, which is positive definite.
+
+    Args:
+        tree, q, wrench: as for :func:`forward_dynamics`.
+        nu: body-fixed twist of the base, then one scalar for each joint variable.
+        tau: wrench (moment; force) on the base in its frame, then one scalar for each joint variable.
+        gravity: gravitational acceleration (3) in the frame of the base.
+    """
+    base = _with_momentum(_Body([], [], list(nu[:6]), [], _rigid(tree.base), [], []))
+    bodies = _bodies(tree, q, nu[6:], wrench, base)
+    _articulate(tree, bodies, tau[6:], (), base)
+    accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
+    qdd = _accelerations(tree, bodies, accelerated)
+    return [*accelerated[:3], *_plus(accelerated[3:], gravity), *qdd]
+
+
+def _bodies(
+    tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], wrench: Sequence[Scalar], base: _Body | None
+) -> list[_Body]:
+    """The moving links; no base is one at rest."""
+    bodies: list[_Body] = []
+    for link in tree.links:
+        parent = bodies[link.parent] if link.parent >= 0 else base
+        bodies.append(_moving(link, q[link.coordinate], qd[link.coordinate], parent))
+    for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
+        body = bodies[i] if i >= 0 else base
+        if body is not None:
+            body.p = _plus(body.p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
+    return bodies
+
+
+def _articulate(
+    tree: LinkTree, bodies: list[_Body], tau: Sequence[Scalar], added_inertia: Sequence[Scalar], base: _Body | None
+) -> None:
+    """From the tips to the base, add to each link what it carries."""
+    for i in reversed(range(len(tree.links))):
+        link, body = tree.links[i], bodies[i]
+        S = _axis(link)
+        body.U = _times(body.inertia, S)
+        D = _dot(S, body.U)
+        if len(added_inertia):
+            D = D + added_inertia[link.coordinate]
+        body.reciprocal = 1.0 / D
+        body.u = tau[link.coordinate] - _dot(S, body.p)
+        parent = bodies[link.parent] if link.parent >= 0 else base
+        if parent is not None:
+            scaled = [x * body.reciprocal for x in body.U]
+            rows = zip(body.inertia, scaled, strict=True)
+            inertia = [[a - x * y for a, y in zip(row, body.U, strict=True)] for row, x in rows]
+            force = _plus(body.p, _plus(_times(inertia, body.c), [x * body.u for x in scaled]))
+            parent.inertia = [_plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
+            parent.p = _plus(parent.p, _force_out(body, force))
+
+
+def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[Scalar]:
+    """Joint accelerations on a base with this acceleration."""
+    accelerations: list[Spatial] = []
+    result: list[Scalar] = [0.0] * tree.n
+    for link, body in zip(tree.links, bodies, strict=True):
+        before = accelerations[link.parent] if link.parent >= 0 else base
+        a = _plus(_motion_in(body, before), body.c)
+        qdd = (body.u - _dot(body.U, a)) * body.reciprocal
+        result[link.coordinate] = qdd
+        accelerations.append(_plus(a, [x * qdd for x in _axis(link)]))
+    return result
+
+
+def _solved(matrix: list[Spatial], right: Spatial) -> Spatial:
+    """Solution of a symmetric, positive definite system, by its factors L D L'."""
+    size = len(right)
+    rows = [list(row) for row in matrix]
+    x = list(right)
+    reciprocals: list[Scalar] = []
+    for k in range(size):
+        reciprocals.append(1.0 / rows[k][k])
+        for i in range(k + 1, size):
+            factor = rows[i][k] * reciprocals[k]
+            x[i] = x[i] - factor * x[k]
+            for j in range(k + 1, i + 1):
+                rows[i][j] = rows[i][j] - factor * rows[j][k]
+    for k in reversed(range(size)):
+        x[k] = x[k] * reciprocals[k]
+        for i in range(k + 1, size):
+            x[k] = x[k] - rows[i][k] * reciprocals[k] * x[i]
+    return x
+
+
+@dataclass
+class _Body:
+    """A link: rotation R to its parent's frame and position r there, velocity, and what its passes compute."""
+
+    R: Matrix
+    r: Numbers
+    velocity: Spatial
+    c: Spatial
+    inertia: list[Spatial]
+    p: Spatial
+    U: Spatial
+    reciprocal: Scalar = 0.0
+    u: Scalar = 0.0
+
+
+def _moving(link: Link, q: Scalar, qd: Scalar, parent: _Body | None) -> _Body:
+    R: Matrix = link.rotation.tolist()
+    shift = link.pitch * q + link.offset
+    r = [t + z * shift for t, z in zip(link.translation.tolist(), link.rotation[:, 2].tolist(), strict=True)]
+    if link.turns:
+        s, c = shifted_sincos(q, link.angle)
+        R = [[c * x + s * y, c * y - s * x, z] for x, y, z in R]
+    body = _Body(R, r, [0.0] * 6, [0.0] * 6, _rigid(link), [0.0] * 6, [])
+    joint = [x * qd for x in _axis(link)]
+    before = _motion_in(body, parent.velocity) if parent is not None else [0.0] * 6
+    body.velocity = v = _plus(before, joint)
+    w = v[:3]
+    body.c = [*_cross(w, joint[:3]), *_plus(_cross(w, joint[3:]), _cross(v[3:], joint[:3]))]
+    return _with_momentum(body)
+
+
+def _with_momentum(body: _Body) -> _Body:
+    """The body with the force p that keeps its velocity, due to the momentum that turns with it."""
+    momentum, w = _times(body.inertia, body.velocity), body.velocity[:3]
+    moment, force = momentum[:3], momentum[3:]
+    body.p = [*_plus(_cross(w, moment), _cross(body.velocity[3:], force)), *_cross(w, force)]
+    return body
+
+
+def _rigid(link: Link | Moments) -> list[Spatial]:
+    """Spatial inertia (6, 6) of a link about the origin of its frame."""
+    Z, h, m = link.second_moment, link.first_moment, link.mass
+    x, y, z = h.tolist()
+    skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    whole: Array = np.block([[np.trace(Z) * np.eye(3) - Z, skew], [skew.T, m * np.eye(3)]])
+    rows: list[Spatial] = whole.tolist()
+    return rows
+
+
+def _axis(link: Link) -> list[float]:
+    return [0.0, 0.0, 1.0 if link.turns else 0.0, 0.0, 0.0, link.pitch]
+
+
+def _motion_in(body: _Body, v: Spatial) -> Spatial:
+    """Velocity or acceleration of the parent at the origin of the link, in its frame."""
+    moved = _plus(v[3:], _cross(v[:3], body.r))
+    return [*_back(body.R, v[:3]), *_back(body.R, moved)]
+
+
+def _force_out(body: _Body, f: Spatial) -> Spatial:
+    """Moment and force of a link in its parent's frame, about its parent's origin."""
+    moment, force = _product(body.R, f[:3]), _product(body.R, f[3:])
+    return [*_plus(moment, _cross(body.r, force)), *force]
+
+
+def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:
+    """X' I X, with the motion of the parent at the link X: columns of I X, then rows."""
+    columns = [_force_out(body, column) for column in inertia]  # symmetric: rows are columns
+    rows = [_force_out(body, [column[i] for column in columns]) for i in range(6)]
+    # Rounding and the traced expressions are the same on both sides of the diagonal.
+    return [[rows[min(i, j)][max(i, j)] for j in range(6)] for i in range(6)]
+
+
+def _at_link(pose: Array, wrench: Sequence[Scalar]) -> Spatial:
+    R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
+    moment, force = _product(R, wrench[:3]), _product(R, wrench[3:])
+    return [*_plus(moment, _cross(r, force)), *force]
+
+
+def _times(matrix: Sequence[Spatial], vector: Sequence[Scalar]) -> Spatial:
+    return [_dot(row, vector) for row in matrix]
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def _product(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
+    return [_dot(row, vector) for row in matrix]
+
+
+def _back(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
+    return [_dot(column, vector) for column in zip(*matrix, strict=True)]
+
+
+def _cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
