@@ -39,7 +39,9 @@ class FrameMotion(NamedTuple):
     def at(self, pose: AnyArray) -> FrameMotion:
         """Motion of a frame with a constant pose (4, 4) in this one."""
         carry = lie.Ad(lie.inverse(pose))
-        return FrameMotion(self.pose @ pose, carry @ self.twist, carry @ self.jacobian)
+        return FrameMotion(
+            self.pose @ pose, Jet([carry @ V for V in self.twist]), Jet([carry @ J for J in self.jacobian])
+        )
 
     def relative_to(self, predecessor: FrameMotion) -> FrameMotion:
         """Motion relative to another frame: pose in the predecessor's, body twist and Jacobian in this one's."""

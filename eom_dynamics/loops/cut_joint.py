@@ -63,4 +63,5 @@ class CutJoint:
     def rows(self, predecessor: FrameMotion, successor: FrameMotion) -> Jet:
         """J_c (6 - k, n), from the motion of the two bodies."""
         relative = successor.at(self.successor_pose).relative_to(predecessor.at(self.predecessor_pose))
-        return self.forbidden @ relative.jacobian
+        P = self.forbidden
+        return Jet([P @ J for J in relative.jacobian])
