@@ -25,13 +25,16 @@ from ..exceptions import ContactError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..spelling import duplicates, hint
-from ..states import real_array, wrenches
+from ..states import real_array
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
 from .mechanism import joints_and_base, mechanism
 
 # m/s: a slower contact has no direction of sliding.
 _STILL = 1e-9
+
+# Contact forces and their time derivatives.
+_FORCES = ("f", "fd", "fdd")
 
 
 @dataclass(frozen=True)
@@ -114,17 +117,18 @@ class ContactDynamics:
             StateError: a frame does not exist.
             ContactError: a name occurs twice, or there is something else among the contacts.
         """
-        self._mechanism = mechanism(dynamics)
-        self.robot: Robot = self._mechanism.robot
         self.contacts = tuple(contacts)
         for contact in self.contacts:
             if not isinstance(contact, (PointContact, SurfaceContact)):
                 raise ContactError(f"contacts must be point or surface contacts, one is {contact!r:.60}")
+        if twice := duplicates([contact.name for contact in self.contacts]):
+            raise ContactError(f"two contacts have the name {twice[0]!r:.60}")
+        self._mechanism = mechanism(dynamics)
+        self.robot: Robot = self._mechanism.robot
+        for contact in self.contacts:
             for name in (contact.frame, contact.on):
                 if name is not None:
                     self._mechanism.frame(name)
-        if twice := duplicates([contact.name for contact in self.contacts]):
-            raise ContactError(f"{self.robot.name}: two contacts have the name {twice[0]!r:.60}")
 
     @property
     def size(self) -> int:
@@ -150,6 +154,8 @@ class ContactDynamics:
         Raises:
             StateError: as for :meth:`jacobian_derivatives`.
         """
+        if not rates:
+            raise StateError("velocity needs the configuration and at least nu")
         state, derivatives = self._mechanism.state(configuration, *rates)
         return tuple(self._jacobian(state, derivatives[:-1]) @ Jet(derivatives))
 
@@ -214,7 +220,7 @@ class ContactDynamics:
         state, (rates,) = self._mechanism.state(configuration, nu)
         e = real_array(restitution, "restitution", None if np.ndim(restitution) == 0 else (self.size,))
         if np.any(e < 0) or np.any(e > 1):
-            raise StateError(f"restitution must be from 0 to 1, is {e.tolist()}")
+            raise StateError(f"restitution must be from 0 to 1, is {np.ravel(restitution).tolist()}")
         M, J = self._mechanism.mass_matrix(state), self._jacobian(state, [])[0]
         found = solve(self.robot.name, M, M @ rates, J, -e * (J @ rates))
         loss = 0.5 * float((rates - found.x) @ M @ (rates + found.x))
@@ -318,12 +324,18 @@ class ContactDynamics:
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], order: int) -> Array:
         """Derivative of that order of the forces of all contacts (size,); zero where omitted."""
-        for name in forces:
+        for name, given in forces.items():
             self._named(name)
+            if not hasattr(given, "__len__") or len(given) > len(_FORCES):
+                raise StateError(f"force of {name} must be (f, fd, fdd) or the first of them, is {given!r:.60}")
         parts = []
         for contact in self.contacts:
             given = forces.get(contact.name, ())
-            parts.append(wrenches(given, order + 1, (contact.size,))[order])
+            derivatives = [
+                real_array(f, f"{symbol} of {contact.name}", (contact.size,))
+                for f, symbol in zip(given, _FORCES, strict=False)
+            ]
+            parts.append(derivatives[order] if order < len(derivatives) else np.zeros(contact.size))
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _named(self, name: str) -> Contact:
