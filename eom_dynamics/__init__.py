@@ -23,7 +23,12 @@ from .elastic import (
     motor_jet,
     motor_pd_effort,
 )
-from .equations import EquationsOfMotion, equations_of_motion
+from .equations import (
+    EquationsOfMotion,
+    FloatingEquationsOfMotion,
+    equations_of_motion,
+    floating_equations_of_motion,
+)
 from .exceptions import (
     ContactError,
     EomDynamicsError,
@@ -36,6 +41,7 @@ from .exceptions import (
     StiffnessError,
     TrajectoryError,
 )
+from .floating_base import FloatingBase
 from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
@@ -52,6 +58,8 @@ __all__ = [
     "EquationsOfMotion",
     "Feedforward",
     "FlatState",
+    "FloatingBase",
+    "FloatingEquationsOfMotion",
     "InverseKinematics",
     "InverseMotion",
     "Joint",
@@ -71,6 +79,7 @@ __all__ = [
     "derivatives_needed",
     "equations_of_motion",
     "flat_state",
+    "floating_equations_of_motion",
     "inverse_kinematics",
     "inverse_motion",
     "kinematics",

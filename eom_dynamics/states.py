@@ -33,7 +33,13 @@ def number_of_states(q: ArrayLike) -> int | None:
     return len(array) if array.ndim == 2 else None
 
 
-def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = ()) -> list[AnyArray]:
+def joint_vectors(
+    n: int,
+    *vectors: ArrayLike,
+    first: int = 0,
+    samples: tuple[int, ...] = (),
+    names: Sequence[str] = STATE_NAMES,
+) -> list[AnyArray]:
     """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 
     Args:
@@ -41,11 +47,12 @@ def joint_vectors(n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[in
         vectors: q and its time derivatives, starting with the derivative of order ``first``.
         first: order of the first vector.
         samples: () or (N,).
+        names: of the vectors, in errors.
 
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    return [_checked(vector, _name(STATE_NAMES, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
+    return [_checked(vector, _name(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
@@ -64,6 +71,33 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
     return [_checked(vector, _name(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)]
+
+
+def state_arrays(
+    values: Sequence[ArrayLike], names: Sequence[str], shapes: Sequence[tuple[int, ...]], *, finite: bool = True
+) -> tuple[list[Array], tuple[int, ...]]:
+    """Arrays of one state or a batch that have different shapes, such as a pose and joint variables.
+
+    Args:
+        values, names, shapes: of the arrays of one state.
+        finite: whether to check that all numbers are finite; False if a kernel does so.
+
+    Returns:
+        The arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them.
+
+    Raises:
+        StateError: an array has the wrong shape or is not finite.
+    """
+    first, shape = np.shape(_array(values[0], names[0])), shapes[0]
+    samples = first[: len(first) - len(shape)]
+    if len(samples) > 1 or first[len(samples) :] != shape:
+        batch = str(shape).replace("(", "(N, ", 1)
+        raise StateError(f"{names[0]} must have shape {shape} or {batch}, has {first}")
+    arrays = [
+        _checked(value, name, samples + shape, symbols=False, finite=finite)
+        for value, name, shape in zip(values, names, shapes, strict=True)
+    ]
+    return arrays, samples
 
 
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:

@@ -22,7 +22,7 @@ from .recipe import Recipe
 
 def pose(frame: Frame) -> Recipe:
     """Pose C of a frame, in row-major order."""
-    return Recipe("pose", partial(_pose, frame), _details(frame))
+    return Recipe("pose", partial(_pose, frame), frame_details(frame))
 
 
 def forward_kinematics(robot: Robot) -> Program:
@@ -38,18 +38,18 @@ def forward_kinematics(robot: Robot) -> Program:
 
 def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
-    return Recipe("pose_derivatives", partial(_pose_derivatives, frame, orders), (*_details(frame), str(orders)))
+    return Recipe("pose_derivatives", partial(_pose_derivatives, frame, orders), (*frame_details(frame), str(orders)))
 
 
 def jacobian(frame: Frame, representation: str, orders: int) -> Recipe:
     """Jacobian J of a frame with ``orders`` time derivatives, in row-major order."""
-    details = (*_details(frame), representation, str(orders))
+    details = (*frame_details(frame), representation, str(orders))
     return Recipe("jacobian", partial(_jacobian, frame, representation, orders), details)
 
 
 def jacobian_of_point(frame: Frame, representation: str, orders: int) -> Recipe:
     """The same of a point that is fixed to the frame, after the joint vectors."""
-    details = (*_details(frame), representation, str(orders))
+    details = (*frame_details(frame), representation, str(orders))
     return Recipe("jacobian_of_point", partial(_jacobian, frame, representation, orders, of_point=True), details)
 
 
@@ -59,7 +59,7 @@ def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, w
     After q and V, Vd, … come the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the units of
     the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
     """
-    details = (*_details(frame), reference, str(orders), str(preferred), str(weighted))
+    details = (*frame_details(frame), reference, str(orders), str(preferred), str(weighted))
     trace_rates = partial(_joint_rates, frame, reference, orders, preferred=preferred, weighted=weighted)
     return Recipe("joint_rates", trace_rates, details)
 
@@ -76,11 +76,12 @@ def center_of_mass_jacobian(orders: int) -> Recipe:
 
 def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
     """Pose C and body Jacobian J of each of some frames, in row-major order: C_0, J_0, C_1, …."""
-    details = tuple(detail for frame in frames for detail in _details(frame))
+    details = tuple(detail for frame in frames for detail in frame_details(frame))
     return Recipe("poses_and_jacobians", partial(_poses_and_jacobians, frames), details)
 
 
-def _details(frame: Frame) -> tuple[str, ...]:
+def frame_details(frame: Frame) -> tuple[str, ...]:
+    """What a program depends on by its frame."""
     return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()
 
 

@@ -84,11 +84,13 @@ class NativeKernel:
         wrenches: int = 0,
         wrench_size: int = 0,
         alone: bool = False,
+        inputs: Sequence[tuple[int, ...]] | None = None,
     ) -> Callable[..., Any]:
         """Compiled caller for one state.
 
         Args:
             vectors: number of joint vectors, the positional arguments; n: their length.
+            inputs: shapes of the positional arguments if they are others.
             shapes: of the results.
             general: called in place of the kernel unless the arguments are plain arrays of one state.
             wrenches: largest number of wrenches, the items of the keyword argument ``wrench``; omitted ones are zero.
@@ -103,11 +105,12 @@ class NativeKernel:
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
-        if vectors + wrenches > module.MOST_INPUTS or len(shapes) > module.MOST_OUTPUTS:
+        inputs = [(n,)] * vectors if inputs is None else inputs
+        if len(inputs) + wrenches > module.MOST_INPUTS or len(shapes) > module.MOST_OUTPUTS:
             return general
         address = ctypes.cast(self._one, ctypes.c_void_p).value
         caller: Callable[..., Any] = module.Caller(
-            address, vectors, n, wrenches, wrench_size, tuple(shapes), alone, general
+            address, tuple(inputs), wrenches, wrench_size, tuple(shapes), alone, general
         )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import comb
 from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,11 @@ from .. import lie
 from ..arrays import AnyArray
 from ..jet import Jet
 from ..robot import Robot
-from ..states import joint_vectors, number_of_states, wrenches
+from ..states import STATE_NAMES, joint_vectors, number_of_states, wrenches
 from .system import System, inertia_matrix, system, tool_matrix
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,15 @@ class EquationsOfMotion:
     external: tuple[AnyArray, ...]
     rates: tuple[AnyArray, ...]
 
+    names: ClassVar[Sequence[str]] = STATE_NAMES
+    """Of the joint variables and their rates, in errors."""
+
+    @classmethod
+    def stacked(cls, each: Sequence[Self]) -> Self:
+        """The terms of several states, with a leading axis N."""
+        terms = ([getattr(one, field.name) for one in each] for field in fields(cls))
+        return cls(*(tuple(map(np.stack, zip(*term, strict=True))) for term in terms))
+
     @property
     def order(self) -> int:
         """Highest time derivative of the matrices."""
@@ -61,7 +74,7 @@ class EquationsOfMotion:
                 order 0, qddd for order 1, qdddd for order 2.
         """
         *samples, n = self.rates[0].shape
-        (last,) = joint_vectors(n, next_rate, first=len(self.rates) + 1, samples=tuple(samples))
+        (last,) = joint_vectors(n, next_rate, first=len(self.rates) + 1, samples=tuple(samples), names=self.names)
         columns = [rate[..., np.newaxis] for rate in (*self.rates, last)]
         inertial = [
             sum(comb(k, j) * (self.M[j] @ columns[k - j + 1] + self.C[j] @ columns[k - j]) for j in range(k + 1))
@@ -97,8 +110,7 @@ def equations_of_motion(
     """
     if not rates:
         raise ValueError("equations_of_motion needs at least q and qd")
-    if coriolis not in CORIOLIS_FORMS:
-        raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r}")
+    require_form(coriolis)
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
@@ -126,8 +138,13 @@ def _batch(
         equations_of_motion(robot, *(x[i] for x in states), wrench=[W[i] for W in at_tools], coriolis=coriolis)
         for i in range(N)
     ]
-    terms = ([getattr(one, field.name) for one in each] for field in fields(EquationsOfMotion))
-    return EquationsOfMotion(*(tuple(map(np.stack, zip(*term, strict=True))) for term in terms))
+    return EquationsOfMotion.stacked(each)
+
+
+def require_form(coriolis: str) -> None:
+    """Raise ValueError unless this is one of CORIOLIS_FORMS."""
+    if coriolis not in CORIOLIS_FORMS:
+        raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r}")
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:

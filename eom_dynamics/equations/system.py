@@ -68,12 +68,15 @@ def screw_matrix(robot: Robot) -> AnyArray:
     return X
 
 
-def tool_matrix(robot: Robot) -> AnyArray:
-    """Constant matrix (6N, 6 × number of tools) that maps wrenches at the tools to wrenches of the bodies."""
-    T = np.zeros((6 * len(robot.joints), 6 * len(robot.tools)))
+def tool_matrix(robot: Robot, *, with_base: bool = False) -> AnyArray:
+    """Constant matrix (6N, 6 × number of tools) that maps wrenches at the tools to wrenches of the bodies.
+
+    With six rows of the base before the others on request.
+    """
+    T = np.zeros((6 * len(robot.joints) + 6, 6 * len(robot.tools)))
     for k, tool in enumerate(robot.tools):
-        T[6 * tool.joint : 6 * tool.joint + 6, 6 * k : 6 * k + 6] = lie.Ad(lie.inverse(tool.pose)).T
-    return T
+        T[6 * tool.joint + 6 : 6 * tool.joint + 12, 6 * k : 6 * k + 6] = lie.Ad(lie.inverse(tool.pose)).T
+    return T if with_base else T[6:]
 
 
 def inertia_matrix(robot: Robot) -> AnyArray:

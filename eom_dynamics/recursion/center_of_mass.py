@@ -29,12 +29,20 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
     return [[(1.0 / mass) * x for x in moment] for moment in moments]
 
 
-def first_moment(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> tuple[float, list[list[Scalar]]]:
-    """Mass of all links, and its first moment in the base frame with time derivatives; arguments as above."""
+def first_moment(
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], *, with_base: bool = False
+) -> tuple[float, list[list[Scalar]]]:
+    """Mass of all links, and its first moment in the base frame with time derivatives; arguments as above.
+
+    Args:
+        tree, states: as above.
+        with_base: whether to add the base.
+    """
     orders = len(states)
     # Of each link with those that it carries; the base is the last.
-    masses = [*(link.mass for link in tree.links), 0.0]
-    moments = [_constant(link.first_moment, orders) for link in tree.links] + [_constant([0.0] * 3, orders)]
+    masses = [*(link.mass for link in tree.links), tree.base.mass if with_base else 0.0]
+    moments = [_constant(link.first_moment, orders) for link in tree.links]
+    moments.append(_constant(tree.base.first_moment if with_base else [0.0] * 3, orders))
     for i in reversed(range(len(tree.links))):
         link, (x, y, z) = tree.links[i], moments[i]
         q = link.displacement(states)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from .kinematics import Matrix, Numbers
-from .links import Link, LinkTree
+from .links import Link, LinkTree, Moments
 from .vectors import Scalar, shifted_sincos
 
 Spatial: TypeAlias = list[Scalar]
@@ -46,14 +46,57 @@ def forward_dynamics(
     Returns:
         qdd: one scalar for each joint variable.
     """
+    bodies = _bodies(tree, q, qd, wrench, None)
+    _articulate(tree, bodies, tau, added_inertia, None)
+    base = [0.0, 0.0, 0.0, *(-g for g in tree.gravity.tolist())]
+    return _accelerations(tree, bodies, base)
+
+
+def forward_dynamics_on_base(
+    tree: LinkTree,
+    q: Sequence[Scalar],
+    nu: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Sequence[Scalar],
+    wrench: Sequence[Scalar] = (),
+) -> list[Scalar]:
+    """Rate of nu = (V0, qd) under a wrench on the base and joint efforts.
+
+    The base is a body like the others, with the articulated inertia of the whole robot, which is positive definite.
+
+    Args:
+        tree, q, wrench: as for :func:`forward_dynamics`.
+        nu: body-fixed twist of the base, then one scalar for each joint variable.
+        tau: wrench (moment; force) on the base in its frame, then one scalar for each joint variable.
+        gravity: gravitational acceleration (3) in the frame of the base.
+    """
+    base = _with_momentum(_Body([], [], list(nu[:6]), [], _rigid(tree.base), [], []))
+    bodies = _bodies(tree, q, nu[6:], wrench, base)
+    _articulate(tree, bodies, tau[6:], (), base)
+    accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
+    qdd = _accelerations(tree, bodies, accelerated)
+    return [*accelerated[:3], *_plus(accelerated[3:], gravity), *qdd]
+
+
+def _bodies(
+    tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], wrench: Sequence[Scalar], base: _Body | None
+) -> list[_Body]:
+    """The moving links; no base is one at rest."""
     bodies: list[_Body] = []
     for link in tree.links:
-        parent = bodies[link.parent] if link.parent >= 0 else None
+        parent = bodies[link.parent] if link.parent >= 0 else base
         bodies.append(_moving(link, q[link.coordinate], qd[link.coordinate], parent))
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
-        if i >= 0:
-            bodies[i].p = _plus(bodies[i].p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
+        body = bodies[i] if i >= 0 else base
+        if body is not None:
+            body.p = _plus(body.p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
+    return bodies
 
+
+def _articulate(
+    tree: LinkTree, bodies: list[_Body], tau: Sequence[Scalar], added_inertia: Sequence[Scalar], base: _Body | None
+) -> None:
+    """From the tips to the base, add to each link what it carries."""
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
@@ -63,18 +106,20 @@ def forward_dynamics(
             D = D + added_inertia[link.coordinate]
         body.reciprocal = 1.0 / D
         body.u = tau[link.coordinate] - _dot(S, body.p)
-        if link.parent >= 0:
+        parent = bodies[link.parent] if link.parent >= 0 else base
+        if parent is not None:
             scaled = [x * body.reciprocal for x in body.U]
             rows = zip(body.inertia, scaled, strict=True)
             inertia = [[a - x * y for a, y in zip(row, body.U, strict=True)] for row, x in rows]
             force = _plus(body.p, _plus(_times(inertia, body.c), [x * body.u for x in scaled]))
-            parent = bodies[link.parent]
             parent.inertia = [_plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
             parent.p = _plus(parent.p, _force_out(body, force))
 
+
+def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[Scalar]:
+    """Joint accelerations on a base with this acceleration."""
     accelerations: list[Spatial] = []
     result: list[Scalar] = [0.0] * tree.n
-    base = [0.0, 0.0, 0.0, *(-g for g in tree.gravity.tolist())]
     for link, body in zip(tree.links, bodies, strict=True):
         before = accelerations[link.parent] if link.parent >= 0 else base
         a = _plus(_motion_in(body, before), body.c)
@@ -82,6 +127,26 @@ def forward_dynamics(
         result[link.coordinate] = qdd
         accelerations.append(_plus(a, [x * qdd for x in _axis(link)]))
     return result
+
+
+def _solved(matrix: list[Spatial], right: Spatial) -> Spatial:
+    """Solution of a symmetric, positive definite system, by its factors L D L'."""
+    size = len(right)
+    rows = [list(row) for row in matrix]
+    x = list(right)
+    reciprocals: list[Scalar] = []
+    for k in range(size):
+        reciprocals.append(1.0 / rows[k][k])
+        for i in range(k + 1, size):
+            factor = rows[i][k] * reciprocals[k]
+            x[i] = x[i] - factor * x[k]
+            for j in range(k + 1, i + 1):
+                rows[i][j] = rows[i][j] - factor * rows[j][k]
+    for k in reversed(range(size)):
+        x[k] = x[k] * reciprocals[k]
+        for i in range(k + 1, size):
+            x[k] = x[k] - rows[i][k] * reciprocals[k] * x[i]
+    return x
 
 
 @dataclass
@@ -112,13 +177,18 @@ def _moving(link: Link, q: Scalar, qd: Scalar, parent: _Body | None) -> _Body:
     body.velocity = v = _plus(before, joint)
     w = v[:3]
     body.c = [*_cross(w, joint[:3]), *_plus(_cross(w, joint[3:]), _cross(v[3:], joint[:3]))]
-    momentum = _times(body.inertia, v)
+    return _with_momentum(body)
+
+
+def _with_momentum(body: _Body) -> _Body:
+    """The body with the force p that keeps its velocity, due to the momentum that turns with it."""
+    momentum, w = _times(body.inertia, body.velocity), body.velocity[:3]
     moment, force = momentum[:3], momentum[3:]
-    body.p = [*_plus(_cross(w, moment), _cross(v[3:], force)), *_cross(w, force)]
+    body.p = [*_plus(_cross(w, moment), _cross(body.velocity[3:], force)), *_cross(w, force)]
     return body
 
 
-def _rigid(link: Link) -> list[Spatial]:
+def _rigid(link: Link | Moments) -> list[Spatial]:
     """Spatial inertia (6, 6) of a link about the origin of its frame."""
     Z, h, m = link.second_moment, link.first_moment, link.mass
     x, y, z = h.tolist()

@@ -36,12 +36,15 @@ def pose(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
     return rotation, position
 
 
-def body_twist(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[Numbers]:
+def body_twist(
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], base: Sequence[Sequence[Scalar]] = ()
+) -> list[Numbers]:
     """Body twist of the first tool and its time derivatives.
 
     Args:
         tree: links of the robot.
         states: q, qd, qdd, …, at least these two.
+        base: body twist (6) of the base and its time derivatives, as many; without any, the base is fixed.
 
     Returns:
         V, Vd, …, one for each state from qd on; angular part first.
@@ -49,6 +52,8 @@ def body_twist(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[Numbe
     orders = len(states) - 1
     w: Vector = [Jet.constant(0.0, orders) for _ in range(3)]
     v = list(w)
+    if len(base):
+        w, v = ([Jet([twist[k] for twist in base]) for k in rows] for rows in (range(3), range(3, 6)))
     for link in _path(tree):
         q = link.displacement(states)
         into = link.rotation.T.tolist()
@@ -93,6 +98,80 @@ def jacobian(
     rates = [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     derivatives = _DERIVATIVES[representation](columns, rates, len(states) - 1)
     return [_by_joint(tree, path, columns) for columns in derivatives]
+
+
+def jacobian_on_base(
+    tree: LinkTree,
+    states: Sequence[Sequence[Scalar]],
+    representation: str,
+    base: Sequence[Sequence[Scalar]] = (),
+    at: tuple[Matrix, Numbers] | None = None,
+) -> list[list[Numbers]]:
+    """Jacobian of the first tool on a moving base, and its time derivatives.
+
+    The columns of the base come first: those of six joints before all others, which do not move relative to the base.
+    The forms in the inertial frame follow from that in body form by d(C y)/dt = C (dy/dt + [V, y]), with the twist V
+    of the tool for the space form and its angular part alone for the world-aligned one.
+
+    Args:
+        tree, states: as for :func:`jacobian`.
+        representation: one of REPRESENTATIONS, with the inertial frame in the place of the base.
+        base: body twist (6) of the base and its time derivatives, one for each of qd, qdd, …; not for the body form.
+        at: rotation and position of the base; not for the body form.
+
+    Returns:
+        J, Jd, …, one for each state: columns of six entries, those of the base twist, then of each joint variable.
+    """
+    rotation, position, axes = _poses(tree, states[0])
+    path = _path(tree)
+    back = [list(column) for column in zip(*rotation, strict=True)]
+    units = [[float(i == k) for i in range(3)] for k in range(3)]
+    columns = [[*unit, *_cross(unit, position)] for unit in units] + [[0.0, 0.0, 0.0, *unit] for unit in units]
+    columns += [_column(link, axis, _minus(position, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
+    columns = [[*_product(back, column[:3]), *_product(back, column[3:])] for column in columns]
+    still: Numbers = [0.0] * (len(states) - 1)
+    rates = [still] * 6 + [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
+    levels = _body_derivatives(columns, rates, len(states) - 1)
+    if at is not None and representation != "body":
+        twists = body_twist(tree, states, base) if len(states) > 1 else []
+        if representation == "world_aligned":
+            twists = [[*twist[:3], 0.0, 0.0, 0.0] for twist in twists]
+        levels = _in_fixed_axes(levels, twists)
+        turned = _composed(at, (rotation, position))
+        about = turned[1] if representation == "space" else [0.0] * 3
+        levels = [[_turned_out(turned[0], about, column) for column in level] for level in levels]
+    return [[*level[:6], *_by_joint(tree, path, level[6:])] for level in levels]
+
+
+def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[list[Numbers]]:
+    """For derivatives of columns y in a moving frame, those of C y in its axes at this time."""
+    found = []
+    while levels:
+        found.append(levels[0])
+        levels = [
+            [
+                _plus(column, _leibniz(twists[: k + 1], [level[i] for level in levels[: k + 1]], k, _bracket))
+                for i, column in enumerate(levels[k + 1])
+            ]
+            for k in range(len(levels) - 1)
+        ]
+    return found
+
+
+def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
+    """Rotation and position of the first tool in the inertial frame, for those of the base."""
+    return _composed(at, pose(tree, q))
+
+
+def _composed(outer: tuple[Matrix, Numbers], inner: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
+    columns = [_product(outer[0], column) for column in zip(*inner[0], strict=True)]
+    return [list(row) for row in zip(*columns, strict=True)], _plus(outer[1], _product(outer[0], inner[1]))
+
+
+def _turned_out(rotation: Matrix, position: Numbers, twist: Numbers) -> Numbers:
+    """Ad of a pose times a twist."""
+    w, v = _product(rotation, twist[:3]), _product(rotation, twist[3:])
+    return [*w, *_plus(v, _cross(position, w))]
 
 
 def _body_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:

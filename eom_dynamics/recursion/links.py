@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .. import lie
 from ..arrays import Array
 from ..jet import Jet
 from ..robot import Frame, Joint, Robot
+from ..robot.inertia import Inertial
 
 # Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
 # parallel, when any normal will do).
@@ -36,6 +37,15 @@ _FAR = 10.0
 
 # Bound of the rounding error of entries -1, 0 and 1 of a product of a few rotation matrices.
 _ROUNDING = 4e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mass, kg, and its first moment (3,), kg m, and second moment, the integral of r r' dm (3, 3), kg m²."""
+
+    mass: float
+    first_moment: Array
+    second_moment: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,17 +93,22 @@ class LinkTree:
     Attributes:
         links: the links.
         gravity: (3,), m/s², in the base frame.
-        tools: for each tool, the index of its link and its pose (4, 4) in the link's frame.
+        tools: for each tool, the index of its link (-1: the base) and its pose (4, 4) in the link's frame.
+        base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
     """
 
     links: tuple[Link, ...]
     gravity: Array
     tools: tuple[tuple[int, Array], ...]
+    base: Moments
 
     @property
     def n(self) -> int:
         """Number of joint variables."""
         return 1 + max(link.coordinate for link in self.links)
+
+
+Body = TypeVar("Body", Link, Moments)
 
 
 def link_tree(robot: Robot, *, regrouped: bool = True) -> LinkTree:
@@ -116,7 +131,16 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
             step = lie.inverse(frames[joint.parent]) @ step
         links.append(_driven(_link(joint, step, frames[i]), robot, i))
     tools = tuple((tool.joint, _exact(_in_link(frames, tool))) for tool in robot.tools)
-    return LinkTree(tuple(_regrouped(links) if regrouped else links), robot.gravity, tools)
+    base = _moments(robot.base)
+    if regrouped:
+        links, base = _regrouped(links, base)
+    return LinkTree(tuple(links), robot.gravity, tools, base)
+
+
+def _moments(body: Inertial) -> Moments:
+    """Moments about the origin of the frame of a body."""
+    second_moment = 0.5 * np.trace(body.about_origin) * np.eye(3) - body.about_origin
+    return Moments(body.mass, body.mass * np.asarray(body.center_of_mass), second_moment)
 
 
 def _in_link(frames: Sequence[Array], tool: Frame) -> Array:
@@ -235,14 +259,15 @@ def _link(joint: Joint, step: Array, frame: Array) -> Link:
     )
 
 
-def _regrouped(links: list[Link]) -> list[Link]:
+def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moments]:
     """Move the inertia that does not affect its joint from each link to its parent, from the tips to the base."""
     links = list(links)
+    zero = np.zeros((3, 3))
     for i in reversed(range(len(links))):
         link = links[i]
         if not link.turns:
-            links[i] = replace(link, second_moment=np.zeros((3, 3)))
-            _add_to_parent(links, link, second_moment=link.rotation @ link.second_moment @ link.rotation.T)
+            links[i] = replace(link, second_moment=zero)
+            moved = Moments(0.0, np.zeros(3), link.rotation @ link.second_moment @ link.rotation.T)
         elif link.pitch == 0:
             # The inertia on the axis is that of a thin rod along z.
             m, mz, mzz = link.mass, link.first_moment[2], link.second_moment[2, 2]
@@ -251,22 +276,20 @@ def _regrouped(links: list[Link]) -> list[Link]:
             kept = link.second_moment.copy()
             kept[2, 2] = 0.0
             links[i] = replace(link, mass=0.0, first_moment=np.append(link.first_moment[:2], 0.0), second_moment=kept)
-            _add_to_parent(
-                links,
-                link,
-                mass=m,
-                first_moment=m * p + mz * z,
-                second_moment=m * np.outer(p, p) + mz * (np.outer(p, z) + np.outer(z, p)) + mzz * np.outer(z, z),
-            )
-    return links
+            second_moment = m * np.outer(p, p) + mz * (np.outer(p, z) + np.outer(z, p)) + mzz * np.outer(z, z)
+            moved = Moments(m, m * p + mz * z, second_moment)
+        else:
+            continue
+        if link.parent >= 0:
+            links[link.parent] = _with(links[link.parent], moved)
+        else:
+            base = _with(base, moved)
+    return links, base
 
 
-def _add_to_parent(links: list[Link], link: Link, **moments: float | Array) -> None:
-    if link.parent >= 0:
-        parent = links[link.parent]
-        links[link.parent] = replace(
-            parent, **{name: getattr(parent, name) + moment for name, moment in moments.items()}
-        )
+def _with(body: Body, moved: Moments) -> Body:
+    sums = {name: getattr(body, name) + getattr(moved, name) for name in ("mass", "first_moment", "second_moment")}
+    return replace(body, **sums)
 
 
 def _snapped(values: Array) -> Array:

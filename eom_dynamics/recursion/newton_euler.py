@@ -10,7 +10,7 @@ A link of mass m with first moment c and second moment Z therefore requires the 
 the moment c x p + the axial vector of U Z. The velocity of the origin does not occur. Derivatives follow from Leibniz'
 rule, as do equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of
 rigid body systems", Multibody System Dynamics 53 (2021), but at a cost of O(n). Gravity is an acceleration -g of the
-base.
+base: constant for a fixed one, and turning in the frame of a base that turns, :func:`specific_force`.
 
 Scalars may be of any type with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or the
 expressions of :mod:`eom_dynamics.codegen`.
@@ -25,7 +25,7 @@ from typing import Any
 
 from ..jet import Jet
 from .links import Link, LinkTree
-from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times
+from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times, vector_cross
 
 
 def inverse_dynamics(
@@ -43,17 +43,88 @@ def inverse_dynamics(
         tau, taud, …, one for each state from qdd on; one scalar for each joint variable.
     """
     orders = len(states) - 2
+    w = [Jet.constant(0.0, orders + 1) for _ in range(3)]
+    p = [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
+    efforts, _, _ = _passes(tree, states, wrench, _moving_base(w, p), reaction=False)
+    return efforts
+
+
+def inverse_dynamics_on_base(
+    tree: LinkTree,
+    states: Sequence[Sequence[Scalar]],
+    angular_velocity: Vector,
+    acceleration: Vector,
+    wrench: Sequence[Sequence[Scalar]] = (),
+) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+    """Joint efforts on a moving base, and the wrench on the base, with their time derivatives.
+
+    Args:
+        tree, states, wrench: as for :func:`inverse_dynamics`; the gravity of the tree has no effect.
+        angular_velocity: w of the base in its frame, a jet one order higher than the results.
+        acceleration: specific force of the origin of the base in its frame: what an accelerometer there measures, the
+            classical acceleration less gravity; see :func:`specific_force`.
+
+    Returns:
+        tau, taud, …, as :func:`inverse_dynamics`; and F, Fd, …, the wrench (moment; force) that moves base and robot,
+        in the frame of the base and about its origin.
+    """
+    motion = _moving_base(angular_velocity, acceleration)
+    efforts, force, moment = _passes(tree, states, wrench, motion, reaction=True)
+    h, p = tree.base.first_moment.tolist(), motion.p
+    force = add(force, add(times(tree.base.mass, p), motion.U.times(h)))
+    moment = add(moment, add(motion.U.axial(tree.base.second_moment), cross(h, p)))
+    orders = len(states) - 2
+    return efforts, [[x[k] for x in (*moment, *force)] for k in range(orders)]
+
+
+def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
+    """Acceleration of the origin of a moving base less gravity, in its frame: p = dv/dt + w x v - R' g.
+
+    Args:
+        w, v: body-fixed twist of the base, jets.
+        gravity: R' g (3), gravitational acceleration in the frame of the base at this time; it turns there with -w.
+
+    Returns:
+        p, known to one order less than the twist.
+    """
+    orders = len(w[0]) - 1
+    # By Leibniz' rule on dg/dt = g x w.
+    levels: list[list[Scalar]] = [list(gravity)]
+    for k in range(orders - 1):
+        rate: list[Scalar] = [0.0] * 3
+        for j in range(k + 1):
+            turning = vector_cross(levels[j], [x[k - j] for x in w])
+            rate = [total + comb(k, j) * term for total, term in zip(rate, turning, strict=True)]
+        levels.append(rate)
+    turned = [Jet([level[i] for level in levels]) for i in range(3)]
+    transport = vector_cross(w, v)
+    return [v[i].rate + transport[i] - turned[i] for i in range(3)]
+
+
+def _passes(
+    tree: LinkTree,
+    states: Sequence[Sequence[Scalar]],
+    wrench: Sequence[Sequence[Scalar]],
+    base: _Motion,
+    *,
+    reaction: bool,
+) -> tuple[list[list[Scalar]], Vector, Vector]:
+    """Joint efforts with derivatives, and on request the force and moment of all links that the base passes on."""
+    orders = len(states) - 2
     motions: list[_Motion] = []
     forces, moments = [], []
     for link in tree.links:
         q = link.displacement(states)
-        parent = motions[link.parent] if link.parent >= 0 else _base(tree, orders)
+        parent = motions[link.parent] if link.parent >= 0 else base
         motion = _outward(link, q, parent)
         motions.append(motion)
         # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
         first_moment = link.first_moment.tolist()
         forces.append(add(times(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(add(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
+    zero = [Jet.constant(0.0, orders) for _ in range(3)]
+    forces.append(zero)  # the base, with the index -1 of a parent
+    moments.append(zero)
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
@@ -63,11 +134,11 @@ def inverse_dynamics(
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
         effort = moment[2] + link.pitch * force[2] if link.turns else force[2]
         efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * effort
-        if link.parent >= 0:
+        if link.parent >= 0 or reaction:
             to_parent = _inward(link, motion, force, moment)
             forces[link.parent] = add(forces[link.parent], to_parent[0])
             moments[link.parent] = add(moments[link.parent], to_parent[1])
-    return [[effort[k] for effort in efforts] for k in range(orders)]
+    return [[effort[k] for effort in efforts] for k in range(orders)], forces[-1], moments[-1]
 
 
 @dataclass(frozen=True)
@@ -120,10 +191,8 @@ class _AccelerationMatrix:
         ]
 
 
-def _base(tree: LinkTree, orders: int) -> _Motion:
-    w = [Jet.constant(0.0, orders + 1) for _ in range(3)]
-    p = [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
-    return _Motion(w=w, p=p, U=_AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, orders))
+def _moving_base(w: Vector, p: Vector) -> _Motion:
+    return _Motion(w=w, p=p, U=_AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, len(p[0])))
 
 
 def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..robot import Joint, Robot
-from .links import Link, LinkTree, link_frames, tree_in_frames
+from .links import Link, link_frames, tree_in_frames
 from .newton_euler import inverse_dynamics
 from .vectors import Scalar
 
@@ -44,7 +44,7 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
     for i, frame in enumerate(frames):
         for parameters in np.eye(PARAMETERS):
             links = (*empty[:i], _with_inertia(empty[i], *_in_frame(parameters, frame)), *empty[i + 1 :])
-            columns.append(inverse_dynamics(LinkTree(links, tree.gravity, tree.tools), states))
+            columns.append(inverse_dynamics(replace(tree, links=links), states))
     return [[[column[k][row] for column in columns] for row in range(tree.n)] for k in range(orders)]
 
 

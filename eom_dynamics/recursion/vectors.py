@@ -76,6 +76,11 @@ def cross(c: Sequence[float], a: Vector) -> Vector:
     return [y * a[2] - z * a[1], z * a[0] - x * a[2], x * a[1] - y * a[0]]
 
 
+def vector_cross(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    """Cross product of two vectors of jets or scalars."""
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
 def rotated(matrix: list[list[float]], a: Vector) -> Vector:
     """A constant matrix times a vector."""
     return [row[0] * a[0] + row[1] * a[1] + row[2] * a[2] for row in matrix]

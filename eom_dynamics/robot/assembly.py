@@ -45,7 +45,8 @@ def assemble(
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become rows of joints with one variable each,
-    see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the base has no effect and is left out.
+    see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the root and of the links fixed to it is that of the
+    base.
 
     Args:
         description: the links and joints.
@@ -98,6 +99,7 @@ def assemble(
         merged=tuple(bodies.merged),
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
         rotor_model=part.rotor_model,
+        base=bodies.base,
     )
     robot = replace(
         robot,
@@ -144,6 +146,7 @@ class _Bodies:
     def __init__(self, part: Description, base: str) -> None:
         self.joints: list[Joint] = []
         self.merged: list[str] = []
+        self.base = part.links[base].inertial or Inertial.massless()
         self.places = {base: _LinkPlace(-1, np.eye(4))}
         for joint in part.joints:
             self._add(joint, part)
@@ -184,7 +187,9 @@ class _Bodies:
         self.places[joint.child] = _LinkPlace(parent.body, pose)
         onto = "the base" if parent.body < 0 else f"the body of {self.joints[parent.body].name}"
         self.merged.append(f"link {joint.child} into {onto} ({inertial.mass:g} kg)")
-        if parent.body >= 0:
+        if parent.body < 0:
+            self.base = self.base + inertial.moved(pose)
+        else:
             body = self.joints[parent.body]
             total = _inertial(body) + inertial.moved(pose)
             if total.mass == 0 and np.any(total.center_of_mass):

@@ -61,6 +61,12 @@ class Inertial:
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @property
+    def spatial_inertia(self) -> Array:
+        """Inertia matrix (6, 6) about the frame's origin."""
+        matrix: Array = spatial_inertia(self.mass, self.center_of_mass, self.about_origin)
+        return matrix
+
+    @property
     def about_center_of_mass(self) -> Array:
         """Rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
         return self.about_origin - steiner(self.mass, self.center_of_mass)

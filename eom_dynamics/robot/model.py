@@ -13,7 +13,7 @@ from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
-from .inertia import spatial_inertia
+from .inertia import Inertial, spatial_inertia
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 """Default gravitational acceleration in the base frame, m/s² (z up)."""
@@ -174,7 +174,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A robot with a fixed base: a tree of bodies.
+    """A robot: a tree of bodies on a base, which is fixed but to :class:`eom_dynamics.FloatingBase`.
 
     Attributes:
         name: name of the robot.
@@ -187,6 +187,7 @@ class Robot:
         coupled_stiffness: joints, by index in joint vectors, and the spring that couples them; or None.
         transmission: joints, by index in joint vectors, and the transmission that drives them together; or None.
         rotor_model: one of :data:`ROTOR_MODELS`.
+        base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
     """
 
     name: str
@@ -199,6 +200,7 @@ class Robot:
     coupled_stiffness: tuple[tuple[int, ...], CoupledSpring] | None = None
     transmission: tuple[tuple[int, ...], Transmission] | None = None
     rotor_model: str = "reduced"
+    base: Inertial = field(default_factory=Inertial.massless)
 
     def __post_init__(self) -> None:
         """Set the default tool."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..robot import Robot
+from ..robot.inertia import Inertial
 
 
 def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Robot:
@@ -28,4 +29,5 @@ def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Rob
     coupled = robot.coupled_stiffness
     if coupled is not None:
         coupled = (coupled[0], coupled[1].scaled(1 + stiffness))
-    return replace(robot, joints=joints, coupled_stiffness=coupled)
+    base = Inertial(robot.base.mass * (1 + mass), robot.base.center_of_mass, robot.base.about_origin * (1 + mass))
+    return replace(robot, joints=joints, coupled_stiffness=coupled, base=base)

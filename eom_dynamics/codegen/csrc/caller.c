@@ -2,8 +2,8 @@
  *
  * A Python callable that passes the arrays of one state to a kernel, at the cost of a C call.
  *
- * call(q, qd, ..., *, wrench=(W, Wd, ...)) calls the kernel if all arguments are plain, finite, contiguous vectors of
- * doubles of the right number and length. It passes all other arguments to a Python callable of the same signature,
+ * call(q, qd, ..., *, wrench=(W, Wd, ...)) calls the kernel if all arguments are plain, finite, contiguous arrays of
+ * doubles of the right number and shapes. It passes all other arguments to a Python callable of the same signature,
  * which converts them, computes a batch or raises an error. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,7 +20,9 @@ typedef struct {
     vectorcallfunc vectorcall;
     kernel_function kernel;
     Py_ssize_t vectors, wrenches, outputs;
-    npy_intp n, wrench_size;
+    npy_intp wrench_size;
+    int input_dimensions[MOST_INPUTS];
+    npy_intp inputs[MOST_INPUTS][MOST_DIMENSIONS];
     int dimensions[MOST_OUTPUTS];
     npy_intp shapes[MOST_OUTPUTS][MOST_DIMENSIONS];
     int alone; /* return the only result rather than a tuple */
@@ -28,15 +30,20 @@ typedef struct {
     PyObject *general;
 } Caller;
 
-/* Data of a plain vector, or NULL. */
-static const double *numbers(PyObject *object, npy_intp length)
+/* Data of a plain array of a shape, or NULL. */
+static const double *numbers(PyObject *object, int dimensions, const npy_intp *shape)
 {
     if (!PyArray_CheckExact(object))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != length || PyArray_TYPE(array) != NPY_DOUBLE ||
-        !PyArray_ISCARRAY_RO(array))
+    if (PyArray_NDIM(array) != dimensions || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
         return NULL;
+    npy_intp length = 1;
+    for (int i = 0; i < dimensions; ++i) {
+        if (PyArray_DIM(array, i) != shape[i])
+            return NULL;
+        length *= shape[i];
+    }
     const double *values = PyArray_DATA(array);
     double sum = 0;
     for (npy_intp i = 0; i < length; ++i)
@@ -50,7 +57,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
     if (positional != self->vectors)
         return 0;
     for (Py_ssize_t k = 0; k < self->vectors; ++k)
-        if (!(in[k] = numbers(args[k], self->n)))
+        if (!(in[k] = numbers(args[k], self->input_dimensions[k], self->inputs[k])))
             return 0;
     for (Py_ssize_t k = 0; k < self->wrenches; ++k)
         in[self->vectors + k] = self->no_wrench;
@@ -61,7 +68,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
         return 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
-        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_size)))
+        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), 1, &self->wrench_size)))
             return 0;
     return 1;
 }
@@ -120,17 +127,17 @@ static void caller_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Copies the shape of result k; returns 0 with an exception if it is none. */
-static int take_shape(Caller *self, Py_ssize_t k, PyObject *shape)
+/* Copies a shape; returns 0 with an exception if it is none. */
+static int take_shape(PyObject *shape, int *dimensions, npy_intp *sizes)
 {
     if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS) {
         PyErr_SetString(PyExc_ValueError, "a shape must be a tuple of at most three sizes");
         return 0;
     }
-    self->dimensions[k] = (int)PyTuple_GET_SIZE(shape);
-    for (int i = 0; i < self->dimensions[k]; ++i) {
-        self->shapes[k][i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        if (self->shapes[k][i] == -1 && PyErr_Occurred())
+    *dimensions = (int)PyTuple_GET_SIZE(shape);
+    for (int i = 0; i < *dimensions; ++i) {
+        sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (sizes[i] == -1 && PyErr_Occurred())
             return 0;
     }
     return 1;
@@ -138,14 +145,15 @@ static int take_shape(Caller *self, Py_ssize_t k, PyObject *shape)
 
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "vectors", "n", "wrenches", "wrench_size", "shapes", "alone", "general", NULL};
+    static char *names[] = {"address", "inputs", "wrenches", "wrench_size", "shapes", "alone", "general", NULL};
     unsigned long long address;
-    Py_ssize_t vectors, n, wrenches, wrench_size;
+    Py_ssize_t wrenches, wrench_size;
     int alone;
-    PyObject *shapes, *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnnnnO!pO", names, &address, &vectors, &n, &wrenches, &wrench_size,
-                                     &PyTuple_Type, &shapes, &alone, &general))
+    PyObject *inputs, *shapes, *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KO!nnO!pO", names, &address, &PyTuple_Type, &inputs, &wrenches,
+                                     &wrench_size, &PyTuple_Type, &shapes, &alone, &general))
         return NULL;
+    Py_ssize_t vectors = PyTuple_GET_SIZE(inputs);
     if (vectors + wrenches > MOST_INPUTS || PyTuple_GET_SIZE(shapes) > MOST_OUTPUTS ||
         (alone && PyTuple_GET_SIZE(shapes) != 1)) {
         PyErr_SetString(PyExc_ValueError, "too many inputs or outputs");
@@ -157,7 +165,6 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->vectorcall = caller_call;
     self->kernel = (kernel_function)(uintptr_t)address;
     self->vectors = vectors;
-    self->n = n;
     self->wrenches = wrenches;
     self->wrench_size = wrench_size;
     self->outputs = PyTuple_GET_SIZE(shapes);
@@ -167,8 +174,13 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    for (Py_ssize_t k = 0; k < self->vectors; ++k)
+        if (!take_shape(PyTuple_GET_ITEM(inputs, k), &self->input_dimensions[k], self->inputs[k])) {
+            Py_DECREF(self);
+            return NULL;
+        }
     for (Py_ssize_t k = 0; k < self->outputs; ++k)
-        if (!take_shape(self, k, PyTuple_GET_ITEM(shapes, k))) {
+        if (!take_shape(PyTuple_GET_ITEM(shapes, k), &self->dimensions[k], self->shapes[k])) {
             Py_DECREF(self);
             return NULL;
         }

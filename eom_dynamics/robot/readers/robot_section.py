@@ -11,6 +11,8 @@ The section as in a parameter file (SI units, angles in rad):
       convention: body_screws             # optional; body_screws (default) | spatial_screws | dh | modified_dh
       inertia_reference: com              # inertias are about: com (centre of mass) | link (body frame)
       gravity: [0.0, 0.0, -9.80665]       # optional; gravitational acceleration in the base frame
+      base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}
+                                          # optional (massless); of a floating base
       joints:
         shoulder:
           type: revolute                  # revolute | continuous | prismatic | helical | fixed | planar | floating
@@ -52,6 +54,7 @@ Rz(theta + q) Tz(d) Tx(a) Rx(alpha), ``modified_dh`` is Rx(alpha) Tx(a) Rz(theta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -99,6 +102,7 @@ def own_description(robot: Section) -> Description:
         gravity = robot.vector("gravity", 3, default=STANDARD_GRAVITY)
         unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse", otherwise="refuse")
         reader = _Reader(convention, reference, unphysical)
+        robot.attempt(reader.read_base, None, one_entry=True)
         with robot.section("joints") as joints:
             for joint_name in names:
                 joints.attempt(partial(reader.read, joint_name), None, one_entry=True)
@@ -139,6 +143,13 @@ class _Reader:
         self._place = CONVENTIONS[convention]
         self._types = DH_TYPES if convention in ("dh", "modified_dh") else JOINT_TYPES
         self._reference, self._unphysical = reference, unphysical
+
+    def read_base(self, robot: Section) -> None:
+        if "base" in robot:
+            with robot.section("base") as base:
+                self.links[BASE] = replace(
+                    self.links[BASE], inertial=self._inertial(base), where=f"{base.name}.inertia"
+                )
 
     def read(self, name: str, joints: Section) -> None:
         with joints.section(name) as joint:

@@ -21,7 +21,7 @@ from ..inertia import Inertial
 from ..model import Joint, Limits, Robot
 from ..physical_consistency import body_violation, joints_without_inertia
 from ..readers.robot_section import BASE
-from .written import Written, moments, rpy
+from .written import Written, inertial, moments, rpy
 
 _HEADER = "# Written by eom_dynamics convert. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
 
@@ -65,6 +65,8 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
         "unphysical": "warn" if _is_unphysical(robot) else "refuse",
         "joints": joints,
     }
+    if robot.base.mass or np.any(robot.base.about_origin):
+        section["base"] = _inertia(robot.base)
     for key, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
         if shared is not None:
             members = [robot.joint_names[i] for i in shared[0]]
@@ -82,8 +84,15 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
 
 
 def _is_unphysical(robot: Robot) -> bool:
-    bodies = (Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) for joint in robot.joints)
-    return any(map(body_violation, bodies)) or bool(joints_without_inertia(robot))
+    return any(map(body_violation, (*map(inertial, robot.joints), robot.base))) or bool(joints_without_inertia(robot))
+
+
+def _inertia(body: Inertial) -> dict[str, Any]:
+    entries: dict[str, Any] = {"mass": float(body.mass)}
+    if body.mass or np.any(body.about_origin):
+        entries["center_of_mass"] = [float(x) for x in body.center_of_mass]
+        entries["inertia"] = moments(body)
+    return entries
 
 
 def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
@@ -92,11 +101,8 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         "parent": robot.joints[joint.parent].name if joint.parent >= 0 else BASE,
         "screw": [float(x) for x in joint.screw],
         "origin": _origin(joint.reference_pose),
-        "mass": float(joint.mass),
+        **_inertia(inertial(joint)),
     }
-    if joint.mass or np.any(joint.inertia_about_origin):
-        entries["center_of_mass"] = [float(x) for x in joint.center_of_mass]
-        entries["inertia"] = moments(joint)
     if limits := _limits(joint, lost):
         entries["limits"] = limits
     for name, default in (("damping", 0.0), ("friction", 0.0)):

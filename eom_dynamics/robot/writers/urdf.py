@@ -12,8 +12,9 @@ import numpy as np
 from ... import lie
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, moments, rpy, unused
+from .written import Written, inertial, moments, rpy, unused
 
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
@@ -53,7 +54,7 @@ class _Writer:
         self._joint_names = {joint.name for joint in robot.joints}
         self._placed: set[str] = set()
         self._base = self._link(-1, np.eye(4))
-        ET.SubElement(self.root, "link", name=self._base.name)
+        self._add_inertia(ET.SubElement(self.root, "link", name=self._base.name), robot.base, np.zeros(3))
         self._links = [self._link(i, _to_axis(joint)) for i, joint in enumerate(robot.joints)]
         for joint, link in zip(robot.joints, self._links, strict=True):
             self._add(joint, link)
@@ -77,12 +78,7 @@ class _Writer:
 
     def _add(self, joint: Joint, link: _Link) -> None:
         element = ET.SubElement(self.root, "link", name=link.name)
-        if joint.mass or np.any(joint.inertia_about_origin):
-            inertial = ET.SubElement(element, "inertial")
-            ET.SubElement(inertial, "origin", xyz=_words(joint.center_of_mass - link.pose[:3, 3]), rpy="0 0 0")
-            ET.SubElement(inertial, "mass", value=_word(joint.mass))
-            names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-            ET.SubElement(inertial, "inertia", dict(zip(names, map(_word, moments(joint)), strict=True)))
+        self._add_inertia(element, inertial(joint), link.pose[:3, 3])
         parent = self._of(joint.parent)
         bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
         kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"
@@ -97,6 +93,15 @@ class _Writer:
             ET.SubElement(moved, "mimic", {"joint": leader, **given})
         elif joint.gear_ratio != 1 or joint.rotor_inertia:
             self._transmission(joint)
+
+    def _add_inertia(self, link: ET.Element, body: Inertial, origin: Array) -> None:
+        """The inertia of a body, for a link at this origin (3,) in the body's frame, along its axes."""
+        if body.mass or np.any(body.about_origin):
+            element = ET.SubElement(link, "inertial")
+            ET.SubElement(element, "origin", xyz=_words(body.center_of_mass - origin), rpy="0 0 0")
+            ET.SubElement(element, "mass", value=_word(body.mass))
+            names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+            ET.SubElement(element, "inertia", dict(zip(names, map(_word, moments(body)), strict=True)))
 
     def _joint(self, name: str, kind: str, parent: _Link, pose: Array, child: str) -> ET.Element:
         """A joint at a pose in the parent body's frame."""

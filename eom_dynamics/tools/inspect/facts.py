@@ -28,6 +28,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "name": robot.name,
         "independent_joints": robot.n,
         "total_mass": float(np.sum([joint.mass for joint in robot.joints])),
+        "base_mass": robot.base.mass,
         "gravity": robot.gravity.tolist(),
         "joints": [_joint(robot, joint) for joint in robot.joints],
         "tools": [

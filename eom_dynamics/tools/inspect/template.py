@@ -16,6 +16,7 @@ TEMPLATE = """\
       # gravity: [0.0, 0.0, -9.80665]       # gravitational acceleration in the frame of the base
       # unphysical: refuse                  # refuse | warn about inertia that no body can have
       # rotor_model: reduced                # reduced | complete: docs/elastic_joints.md
+      # base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}   # floating
       joints:
         shoulder:
           type: revolute                    # revolute | continuous | prismatic | helical | fixed | planar | floating

@@ -14,6 +14,8 @@ from .facts import MOST_JOINTS
 def as_text(facts: Mapping[str, Any]) -> str:
     """Return the facts of :func:`.facts.robot_facts` as a table of joints and lines on the rest."""
     gravity, mass = _vector(facts["gravity"]), f"{facts['total_mass']:g} kg"
+    if facts["base_mass"]:
+        mass += f" on a base of {facts['base_mass']:g} kg"
     counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
     lines = [
         f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²",

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The equations of motion of a floating base in closed form, with time derivatives of any order.
+
+With the body-fixed twist V0 of the base and nu = (V0, qd), the twists of all bodies, the base the first of them, are
+V = H nu, where
+
+    H = [ I  0 ]    dH/dt = -S H,    S = [ 0  0   ]
+        [ U  J ]                         [ 0  S_J ]
+
+has the J, U and S of the fixed base (:mod:`.system`): S holds the joints alone. With H in the place of J, and b of the
+twists with the motion of the base, the terms are those of :mod:`.closed_form`,
+
+    M(q) nud + C(q, nu) nu + Q_grav(C0, q) + Q_ext(q, t) = tau,
+
+and every time derivative is the same step. Gravity is an acceleration G = (0; -R0' g) of the base, which turns in its
+frame: Q_grav = H' M_b [I; U] G, d/dt(R0' g) = R0' g x w.
+
+A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid body systems", Multibody
+System Dynamics 53 (2021), for the fixed base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import lie
+from ..arrays import AnyArray
+from ..jet import Jet, leibniz
+from ..robot import Robot
+from ..states import state_arrays, wrenches
+from .closed_form import (
+    CORIOLIS_FORMS,
+    EquationsOfMotion,
+    coriolis_matrix,
+    external_forces,
+    mass_matrix,
+    require_form,
+)
+from .system import System, inertia_matrix, system, tool_matrix
+
+_TWIST = 6
+
+
+@dataclass(frozen=True)
+class FloatingEquationsOfMotion(EquationsOfMotion):
+    """Terms of the equations of motion of a floating base in one state, or N; index k is the k-th time derivative.
+
+    Attributes:
+        M: mass matrix (6 + n, 6 + n), of a batch (N, 6 + n, 6 + n).
+        C: Coriolis matrix, in the requested form.
+        gravity: Q_grav (6 + n,) or (N, 6 + n).
+        external: Q_ext (6 + n,) or (N, 6 + n).
+        rates: nu, nud, …, in this state.
+    """
+
+    names = ("q", "nu", "nud", "nudd", "nuddd")
+
+
+def floating_equations_of_motion(
+    robot: Robot,
+    pose: ArrayLike,
+    q: ArrayLike,
+    *rates: ArrayLike,
+    wrench: Sequence[ArrayLike] = (),
+    coriolis: str = "christoffel",
+) -> FloatingEquationsOfMotion:
+    """M, C, Q_grav and Q_ext of a robot on a floating base, with their time derivatives.
+
+    ``efforts(next_rate)`` of the result are the wrench on the base and the joint efforts (6 + n,), with derivatives.
+
+    Args:
+        robot: the robot; the inertia of its base is ``robot.base``, its gravity that in the inertial frame.
+        pose: of the base in the inertial frame, (4, 4) or (N, 4, 4), m. A batch is computed state by state.
+        q: joint variables (n,) or (N, n), rad or m.
+        rates: nu, nud, …, each (6 + n,) or (N, 6 + n), at least nu. m rates give m - 1 time derivatives.
+        wrench, coriolis: as for :func:`.equations_of_motion`. The form ``christoffel`` is linear in nu, and dM/dt - 2 C
+            is skew-symmetric.
+
+    Raises:
+        StateError: an array has the wrong shape or is not finite.
+        ValueError: nu is missing, or the form of the Coriolis matrix is unknown.
+    """
+    if not rates:
+        raise ValueError("floating_equations_of_motion needs at least pose, q and nu")
+    require_form(coriolis)
+    n = robot.n
+    names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
+    shapes = [(4, 4), (n,), *[(_TWIST + n,)] * len(rates)]
+    states, samples = state_arrays((pose, q, *rates), names, shapes)
+    at_tools = wrenches(wrench, len(rates), robot.wrench_shape, samples)
+    if not samples:
+        return _equations(robot, states[0], states[1], states[2:], at_tools, coriolis)
+    each = [
+        _equations(robot, states[0][i], states[1][i], [x[i] for x in states[2:]], [W[i] for W in at_tools], coriolis)
+        for i in range(*samples)
+    ]
+    return FloatingEquationsOfMotion.stacked(each)
+
+
+def _equations(
+    robot: Robot, pose: AnyArray, q: AnyArray, rates: Sequence[AnyArray], wrench: Sequence[AnyArray], coriolis: str
+) -> FloatingEquationsOfMotion:
+    body = floating_system(robot, q, rates)
+    inertia = _with_base(robot.base.spatial_inertia, inertia_matrix(robot))
+    M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(rates) - 1))
+    M = mass_matrix(body, M_b)
+    G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
+    T = tool_matrix(robot, with_base=True)
+    return FloatingEquationsOfMotion(
+        M=M,
+        C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
+        gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) for k in range(len(G))),
+        external=external_forces(body, Jet([T @ np.ravel(W) for W in wrench])),
+        rates=tuple(rates),
+    )
+
+
+def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
+    """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in the place of J."""
+    fixed = system(robot, q, [rate[_TWIST:] for rate in rates])
+    zero = np.zeros((_TWIST, _TWIST))
+    top = np.eye(_TWIST, _TWIST + robot.n)
+    H = Jet(
+        [
+            np.vstack([top if k == 0 else 0 * top, np.hstack([U, J])])
+            for k, (U, J) in enumerate(zip(fixed.U, fixed.J, strict=True))
+        ]
+    )
+    V = H @ Jet(rates)
+    b = Jet([_blocks([lie.ad(twist) for twist in V_k.reshape(-1, _TWIST)]) for V_k in V])
+    S = Jet([_with_base(zero, S_k) for S_k in fixed.S])
+    return System(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
+
+
+def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:
+    """G = (0; -R0' g) and its time derivatives, for R0' g (3,) and the angular velocity of the base in its frame."""
+    known = [gravity]
+    for k in range(len(w) - 1):
+        known.append(leibniz(known, w, k, np.cross))
+    return Jet([np.concatenate([np.zeros(3), -g]) for g in known])
+
+
+def _with_base(first: AnyArray, others: AnyArray) -> AnyArray:
+    """Block-diagonal matrix of a block (6, 6) of the base and a matrix of the bodies."""
+    return _blocks([first, others])
+
+
+def _blocks(blocks: Sequence[AnyArray]) -> AnyArray:
+    size = sum(map(len, blocks))
+    matrix, at = np.zeros((size, size), dtype=np.result_type(*blocks)), 0
+    for block in blocks:
+        end = at + len(block)
+        matrix[at:end, at:end] = block
+        at = end
+    return matrix

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mass matrix and Coriolis matrix of a robot on a moving base, in O(n d) for a tree of depth d: composite bodies.
+
+With nu = (V0, qd), the body-fixed twist of the base and the joint rates, the inertial velocity of a mass point is
+J_r nu. Summed over all points,
+
+    M = sum of J_r' J_r dm,    C = sum of J_r' dJ_r/dt dm,
+
+so that C nu are the Coriolis and centrifugal efforts, C is linear in nu, and dM/dt - 2 C is skew-symmetric. With joint
+variables alone, C is the matrix of Christoffel symbols. For column j only the points beyond joint j count: they are a
+composite body, known by its mass m, its first moment h and second moment Z in the frame of link j, and because the
+joints beyond change it, by their rates there:
+
+    h = sum of r dm,    Z = sum of r r' dm,    dh/dt,    Y = sum of r (dr/dt)' dm.
+
+The mass matrix so computed is the composite-rigid-body algorithm of R. Featherstone, "Rigid Body Dynamics Algorithms"
+(2008), table 6.2; the Coriolis matrix is that of S. Echeandia and P. M. Wensing, "Numerical methods to compute the
+Coriolis matrix and Christoffel symbols for rigid-body systems", ASME J. Comput. Nonlinear Dyn. 16 (2021). Scalars may
+be of any type, as in :mod:`.newton_euler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .links import Link, LinkTree, Moments
+from .vectors import Scalar, shifted_sincos, vector_cross
+
+Numbers: TypeAlias = list[Scalar]
+Matrix: TypeAlias = list[Numbers]
+
+
+def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
+    """Mass matrix (6 + n rows and columns) of the base twist and the joint rates.
+
+    Args:
+        tree: links of the robot.
+        q: one scalar for each joint variable.
+    """
+    still = [0.0] * tree.n
+    steps = [_Step.of(link, q, still) for link in tree.links]
+    bodies = _composites(tree, steps, rates=False)
+    M = _empty(tree)
+    for j, link in enumerate(tree.links):
+        force, row = bodies[j].force(*_axis(link)), 6 + link.coordinate
+        i = j
+        while i >= 0:
+            other = tree.links[i]
+            column = 6 + other.coordinate
+            entry = link.ratio * other.ratio * _along(other, force)
+            M[row][column] = M[row][column] + entry
+            if i != j:
+                M[column][row] = M[column][row] + entry
+            force = steps[i].force_out(force)
+            i = other.parent
+        for k, entry in enumerate(force):
+            M[row][k] = M[k][row] = M[row][k] + link.ratio * entry
+    base = bodies[-1]
+    for k in range(6):
+        unit = [float(i == k) for i in range(6)]
+        for i, entry in enumerate(base.force(unit[:3], unit[3:])):
+            M[i][k] = entry
+    return M
+
+
+def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w: Sequence[Scalar]) -> Matrix:
+    """Coriolis matrix (6 + n rows and columns), see above.
+
+    Args:
+        tree: links of the robot.
+        q, qd: one scalar for each joint variable.
+        w: angular velocity (3) of the base in its frame. C does not depend on its linear velocity.
+    """
+    steps = [_Step.of(link, q, qd) for link in tree.links]
+    turning: list[Numbers] = []
+    for link, step in zip(tree.links, steps, strict=True):
+        before = turning[link.parent] if link.parent >= 0 else list(w)
+        x, y, z = step.into(before)
+        turning.append([x, y, z + step.turn_rate])
+    turning.append(list(w))
+    bodies = _composites(tree, steps, rates=True)
+    C = _empty(tree)
+    for j, link in enumerate(tree.links):
+        axis, row = _axis(link), 6 + link.coordinate
+        force = bodies[j].force_of_rates(*axis, turning[j])
+        momentum = bodies[j].force(*axis)
+        transposed = bodies[j].transposed_rates(*axis, turning[j])
+        i = j
+        while i >= 0:
+            other = tree.links[i]
+            column, factor = 6 + other.coordinate, link.ratio * other.ratio
+            C[column][row] = C[column][row] + factor * _along(other, force)
+            if i != j:
+                C[row][column] = C[row][column] + factor * _along(other, transposed)
+            transposed = steps[i].force_out(steps[i].moving(transposed, momentum))
+            momentum, force = steps[i].force_out(momentum), steps[i].force_out(force)
+            i = other.parent
+        for k in range(6):
+            C[k][row] = C[k][row] + link.ratio * force[k]
+            C[row][k] = C[row][k] + link.ratio * transposed[k]
+    for k in range(6):
+        unit = [float(i == k) for i in range(6)]
+        for i, entry in enumerate(bodies[-1].force_of_rates(unit[:3], unit[3:], list(w))):
+            C[i][k] = entry
+    return C
+
+
+@dataclass
+class _Composite:
+    """A link, or the base as the last one, with all links beyond it, in its frame.
+
+    Attributes:
+        mass: m.
+        h: first moment (3); dh: its rate.
+        Z: second moment (3, 3).
+        Y: sum of r (dr/dt)' dm (3, 3).
+    """
+
+    mass: float
+    h: Numbers
+    Z: Matrix
+    dh: Numbers
+    Y: Matrix
+
+    def force(self, w: Sequence[Scalar], v: Sequence[Scalar]) -> Numbers:
+        """Moment and force for a rate (w, v) of the twist: accelerations v + w x r of the points."""
+        trace = self.Z[0][0] + self.Z[1][1] + self.Z[2][2]
+        spin = [trace * x - y for x, y in zip(w, _product(self.Z, w), strict=True)]
+        moment = _plus(spin, vector_cross(self.h, v))
+        return [*moment, *_plus([self.mass * x for x in v], vector_cross(w, self.h))]
+
+    def force_of_rates(self, w: Sequence[Scalar], v: Sequence[Scalar], turning: Numbers) -> Numbers:
+        """Moment and force for a constant twist (w, v) of a frame that turns.
+
+        The points accelerate by turning x (v + w x r) + w x dr/dt.
+        """
+        steady = vector_cross(turning, v)
+        swept = vector_cross(_product(self.Z, turning), w)  # sum of r x (turning x (w x r))
+        trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
+        changed = [trace * x - y for x, y in zip(w, _transposed_product(self.Y, w), strict=True)]
+        moment = _plus(_plus(swept, changed), vector_cross(self.h, steady))
+        inner = _plus([self.mass * x for x in steady], vector_cross(turning, vector_cross(w, self.h)))
+        return [*moment, *_plus(inner, vector_cross(w, self.dh))]
+
+    def transposed_rates(self, moment: Sequence[Scalar], force: Sequence[Scalar], turning: Numbers) -> Numbers:
+        """The transpose of the matrix of :meth:`force_of_rates` times a vector."""
+        swept = vector_cross(moment, _product(self.Z, turning))
+        trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
+        changed = [trace * x - y for x, y in zip(moment, _product(self.Y, moment), strict=True)]
+        across = vector_cross(self.h, vector_cross(force, turning))
+        upper = _plus(_plus(swept, changed), _plus(across, vector_cross(self.dh, force)))
+        lower = vector_cross(turning, vector_cross(self.h, moment))
+        return [*upper, *_plus(lower, [self.mass * x for x in vector_cross(force, turning)])]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Step from the parent of a link to the link: a constant one, then that of the joint along and about z.
+
+    Attributes:
+        rotation: constant rotation (3 x 3); translation: (3), in the parent's frame.
+        sine, cosine: of the angle of the joint; None if it does not turn.
+        shift: along z, m.
+        turn_rate, shift_rate: rates of angle and shift.
+    """
+
+    rotation: list[list[float]]
+    translation: list[float]
+    sine: Scalar | None
+    cosine: Scalar | None
+    shift: Scalar
+    turn_rate: Scalar
+    shift_rate: Scalar
+
+    @classmethod
+    def of(cls, link: Link, q: Sequence[Scalar], qd: Sequence[Scalar]) -> _Step:
+        x, rate = link.displacement([q, qd])
+        sine, cosine = shifted_sincos(x, link.angle) if link.turns else (None, None)
+        return cls(
+            link.rotation.tolist(),
+            link.translation.tolist(),
+            sine,
+            cosine,
+            link.pitch * x + link.offset,
+            rate if link.turns else 0.0,
+            link.pitch * rate,
+        )
+
+    def out(self, vector: Sequence[Scalar]) -> Numbers:
+        """Rotate a vector of the link into the frame of its parent."""
+        x, y, z = vector
+        if self.sine is not None:
+            x, y = self.cosine * x - self.sine * y, self.sine * x + self.cosine * y
+        return _product(self.rotation, [x, y, z])
+
+    def into(self, vector: Sequence[Scalar]) -> Numbers:
+        """Rotate a vector of the parent into the frame of the link."""
+        x, y, z = _transposed_product(self.rotation, vector)
+        if self.sine is not None:
+            x, y = self.cosine * x + self.sine * y, self.cosine * y - self.sine * x
+        return [x, y, z]
+
+    def matrix_out(self, matrix: Matrix) -> Matrix:
+        """R A R' for a matrix of the link."""
+        columns = [self.out(row) for row in matrix]  # rows of A R', that is, columns of R A'
+        return _transposed([self.out(column) for column in _transposed(columns)])
+
+    def force_out(self, wrench: Numbers) -> Numbers:
+        """Moment and force in the frame of the parent and about its origin."""
+        (x, y, z), force = wrench[:3], wrench[3:]
+        moment = self.out([x - self.shift * force[1], y + self.shift * force[0], z])
+        force = self.out(force)
+        return [*_plus(moment, vector_cross(self.translation, force)), *force]
+
+    def moving(self, rates: Numbers, wrench: Numbers) -> Numbers:
+        """Add what the motion of the joint does to a wrench: w x moment + v x force, w x force."""
+        nx, ny, _, fx, fy, _ = wrench
+        w, v = self.turn_rate, self.shift_rate
+        extra = [-(w * ny) - v * fy, w * nx + v * fx, 0.0, -(w * fy), w * fx, 0.0]
+        return _plus(rates, extra)
+
+
+def _composites(tree: LinkTree, steps: Sequence[_Step], *, rates: bool) -> list[_Composite]:
+    """The composite bodies of all links; the last one is that of the base."""
+    bodies = [*map(_alone, tree.links), _alone(tree.base)]
+    for i in reversed(range(len(tree.links))):
+        at = tree.links[i].parent
+        bodies[at] = _together(bodies[at], _moved_out(bodies[i], steps[i], rates=rates))
+    return bodies
+
+
+def _alone(body: Link | Moments) -> _Composite:
+    h, Z = body.first_moment.tolist(), body.second_moment.tolist()
+    return _Composite(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
+
+
+def _together(a: _Composite, b: _Composite) -> _Composite:
+    return _Composite(a.mass + b.mass, _plus(a.h, b.h), _sum(a.Z, b.Z), _plus(a.dh, b.dh), _sum(a.Y, b.Y))
+
+
+def _moved_out(body: _Composite, step: _Step, *, rates: bool) -> _Composite:
+    """A composite body in the frame of the parent of its link."""
+    m, d = body.mass, step.shift
+    # Along z by the joint, then turned with the link, then by the constant translation.
+    h = [body.h[0], body.h[1], body.h[2] + m * d]
+    Z = _symmetric(_sum(body.Z, _shifted(body.h, [0.0, 0.0, d], m)))
+    dh, Y = body.dh, body.Y
+    if rates:
+        w, v = step.turn_rate, step.shift_rate
+        # dr/dt + v z + w z x r
+        Y = [[*Y[0]], [*Y[1]], [y + d * x for y, x in zip(Y[2], dh, strict=True)]]
+        Y = [[y[0] - w * z[1], y[1] + w * z[0], y[2] + v * x] for y, z, x in zip(Y, Z, h, strict=True)]
+        dh = [dh[0] - w * h[1], dh[1] + w * h[0], dh[2] + m * v]
+    h, Z = step.out(h), _symmetric(step.matrix_out(Z))
+    t = step.translation
+    if rates:
+        dh, Y = step.out(dh), step.matrix_out(Y)
+        Y = _sum(Y, [[x * y for y in dh] for x in t])
+    Z = _symmetric(_sum(Z, _shifted(h, t, m)))
+    return _Composite(m, _plus(h, [m * x for x in t]), Z, dh, Y)
+
+
+def _shifted(h: Sequence[Scalar], t: Sequence[Scalar], m: float) -> Matrix:
+    """Change of the second moment by a translation t: h t' + t h' + m t t'."""
+    return [[h[i] * t[j] + t[i] * h[j] + m * (t[i] * t[j]) for j in range(3)] for i in range(3)]
+
+
+def _axis(link: Link) -> tuple[list[float], list[float]]:
+    """Twist of a unit rate of the joint."""
+    return [0.0, 0.0, 1.0 if link.turns else 0.0], [0.0, 0.0, link.pitch]
+
+
+def _along(link: Link, wrench: Numbers) -> Scalar:
+    """Joint effort of a wrench."""
+    return wrench[2] + link.pitch * wrench[5] if link.turns else wrench[5]
+
+
+def _empty(tree: LinkTree) -> Matrix:
+    return [[0.0] * (6 + tree.n) for _ in range(6 + tree.n)]
+
+
+def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _sum(a: Matrix, b: Matrix) -> Matrix:
+    return [_plus(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:
+    x, y, z = vector
+    return [row[0] * x + row[1] * y + row[2] * z for row in matrix]
+
+
+def _transposed_product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:
+    return _product(_transposed(matrix), vector)
+
+
+def _transposed(matrix: Sequence[Sequence[Scalar]]) -> Matrix:
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def _symmetric(matrix: Matrix) -> Matrix:
+    """The matrix with its upper half in both, so that equal entries are the same expression."""
+    return [[matrix[min(i, j)][max(i, j)] for j in range(3)] for i in range(3)]
