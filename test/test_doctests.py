@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in docstrings, and the code of pages of docs, do what they say."""
+"""The examples in docstrings, and the code of pages, do what they say."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import eom_dynamics
 
 MODULES = (
     "contacts.contact_dynamics",
+    "floating_base",
     "kinematics.compiled",
     "kinematics.inverse",
     "kinematics.motion",
@@ -31,14 +32,14 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-@pytest.mark.parametrize(("page", "least"), [("kinematics", 6), ("contacts", 4)])
+@pytest.mark.parametrize(("page", "least"), [("kinematics.md", 6), ("floating_base.md", 2), ("contacts.md", 4)])
 def test_the_code_of_a_page_runs(page: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page == "contacts":
+    if page == "contacts.md":
         pytest.importorskip("clarabel", reason="clarabel is not installed")
         # Compiling takes longer than all of its states.
         for name in ("Dynamics", "FloatingBase"):
             monkeypatch.setattr(eom_dynamics, name, partial(getattr(eom_dynamics, name), backend="numpy"))
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= least
     exec("\n".join(blocks), {})  # one after the other, as a reader would

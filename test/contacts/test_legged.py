@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
+from floating_motion import floating_motion
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import FloatingBase, lie, load_robot
@@ -73,30 +74,19 @@ def standing(name: str, feet: int) -> tuple[ContactDynamics, State]:
 
 
 class Peer:
-    """The robot in Pinocchio, whose velocities have the linear part first, and joints in another order."""
+    """The robot in Pinocchio, with its contacts."""
 
     def __init__(self, name: str, contacts: tuple[Contact, ...]) -> None:
-        pin = pytest.importorskip("pinocchio")
+        self.pin = pytest.importorskip("pinocchio")
         from pinocchio_contacts import PinocchioContacts
+        from pinocchio_floating import PinocchioFloating
 
-        self.pin = pin
-        self.model = pin.buildModelFromUrdf(str(urdf(name)), pin.JointModelFreeFlyer())
+        self.model = self.pin.buildModelFromUrdf(str(urdf(name)), self.pin.JointModelFreeFlyer())
         robot = floating(name).robot
-        self.model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
+        self.model.gravity = self.pin.Motion(np.array(robot.gravity), np.zeros(3))
         self.contacts = PinocchioContacts(self.model, contacts)
-        joints = [self.model.joints[self.model.getJointId(joint)].idx_v for joint in robot.joint_names]
+        self.state = PinocchioFloating(self.model, robot)
         assert self.model.nv == 6 + robot.n
-        self.order = np.array([3, 4, 5, 0, 1, 2, *joints])
-
-    def configuration(self, pose: Array, q: Array) -> Array:
-        joints = np.empty(len(q))
-        joints[self.order[6:] - 6] = q
-        return np.concatenate([pose[:3, 3], Rotation.from_matrix(pose[:3, :3]).as_quat(), joints])
-
-    def rates(self, nu: Array) -> Array:
-        v = np.empty(len(nu))
-        v[self.order] = nu
-        return v
 
 
 def stacked(forces: dict[str, Array]) -> Array:
@@ -107,30 +97,23 @@ def stacked(forces: dict[str, Array]) -> Array:
 def test_against_pinocchio(name: str, feet: int) -> None:
     dynamics, state = standing(name, feet)
     peer = Peer(name, dynamics.contacts)
-    q, v, tau = (
-        peer.configuration(state.pose, state.q),
-        peer.rates(state.nu),
-        peer.rates(np.append(np.zeros(6), state.tau)),
-    )
-    J = peer.contacts.jacobian(q)
-    assert deviation(dynamics.jacobian(state.configuration), J[:, peer.order]) < 1e-13
-    # The acceleration of feet that stick: those of free rates differ by w x v, where axes move with the foot.
-    assert deviation(
-        dynamics.bias_acceleration(state.configuration, state.nu), peer.contacts.bias_acceleration(q, v)
-    ) < (1e-12)
+    q, v = peer.state.configuration(*state.configuration), peer.state.rates(state.nu)
+    tau = peer.state.rates(np.append(np.zeros(6), state.tau))
+    J, bias = peer.contacts.jacobian(q), peer.contacts.bias_acceleration(q, v)
+    assert deviation(dynamics.jacobian(state.configuration), peer.state.back(J.T).T) < 1e-13
+    assert deviation(dynamics.bias_acceleration(state.configuration, state.nu), bias) < 1e-12
     found = dynamics.forward_dynamics(state.configuration, state.nu, state.tau)
     assert found.rank == dynamics.size
     acceleration, forces = peer.contacts.acceleration(q, v, tau)
-    assert deviation(found.acceleration, acceleration[peer.order]) < 1e-8
+    assert deviation(found.acceleration, peer.state.back(acceleration)) < 1e-8
     assert deviation(stacked(found.forces), forces) < 1e-8
-    bias = peer.contacts.bias_acceleration(q, v)
     expected = peer.pin.forwardDynamics(peer.model, peer.contacts.data, q, v, tau, J, bias)
-    assert deviation(found.acceleration, expected[peer.order]) < 1e-8
+    assert deviation(found.acceleration, peer.state.back(expected)) < 1e-8
     assert deviation(stacked(found.forces), peer.contacts.data.lambda_c) < 1e-8
     before = np.linspace(-1, 1, len(state.nu))
     after = dynamics.touchdown(state.configuration, before)
-    expected = peer.pin.impulseDynamics(peer.model, peer.contacts.data, q, peer.rates(before), J)
-    assert deviation(after.rates, expected[peer.order]) < 1e-8
+    expected = peer.pin.impulseDynamics(peer.model, peer.contacts.data, q, peer.state.rates(before), J)
+    assert deviation(after.rates, peer.state.back(expected)) < 1e-8
     assert deviation(stacked(after.impulses), peer.contacts.data.impulse_c) < 1e-8
 
 
@@ -150,20 +133,16 @@ def test_redundant_corners_of_feet() -> None:
 
 @STANCES
 def test_effort_rates_under_given_forces_against_differences(name: str, feet: int) -> None:
-    dynamics, state = standing(name, feet)
+    dynamics, _ = standing(name, feet)
     rng = np.random.default_rng(8)
     n = dynamics.robot.n
-    # The base moves along a constant screw, so that its pose is an exponential.
-    screw, angle = rng.uniform(-1, 1, 6), polynomial_motion(rng.uniform(-1, 1, (5, 1)))
-    joints = polynomial_motion(rng.uniform(-0.6, 0.6, (5, n)))
+    motion = floating_motion(rng.uniform(-0.6, 0.6, (5, 6 + n)))
     forces = {contact.name: polynomial_motion(rng.uniform(-50, 50, (3, contact.size))) for contact in dynamics.contacts}
 
     def efforts(t: float) -> Array:
-        q, *rates = joints(t)
-        turned, *spins = angle(t)[:, 0]
-        pose = state.pose @ lie.exp(screw, turned)
-        nu = [np.concatenate([screw * spin, rate]) for spin, rate in zip(spins, rates, strict=True)]
-        found = dynamics.inverse_dynamics((pose, q), *nu, forces={foot: force(t) for foot, force in forces.items()})
+        state = motion(t)
+        given = {name: force(t) for name, force in forces.items()}
+        found = dynamics.inverse_dynamics((state.pose, state.q), *state.rates, forces=given)
         return np.array([np.concatenate([base, tau]) for base, tau in zip(found.residual, found.tau, strict=True)])
 
     found = efforts(0.0)

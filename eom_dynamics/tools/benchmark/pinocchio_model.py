@@ -14,17 +14,24 @@ _TURNS = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)
 _SHIFTS = (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ)
 
 
-def pinocchio_model(robot: Robot) -> pin.Model:
+def pinocchio_model(robot: Robot, *, floating: bool = False) -> pin.Model:
     """Pinocchio model with the bodies and joints in the robot's order, and its tools as body frames.
 
-    Joints are independent: those of mimic joints are not coupled.
+    Joints are independent: those of mimic joints are not coupled. A floating base is the first of them.
     """
     model = pin.Model()
     model.gravity = pin.Motion(np.array(robot.gravity, dtype=float), np.zeros(3))
     # Pinocchio's joint axes pass through the origin of the joint frame, which is therefore moved to the axis.
     body_in_joint = [pin.SE3.Identity()]
+    if floating:
+        base = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base")
+        body_in_joint.append(pin.SE3.Identity())
+        body = robot.base
+        inertia = pin.Inertia(body.mass, np.array(body.center_of_mass), body.about_center_of_mass)
+        model.appendBodyToJoint(base, inertia, pin.SE3.Identity())
+    first = len(body_in_joint)
     for joint in robot.joints:
-        parent = joint.parent + 1
+        parent = joint.parent + first
         on_axis = pin.SE3(np.eye(3), np.cross(joint.screw[:3], joint.screw[3:]))
         placement = body_in_joint[parent] * pin.SE3(joint.reference_pose) * on_axis
         index = model.addJoint(parent, _joint_model(joint), placement, joint.name)
@@ -33,8 +40,8 @@ def pinocchio_model(robot: Robot) -> pin.Model:
         inertia = pin.Inertia(joint.mass, np.array(joint.center_of_mass), about_center)
         model.appendBodyToJoint(index, inertia, on_axis.inverse())
     for tool in robot.tools:
-        placement = body_in_joint[tool.joint + 1] * pin.SE3(tool.pose)
-        model.addFrame(pin.Frame(tool.name, tool.joint + 1, 0, placement, pin.BODY))
+        placement = body_in_joint[tool.joint + first] * pin.SE3(tool.pose)
+        model.addFrame(pin.Frame(tool.name, tool.joint + first, 0, placement, pin.BODY))
     return model
 
 

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots on a floating base: closed form, recursion and Pinocchio agree; derivatives are those of a motion."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case, inertias, numbers
+from differences import derivative, deviation, gradient
+from floating_motion import FloatingState, floating_motion
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trees import MovingTree, moving_trees
+
+from eom_dynamics import (
+    FloatingBase,
+    Robot,
+    RobotDescriptionError,
+    StateError,
+    floating_equations_of_motion,
+    lie,
+    load_robot,
+)
+from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.robot import Frame
+from eom_dynamics.robot.inertia import Inertial, symmetric
+
+BASE = Inertial.about_center(4.0, np.array([0.1, -0.05, 0.2]), symmetric(0.1, 0.01, 0.0, 0.2, 0.02, 0.25))
+
+
+def numpy_base(robot: Robot) -> FloatingBase:
+    """The programs that the compiled code comes from; compiling them takes longer than all of their states here."""
+    return FloatingBase(robot, backend="numpy")
+
+
+def on_base(name: str) -> Robot:
+    return replace(fixed_case(name, 0).robot if name == "mixed_chain" else load_robot(name), base=BASE)
+
+
+def state(n: int, orders: int, seed: int = 3) -> FloatingState:
+    derivatives = np.random.default_rng(seed).uniform(-1, 1, (orders + 1, 6 + n))
+    return floating_motion(derivatives)(0.0)
+
+
+@st.composite
+def floating_trees(draw: st.DrawFn) -> tuple[MovingTree, Array]:
+    """Random tree with a base, and the derivatives of its motion (5, 6 + n)."""
+    tree = draw(moving_trees(3, max_joints=3))
+    base = Inertial.about_center(draw(st.floats(0.5, 5.0)), draw(numbers(0.3, 3)), symmetric(*draw(inertias())))
+    return tree._replace(robot=replace(tree.robot, base=base)), draw(numbers(1.0, (5, 6 + tree.robot.n)))
+
+
+@settings(max_examples=5)  # tracing so many programs takes a second for each tree
+@given(floating_trees())
+def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
+    """Rounding of sums of terms up to the largest entry of M, times velocities of up to 5."""
+    (robot, _, wrench), derivatives = case
+    pose, q, rates = floating_motion(derivatives)(0.0)
+    floating, nu = numpy_base(robot), rates[0]
+    terms = floating_equations_of_motion(robot, pose, q, *rates[:3], wrench=wrench)
+    efforts = terms.efforts(rates[3])
+    scale = max(float(np.max(np.abs(x))) for x in (terms.M[0], *efforts))
+    M, C, gravity = terms.M[0], terms.C[0], terms.gravity[0]
+    for ours, theirs in zip(floating.inverse_dynamics(pose, q, *rates, wrench=tuple(wrench)), efforts, strict=True):
+        assert deviation(ours, theirs, floor=scale) < 1e-12
+    for ours, theirs in zip(floating.joint_efforts(pose, q, *rates, wrench=tuple(wrench)), efforts, strict=True):
+        assert deviation(ours, theirs[6:], floor=scale) < 1e-12
+    assert deviation(floating.mass_matrix(q), M, floor=scale) < 1e-13
+    assert deviation(floating.coriolis_matrix(q, nu), C, floor=scale) < 1e-12
+    c = floating.coriolis_tensor(q)
+    assert deviation(c @ nu, C, floor=scale) < 1e-12
+    skew = terms.M[1] - 2 * C
+    assert deviation(skew, -skew.T, floor=scale) < 1e-12
+    assert deviation(floating.gravity(pose, q), gravity, floor=scale) < 1e-12
+    assert deviation(floating.bias(pose, q, nu), C @ nu + gravity, floor=scale) < 1e-12
+    assert deviation(floating.momentum(q, nu), M @ nu, floor=scale) < 1e-13
+    assert floating.kinetic_energy(q, nu) == pytest.approx(0.5 * nu @ M @ nu, abs=1e-12 * scale)
+    J, A = floating.center_of_mass_jacobian(pose, q), floating.centroidal_momentum_matrix(pose, q)
+    assert deviation(-floating.total_mass * robot.gravity @ J, gravity, floor=scale) < 1e-12
+    assert deviation(floating.centroidal_momentum(pose, q, nu), A @ nu, floor=scale) < 1e-12
+    assert deviation(A[3:], floating.total_mass * J, floor=scale) < 1e-13
+    nud = floating.forward_dynamics(pose, q, nu, efforts[0], wrench=(wrench[0],))
+    # The mass matrix of a random tree may be close to singular.
+    residual = floating.effort(pose, q, nu, nud, wrench=(wrench[0],)) - efforts[0]
+    assert np.max(np.abs(residual)) < 1e-11 * scale * (1 + np.max(np.abs(nud)))
+
+
+@settings(max_examples=5)
+@given(floating_trees())
+def test_against_pinocchio(case: tuple[MovingTree, Array]) -> None:
+    pytest.importorskip("pinocchio")
+    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+
+    (robot, _, wrench), derivatives = case
+    names = [f"joint_{i}" for i in range(robot.n)]
+    joints = tuple(replace(joint, name=name) for joint, name in zip(robot.joints, names, strict=True))
+    tools = (Frame("tool", robot.n - 1, np.eye(4)),)
+    robot = replace(robot, joints=joints, tools=tools)
+    compare(robot, pinocchio_model(robot, floating=True), floating_motion(derivatives), wrench[0], 1e-10)
+
+
+def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: float) -> None:
+    """All that Pinocchio computes, in one state."""
+    import pinocchio as pin
+    from pinocchio_floating import PinocchioFloating
+
+    pinocchio, floating = PinocchioFloating(model, robot), numpy_base(robot)
+    model, data = pinocchio.model, pinocchio.data
+    pose, q, rates = motion(0.0)
+    nu, nud = rates[:2]
+    x, v = pinocchio.configuration(pose, q), pinocchio.rates(nu)
+    tau = pinocchio.effort(pose, q, nu, nud, wrench)
+    M = pinocchio.both(pin.crba(model, data, x))
+    scale = float(np.max(np.abs([*tau, *np.ravel(M)])))
+
+    def agree(ours: Array, theirs: Array) -> bool:
+        return deviation(ours, theirs, floor=scale) < tolerance
+
+    assert agree(floating.effort(pose, q, nu, nud, wrench=(wrench,)), tau)
+    assert agree(floating.mass_matrix(q), M)
+    assert agree(floating.bias(pose, q, nu), pinocchio.back(pin.nonLinearEffects(model, data, x, v)))
+    assert agree(floating.gravity(pose, q), pinocchio.back(pin.computeGeneralizedGravity(model, data, x)))
+    efforts = tau / (1 + np.max(np.abs(tau)))
+    theirs = pinocchio.back(pin.aba(model, data, x, v, pinocchio.rates(efforts)))
+    ours = floating.forward_dynamics(pose, q, nu, efforts)
+    assert deviation(M @ ours, M @ theirs, floor=scale * float(np.max(np.abs(theirs)))) < tolerance
+    linear_first = [3, 4, 5, 0, 1, 2]
+    A = pinocchio.back(pin.ccrba(model, data, x, v).T).T[linear_first]
+    assert agree(floating.centroidal_momentum_matrix(pose, q), A)
+    h = np.concatenate([data.hg.angular, data.hg.linear])
+    assert agree(floating.centroidal_momentum(pose, q, nu), h)
+    assert agree(floating.center_of_mass(pose, q), pin.centerOfMass(model, data, x))
+    assert agree(
+        floating.center_of_mass_jacobian(pose, q), pinocchio.back(pin.jacobianCenterOfMass(model, data, x).T).T
+    )
+    assert floating.kinetic_energy(q, nu) == pytest.approx(pin.computeKineticEnergy(model, data, x, v), rel=1e-11)
+    energy = pin.computePotentialEnergy(model, data, x)
+    assert floating.potential_energy(pose, q) == pytest.approx(energy, abs=1e-11 * scale)
+    tool = robot.tools[0]
+    pin.framesForwardKinematics(model, data, x)
+    index = model.getFrameId(tool.name, pin.BODY)
+    assert agree(floating.pose(pose, q), data.oMf[index].homogeneous)
+    for kind, reference in (("body", pin.LOCAL), ("space", pin.WORLD), ("world_aligned", pin.LOCAL_WORLD_ALIGNED)):
+        J = pin.computeFrameJacobian(model, data, x, index, reference)[linear_first]
+        assert agree(floating.jacobian(q, reference=kind, pose=pose), pinocchio.back(J.T).T)
+
+
+def _example(name: str) -> Path:
+    import importlib.metadata
+
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    found = [Path(str(file.locate())) for file in files if file.name == name]
+    if not found:
+        pytest.skip("example-robot-data is missing")
+    return found[0]
+
+
+@pytest.mark.parametrize("name", ["anymal.urdf", "talos_reduced.urdf"])
+def test_legged_robots_against_pinocchio(name: str) -> None:
+    """Pinocchio reads the same URDF."""
+    pin = pytest.importorskip("pinocchio")
+    path = _example(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = load_robot(path)
+    assert robot.base.mass > 10
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
+    derivatives = np.random.default_rng(1).uniform(-1, 1, (5, 6 + robot.n))
+    wrench = np.random.default_rng(2).uniform(-5, 5, robot.wrench_shape)
+    compare(robot, model, floating_motion(derivatives), wrench, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["mixed_chain", "dual_arm"])
+class TestAlongAMotion:
+    """Derivatives against differences, with an error of about 1e-16 / step of the largest term: 1e-10 relative."""
+
+    @pytest.fixture
+    def robot(self, name: str) -> Robot:
+        return on_base(name)
+
+    @pytest.fixture
+    def motion(self, robot: Robot) -> Any:
+        return floating_motion(np.random.default_rng(5).uniform(-1, 1, (7, 6 + robot.n)))
+
+    def test_it_is_one(self, robot: Robot, motion: Any) -> None:
+        pose, _, rates = motion(0.0)
+        velocity = lie.inverse(pose) @ derivative(lambda t: motion(t).pose)
+        V = np.concatenate([[velocity[2, 1], velocity[0, 2], velocity[1, 0]], velocity[:3, 3]])
+        assert deviation(rates[0][:6], V) < 1e-12
+        for k in range(3):
+            assert deviation(rates[k + 1], derivative(lambda t, k=k: motion(t).rates[k])) < 1e-11
+
+    def test_derivatives_of_the_efforts(self, robot: Robot, motion: Any) -> None:
+        pose, q, rates = motion(0.0)
+        floating = numpy_base(robot)
+        wrench = np.random.default_rng(6).uniform(-5, 5, (5, *robot.wrench_shape))
+
+        def efforts(t: float) -> Sequence[Array]:
+            now, later = motion(t), [sum(W * t**j / [1, 1, 2][j] for j, W in enumerate(wrench[k:3])) for k in range(3)]
+            return floating.inverse_dynamics(now.pose, now.q, *now.rates[:4], wrench=tuple(later))
+
+        tau = efforts(0.0)
+        for k in range(2):
+            assert deviation(tau[k + 1], derivative(lambda t, k=k: efforts(t)[k])) < 1e-10
+        wrench[3:] = 0
+        higher = floating_equations_of_motion(robot, pose, q, *rates[:5], wrench=wrench).efforts(rates[5])
+        for ours, theirs in zip(higher, tau, strict=False):
+            assert deviation(ours, theirs) < 1e-12
+        assert deviation(higher[3], derivative(lambda t: efforts(t)[2])) < 1e-10
+
+        def third(t: float) -> Array:
+            now, later = motion(t), [sum(W * t**j / [1, 1, 2][j] for j, W in enumerate(wrench[k:3])) for k in range(3)]
+            terms = floating_equations_of_motion(robot, now.pose, now.q, *now.rates[:4], wrench=later)
+            return terms.efforts(now.rates[4])[3]
+
+        assert deviation(higher[4], derivative(third)) < 1e-10
+
+    def test_energy_and_momentum(self, robot: Robot, motion: Any) -> None:
+        floating = numpy_base(robot)
+        pose, q, rates = motion(0.0)
+        tau = floating.effort(pose, q, *rates[:2])
+
+        def energy(t: float) -> float:
+            now = motion(t)
+            return float(floating.kinetic_energy(now.q, now.rates[0]) + floating.potential_energy(now.pose, now.q))
+
+        assert float(derivative(energy)) == pytest.approx(float(rates[0] @ tau), rel=1e-10)
+        rate = derivative(lambda t: floating.centroidal_momentum(motion(t).pose, motion(t).q, motion(t).rates[0]))
+        center = floating.center_of_mass(pose, q)
+        R, moment, force = pose[:3, :3], tau[:3], tau[3:6]
+        about = R @ moment - np.cross(center - pose[:3, 3], R @ force)
+        weight = floating.total_mass * robot.gravity
+        assert deviation(rate, np.concatenate([about, R @ force + weight])) < 1e-10
+
+    def test_derivatives_of_the_kinematics(self, robot: Robot, motion: Any) -> None:
+        floating = numpy_base(robot)
+        pose, q, rates = motion(0.0)
+        found = floating.center_of_mass(pose, q, *rates[:3])
+        for k in range(3):
+
+            def center(t: float, k: int = k) -> Array:
+                now = motion(t)
+                return floating.center_of_mass(now.pose, now.q, *now.rates[:3])[k]
+
+            assert deviation(found[k + 1], derivative(center)) < 1e-10
+        C, *twists = floating.motion(pose, q, *rates[:3])
+        assert deviation(C, floating.pose(pose, q)) < 1e-14
+        velocity = lie.inverse(C) @ derivative(lambda t: floating.pose(motion(t).pose, motion(t).q))
+        assert deviation(twists[0][3:], velocity[:3, 3]) < 1e-11
+        for reference in ("body", "space", "world_aligned"):
+            J = floating.jacobian_derivatives(q, *rates[:2], reference=reference, pose=pose)
+            assert deviation(J[0], floating.jacobian(q, reference=reference, pose=pose)) < 1e-14
+
+            def jacobians(t: float, reference: str = reference) -> Sequence[Array]:
+                now = motion(t)
+                return floating.jacobian_derivatives(now.q, *now.rates[:2], reference=reference, pose=now.pose)
+
+            for k in range(2):
+                assert deviation(J[k + 1], derivative(lambda t, k=k: jacobians(t)[k])) < 1e-10
+            if reference == "body":
+                assert deviation(J[0] @ rates[0], twists[0]) < 1e-13
+                assert deviation(J[0] @ rates[2] + 2 * J[1] @ rates[1] + J[2] @ rates[0], twists[2]) < 1e-12
+
+    def test_inertial_measurement_unit(self, robot: Robot, motion: Any) -> None:
+        floating = numpy_base(robot)
+        pose, q, rates = motion(0.0)
+
+        def force(t: float) -> Array:
+            now = motion(t)
+            acceleration = derivative(lambda s: motion(t + s).pose[:3, :3] @ motion(t + s).rates[0][3:6])
+            return now.pose[:3, :3].T @ (acceleration - robot.gravity)
+
+        f = [force(0.0), derivative(force), derivative(lambda t: derivative(lambda s: force(t + s)))]
+        joints = (q, *(rate[6:] for rate in rates[:4]))
+        tau = floating.imu_efforts(*joints, angular_velocity=[rate[:3] for rate in rates[:4]], specific_force=f)
+        # Three differences after one another lose six digits.
+        for ours, theirs, error in zip(
+            tau, floating.joint_efforts(pose, q, *rates[:4]), (1e-11, 1e-9, 1e-7), strict=True
+        ):
+            assert deviation(ours, theirs) < error
+        still = floating.imu_efforts(*joints, specific_force=[-robot.gravity])
+        fixed = np.zeros((4, 6 + robot.n))
+        fixed[:, 6:] = np.array(joints[1:])
+        for ours, theirs in zip(still, floating.joint_efforts(np.eye(4), q, *fixed), strict=True):
+            assert deviation(ours, theirs, floor=1.0) < 1e-13
+
+
+def test_tensor_and_gravity_are_gradients() -> None:
+    """The joint block of the tensor is that of the Christoffel symbols."""
+    floating = numpy_base(on_base("mixed_chain"))
+    q, c = np.array([0.3, -0.4, 0.5, 0.2]), floating.coriolis_tensor(np.array([0.3, -0.4, 0.5, 0.2]))[6:, 6:, 6:]
+    dM = gradient(lambda x: floating.mass_matrix(x)[6:, 6:], q)
+    assert deviation(c, 0.5 * (dM + np.swapaxes(dM, 1, 2) - np.moveaxis(dM, 2, 0)), floor=1.0) < 1e-10
+    pose = state(4, 1).pose
+    assert deviation(gradient(lambda x: floating.potential_energy(pose, x), q), floating.gravity(pose, q)[6:]) < 1e-10
+
+
+def test_a_base_that_rests_is_a_fixed_one() -> None:
+    from eom_dynamics import Dynamics
+
+    robot = load_robot("ur5e")
+    states = np.random.default_rng(1).uniform(-1, 1, (5, robot.n))
+    rates = np.hstack([np.zeros((4, 6)), states[1:]])
+    ours = numpy_base(robot).joint_efforts(np.eye(4), states[0], *rates)
+    for a, b in zip(ours, Dynamics(robot, backend="numpy").inverse_dynamics(*states), strict=True):
+        assert deviation(a, b) < 1e-13
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_states_and_batches_on_each_backend(backend: str) -> None:
+    if backend == "casadi":
+        pytest.importorskip("casadi")
+    robot = on_base("planar_2r")
+    floating, expected = FloatingBase(robot, backend=backend), numpy_base(robot)
+    pose, q, (nu, nud, nudd, nuddd) = state(2, 4)
+    calls: dict[str, tuple[Array, ...]] = {
+        "inverse_dynamics": (pose, q, nu, nud, nudd, nuddd),
+        "effort": (pose, q, nu, nud),
+        "bias": (pose, q, nu),
+        "mass_matrix": (q,),
+        "coriolis_matrix": (q, nu),
+        "coriolis_tensor": (q,),
+        "forward_dynamics": (pose, q, nu, nud),
+        "kinetic_energy": (q, nu),
+        "center_of_mass": (pose, q, nu),
+        "motion": (pose, q, nu),
+        "jacobian": (q,),
+    }
+    for name, arguments in calls.items():
+        one, same = getattr(floating, name)(*arguments), getattr(expected, name)(*arguments)
+        many = getattr(floating, name)(*(np.stack([x, x, x]) for x in arguments))
+        if not isinstance(one, tuple):
+            one, same, many = (one,), (same,), (many,)
+        for a, b, c in zip(one, same, many, strict=True):
+            assert deviation(a, b, floor=1.0) < 1e-13, name
+            assert deviation(c[2], a, floor=1.0) < 1e-13, name
+    again = pickle.loads(pickle.dumps(floating))
+    assert again.backend == backend
+    assert floating.selection @ np.arange(8.0) == pytest.approx([6.0, 7.0])
+
+
+def test_mimic_joints() -> None:
+    """Joint variables z = E q + e of all joints, as if they were independent: M = F' M_z F with F = [I, E]."""
+    parameters = fixed_case("mixed_chain", 0).parameters
+    free = replace(fixed_case("mixed_chain", 0).robot, base=BASE)
+    from eom_dynamics import robot_from_parameters
+
+    name = parameters["joint_names"][-1]
+    parameters["joints"][name]["mimic"] = {"joint": parameters["joint_names"][0], "ratio": -0.5, "offset": 0.2}
+    parameters["base"] = {"mass": 4.0, "center_of_mass": BASE.center_of_mass.tolist()}
+    parameters["base"]["inertia"] = BASE.about_center_of_mass[np.triu_indices(3)].tolist()
+    robot = robot_from_parameters(parameters)
+    E, e = robot.coupling
+    F = np.block([[np.eye(6), np.zeros((6, 3))], [np.zeros((4, 6)), E]])
+    pose, q, rates = state(3, 4)
+    ours, whole = numpy_base(robot), numpy_base(free)
+    z, all_rates = E @ q + e, rates @ F.T
+    assert deviation(ours.mass_matrix(q), F.T @ whole.mass_matrix(z) @ F) < 1e-13
+    assert deviation(ours.coriolis_matrix(q, rates[0]), F.T @ whole.coriolis_matrix(z, all_rates[0]) @ F) < 1e-13
+    tau = ours.effort(pose, q, *rates[:2])
+    assert deviation(tau, F.T @ whole.effort(pose, z, *all_rates[:2])) < 1e-13
+    assert deviation(ours.forward_dynamics(pose, q, rates[0], tau), rates[1]) < 1e-11
+
+
+def test_frames_and_tools_on_the_base() -> None:
+    robot = on_base("planar_2r")
+    foot = Frame("foot", -1, lie.exp(np.array([0.3, 0.1, 0.2, 0.5, 0.0, -0.4])))
+    floating = numpy_base(replace(robot, tools=(foot, *robot.tools)))
+    pose, q, rates = state(2, 2)
+    assert deviation(floating.pose(pose, q, "base"), pose) < 1e-15
+    assert deviation(floating.pose(pose, q, foot), pose @ foot.pose) < 1e-15
+    J = floating.jacobian(q, foot)
+    assert deviation(J, np.hstack([lie.Ad(lie.inverse(foot.pose)), np.zeros((6, 2))])) < 1e-14
+    W = np.random.default_rng(1).uniform(-5, 5, (2, 6))
+    added = J.T @ W[0] + floating.jacobian(q, robot.tools[0]).T @ W[1]
+    tau = floating.effort(pose, q, *rates[:2])
+    assert deviation(floating.effort(pose, q, *rates[:2], wrench=(W,)), tau + added) < 1e-13
+    assert deviation(floating.forward_dynamics(pose, q, rates[0], tau + added, wrench=(W,)), rates[1]) < 1e-12
+    terms = floating_equations_of_motion(floating.robot, pose, q, rates[0], wrench=(W,))
+    assert deviation(terms.efforts(rates[1])[0], tau + added) < 1e-13
+
+
+def test_batches_of_the_closed_form() -> None:
+    robot = on_base("planar_2r")
+    pose, q, rates = state(2, 3)
+    one = floating_equations_of_motion(robot, pose, q, *rates[:2])
+    many = floating_equations_of_motion(robot, *(np.stack([x, x]) for x in (pose, q, *rates[:2])))
+    assert deviation(many.efforts(np.stack([rates[2], rates[2]]))[1][1], one.efforts(rates[2])[1]) < 1e-15
+    assert many.order == 1 and many.M[0].shape == (2, 8, 8)
+
+
+EYE, Q, NU = np.eye(4), np.zeros(2), np.zeros(8)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("effort", (np.eye(3), Q, NU, NU), "pose must have shape (4, 4) or (N, 4, 4), has (3, 3)"),
+        ("effort", (EYE, np.zeros(3), NU, NU), "q must have shape (2,), has (3,)"),
+        ("effort", (EYE, Q, np.zeros(2), NU), "nu must have shape (8,), has (2,)"),
+        ("effort", (EYE, Q, NU, [NU, NU]), "nud must have shape (8,), has (2, 8)"),
+        ("effort", ([EYE, EYE], Q, NU, NU), "q must have shape (2, 2), has (2,)"),
+        ("effort", (EYE, Q, NU, np.full(8, np.nan)), "nud must be finite; entry [0] is nan"),
+        ("effort", (np.full((4, 4), np.inf), Q, NU, NU), "pose must be finite; entry [0, 0] is inf"),
+        ("effort", (EYE, ["a", "b"], NU, NU), "q must be real numbers, is of type <U1"),
+        ("effort", ([], Q, NU, NU), "pose must have shape (4, 4) or (N, 4, 4), has (0,)"),
+        ("effort", (None, Q, NU, NU), "pose must have shape (4, 4) or (N, 4, 4), has ()"),
+        ("mass_matrix", ([[[0.0, 0.0]]],), "q must have shape (2,) or (N, 2), has (1, 1, 2)"),
+        ("mass_matrix", ([0.0, np.nan],), "q must be finite; entry [1] is nan"),
+        ("coriolis_tensor", ([0.0],), "q must have shape (2,) or (N, 2), has (1,)"),
+        ("forward_dynamics", (EYE, Q, NU, Q), "tau must have shape (8,), has (2,)"),
+        ("inverse_dynamics", (EYE, Q, NU, NU, Q), "nudd must have shape (8,), has (2,)"),
+        ("center_of_mass", (EYE, Q, Q), "nu must have shape (8,), has (2,)"),
+        ("motion", (EYE, Q), "motion requires pose, q and at least nu"),
+        ("motion", (EYE, Q, [np.nan] * 8), "nu must be finite; entry [0] is nan"),
+        ("jacobian", (Q, "nowhere"), "planar_2r has no frame 'nowhere'"),
+        ("jacobian", (Q, None, "space"), "the space Jacobian requires the pose of the base"),
+        ("pose", (EYE, Q, Frame("far", 7, EYE)), "planar_2r has no body 7 for the frame 'far'"),
+        ("pose", (EYE, Q, Frame("odd", 0, EYE[:3])), "pose of the frame 'odd' must have shape (4, 4), has (3, 4)"),
+    ],
+)
+def test_bad_input(name: str, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(StateError) as error:
+        getattr(numpy_base(on_base("planar_2r")), name)(*arguments)
+    assert str(error.value).startswith(message)
+
+
+def test_bad_options() -> None:
+    floating = numpy_base(on_base("planar_2r"))
+    with pytest.raises(StateError, match=r"^wrench W must have shape \(6,\), has \(5,\)"):
+        floating.effort(EYE, Q, NU, NU, wrench=([0.0] * 5,))
+    with pytest.raises(StateError, match=r"^wrench must be \(W, Wd, Wdd\)"):
+        floating.effort(EYE, Q, NU, NU, wrench=3.0)  # type: ignore[arg-type]
+    for given_ in ((), 3.0, [0.0, 0.0, 9.8]):
+        with pytest.raises(StateError, match=r"^specific_force must be"):
+            floating.imu_efforts(Q, Q, Q, specific_force=given_)  # type: ignore[arg-type]
+    with pytest.raises(StateError, match=r"^w must have shape \(3,\), has \(2,\)"):
+        floating.imu_efforts(Q, Q, Q, specific_force=[np.zeros(3)], angular_velocity=[np.zeros(2)])
+    with pytest.raises(ValueError, match=r"^reference must be one of body, space, world_aligned, is 'tool'"):
+        floating.jacobian(Q, reference="tool")
+    with pytest.raises(TypeError, match=r"^robot must be a Robot"):
+        FloatingBase("iiwa")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="coriolis must be one of"):
+        floating_equations_of_motion(floating.robot, EYE, Q, NU, coriolis="none")
+    with pytest.raises(ValueError, match="needs at least pose, q and nu"):
+        floating_equations_of_motion(floating.robot, EYE, Q)
+    with pytest.raises(StateError, match=r"^nu must have shape"):
+        floating_equations_of_motion(floating.robot, EYE, Q, Q)
+    with pytest.raises(StateError, match=r"^nud must have shape"):
+        floating_equations_of_motion(floating.robot, EYE, Q, NU).efforts(Q)
+
+
+def test_a_base_without_mass() -> None:
+    floating = numpy_base(load_robot("planar_2r"))
+    assert np.all(np.isfinite(floating.effort(EYE, Q, NU, NU)))
+    with pytest.raises(
+        RobotDescriptionError, match=r"^planar_2r: the mass matrix of the floating base is not positive"
+    ):
+        floating.forward_dynamics(EYE, Q, NU, NU)
+    robot = load_robot("planar_2r")
+    empty = tuple(replace(joint, mass=0.0, inertia_about_origin=np.zeros((3, 3))) for joint in robot.joints)
+    weightless = numpy_base(replace(robot, joints=empty))
+    for call in (weightless.center_of_mass, lambda *x: weightless.centroidal_momentum(*x, NU)):
+        with pytest.raises(RobotDescriptionError, match="has no mass, and thus no centre of mass"):
+            call(EYE, Q)
+
+
+def test_compiled_code_depends_on_the_base() -> None:
+    """Two robots that differ in the inertia of the base only."""
+    light, heavy = on_base("planar_2r"), replace(on_base("planar_2r"), base=Inertial(9.0, np.zeros(3), np.eye(3)))
+    difference = FloatingBase(heavy).mass_matrix(Q) - FloatingBase(light).mass_matrix(Q)
+    assert difference[3, 3] == pytest.approx(5.0)
