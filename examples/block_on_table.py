@@ -55,7 +55,7 @@ def main() -> None:
             moved = np.zeros(6)
         q, qd = q + 0.5 * STEP * (qd + moved), moved
 
-    # The push 2 mu m g t exceeds mu m g after 0.5 s: v = mu g (t - 0.5)² until it ends, and then v falls by mu g a second.
+    # The push 2 mu m g t exceeds mu m g after 0.5 s: v = mu g (t - 0.5)² until it ends, and falls by mu g per s then.
     g, pushed = FRICTION * 9.80665, PUSH_ENDS - 0.5
     speed = g * pushed**2
     distance = g * pushed**3 / 3 + speed**2 / (2 * g)
