@@ -71,12 +71,8 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
     return (twist @ axes).ravel()[-contact.size :]
 
 
-@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
-@given(st.data(), trees(max_joints=3))
-def test_velocities_and_jacobians_against_differences(data: st.DataObject, tree: Robot) -> None:
-    robot = named_apart(tree)
-    contacts = data.draw(contacts_of(robot))
-    states = data.draw(numbers(1.0, (4, robot.n)))
+def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> None:
+    """Velocities, from q and three rates, and Jacobians with two derivatives."""
     dynamics, motion = in_contact(robot, *contacts), polynomial_motion(states)
     q, *rates = states
     velocity = dynamics.velocity(q, *rates)
@@ -91,6 +87,25 @@ def test_velocities_and_jacobians_against_differences(data: st.DataObject, tree:
         moved = derivative(lambda t, k=k: dynamics.jacobian_derivatives(*motion(t)[: k + 1])[k])
         assert deviation(J[k + 1], moved, floor=1.0) < 1e-10
     assert deviation(dynamics.bias_acceleration(q, rates[0]), J[1] @ rates[0], floor=1.0) < 1e-14
+
+
+@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
+@given(st.data(), trees(max_joints=3))
+def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
+    robot = named_apart(tree)
+    check_derivatives(robot, data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n))))
+
+
+@pytest.mark.parametrize(("name", "frame", "on"), [("iiwa", -1, 2), ("dual_arm", 4, 8)])
+def test_velocities_and_jacobians_where_both_bodies_move(name: str, frame: int, on: int) -> None:
+    robot, rng = load_robot(name), np.random.default_rng(4)
+    names, pose = [joint.name for joint in robot.joints], lie.pose(axes_of_normal([0.3, -0.5, -1.0]), [0.1, 0.2, -0.3])
+    contacts: list[Contact] = [
+        SurfaceContact("own axes", names[frame], 0.5, corners=CORNERS, pose=pose, on=names[on]),
+        SurfaceContact("axes", names[frame], 0.5, corners=CORNERS, pose=pose, axes=pose[:3, :3], on=names[on]),
+        PointContact("wall", names[frame], 0.5, pose=pose, axes=axes_of_normal([1.0, 2.0, 0.5])),
+    ]
+    check_derivatives(robot, contacts, rng.uniform(-1, 1, (4, robot.n)))
 
 
 def pressing(name: str) -> tuple[Robot, list[Contact]]:
