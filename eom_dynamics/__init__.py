@@ -30,6 +30,7 @@ from .equations import (
     floating_equations_of_motion,
 )
 from .exceptions import (
+    ContactError,
     EomDynamicsError,
     KernelError,
     KernelWarning,
@@ -45,11 +46,12 @@ from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_ki
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
-    from . import loops, simulation, trajectory
+    from . import contacts, loops, simulation, trajectory
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ContactError",
     "Dynamics",
     "ElasticArm",
     "EomDynamicsError",
@@ -73,6 +75,7 @@ __all__ = [
     "StiffnessError",
     "TrajectoryError",
     "chain_gains",
+    "contacts",
     "derivatives_needed",
     "equations_of_motion",
     "flat_state",
@@ -94,7 +97,7 @@ __all__ = [
 ]
 
 # Imported at first access, since they import SciPy.
-_LAZY = ("loops", "simulation", "trajectory")
+_LAZY = ("contacts", "loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:

@@ -51,6 +51,10 @@ class TrajectoryError(EomDynamicsError, ValueError):
     """Waypoints, samples or parameters that define no trajectory."""
 
 
+class ContactError(EomDynamicsError, ValueError):
+    """Contact that cannot be, such as one with negative friction, or motion that no contact forces can balance."""
+
+
 class KernelError(EomDynamicsError, RuntimeError):
     """A kernel cannot be compiled or loaded, or its backend is not installed."""
 

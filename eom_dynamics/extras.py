@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "casadi": ("casadi",),
         "cluster": ("distributed",),
         "completion": ("argcomplete",),
+        "contacts": ("clarabel",),
         "demo": ("matplotlib", "plotly", "rich"),
         "parquet": ("pyarrow",),
         "replay": ("mcap", "rich", "rosbags"),

@@ -22,13 +22,14 @@ from scipy.optimize import least_squares
 
 from .. import lie
 from ..arrays import AnyArray
+from ..constraints import solve
 from ..dynamics import Dynamics
 from ..equations.system import system
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..robot import Robot
-from ..states import joint_vectors, number_of_states, wrenches
+from ..states import joint_vectors, number_of_states, real_array, wrenches
 from .cut_joint import CutJoint
 
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
@@ -142,13 +143,44 @@ class ClosedLoopArm:
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
         return tuple(F.T @ Jet(efforts))
 
+    def forward_dynamics(self, q: ArrayLike, ud: ArrayLike, tau: ArrayLike) -> tuple[AnyArray, tuple[AnyArray, ...]]:
+        """Accelerations under efforts at the independent joints, and the wrenches in the cut joints.
+
+        From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
+
+        Args:
+            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
+            ud, tau: rates of the independent joint variables, and efforts at these joints.
+
+        Returns:
+            udd, and for each cut joint the wrench (6,) that it exerts on its successor, in the successor's frame of the
+            joint; moment first. Wrenches of redundant constraints are of least norm.
+
+        Raises:
+            StateError: as in :meth:`motion`.
+            RobotDescriptionError: the mass matrix of the tree is not positive definite.
+        """
+        q = joint_vectors(self.tree.n, q)[0]
+        efforts = np.zeros(self.tree.n)
+        efforts[self._free] = real_array(tau, "tau", (len(self._free),))
+        (qd,), _ = self.motion(q, ud)
+        J_c = self._constraints(q, [qd])
+        inertia = self._dynamics.mass_matrix(q)
+        found = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
+        P = [loop.forbidden for loop in self.loops]
+        parts = np.split(found.forces, np.cumsum([len(rows) for rows in P])[:-1])
+        return found.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
+
+    def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
+        """Constraint Jacobian J_c of all loops, and as many time derivatives as rates qd, qdd, …."""
+        # The jets take one rate more than they depend on.
+        body, poses = system(self.tree, q, [*rates, np.zeros(self.tree.n)]), body_poses(self.tree, q)
+        J = [loop.jacobian(body, poses) for loop in self.loops]
+        return Jet([np.concatenate(rows) for rows in zip(*J, strict=True)])
+
     def _map_rate(self, q: AnyArray, moved: list[AnyArray], F: list[AnyArray], k: int) -> AnyArray:
         """k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""
-        # J_c to order k depends on rates up to the k-th, but its jets take one more.
-        rates = [*moved[:k], np.zeros(self.tree.n)]
-        body, poses = system(self.tree, q, rates), body_poses(self.tree, q)
-        J = [loop.jacobian(body, poses) for loop in self.loops]
-        J_c = Jet([np.concatenate([jet[order] for jet in J]) for order in range(k + 1)])
+        J_c = self._constraints(q, moved[:k])
         # The rows of F for the independent joints are constant: those of the identity matrix.
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)

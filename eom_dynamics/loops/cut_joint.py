@@ -3,10 +3,7 @@
 
 A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
 successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
-J_c = L J of the constraint Jacobian. Their time derivatives follow from the derivative step of
-:mod:`eom_dynamics.equations.closed_form`, here one-sided:
-
-    d/dt (L J) = (dL/dt - L S) J.
+J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints.frame_motion`.
 """
 
 from __future__ import annotations
@@ -17,8 +14,9 @@ import numpy as np
 
 from .. import lie
 from ..arrays import AnyArray
+from ..constraints import FrameMotion, at_rest, body_motion
 from ..equations.system import System
-from ..jet import Jet, leibniz
+from ..jet import Jet
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,26 +54,14 @@ class CutJoint:
 
     def jacobian(self, body: System, poses: list[AnyArray]) -> Jet:
         """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
-        P = self.forbidden
-        size = len(body.J[0])
-        successor = np.zeros((6, size))
-        successor[:, 6 * self.successor : 6 * self.successor + 6] = lie.Ad(lie.inverse(self.successor_pose))
-        predecessor = np.zeros((6, size))
+        J = body.J
+        predecessor = at_rest(J[0].shape[1], len(J) - 1)
         if self.predecessor >= 0:
-            at = slice(6 * self.predecessor, 6 * self.predecessor + 6)
-            predecessor[:, at] = lie.Ad(lie.inverse(self.predecessor_pose))
-        # G maps twists from the predecessor's frame to the successor's; dG/dt = -ad(V_rel) G.
-        G = [lie.Ad(lie.inverse(self.gap(poses)))]
-        relative: list[AnyArray] = []
-        for k in range(len(body.V)):
-            carried = leibniz(G, [predecessor @ V for V in body.V[: k + 1]], k)
-            relative.append(successor @ body.V[k] - carried)
-            if k + 1 < len(body.V):
-                G.append(-leibniz([lie.ad(V) for V in relative], G, k))
-        constant = Jet([P @ successor] + [np.zeros((len(P), size))] * (len(G) - 1))
-        L: Jet = constant - Jet([P @ g @ predecessor for g in G])
-        rows = [L[0] @ body.J[0]]
-        while len(L) > 1:
-            L = L.rate - L @ body.S
-            rows.append(L[0] @ body.J[0])
-        return Jet(rows)
+            predecessor = body_motion(body, poses, self.predecessor)
+        return self.rows(predecessor, body_motion(body, poses, self.successor))
+
+    def rows(self, predecessor: FrameMotion, successor: FrameMotion) -> Jet:
+        """J_c (6 - k, n), from the motion of the two bodies."""
+        relative = successor.at(self.successor_pose).relative_to(predecessor.at(self.predecessor_pose))
+        P = self.forbidden
+        return Jet([P @ J for J in relative.jacobian])

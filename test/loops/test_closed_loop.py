@@ -180,3 +180,25 @@ def test_inverse_dynamics_of_a_batch() -> None:
     for i in range(2):
         for x, y in zip(efforts, arm.inverse_dynamics(q, *rates[:, i]), strict=True):
             np.testing.assert_array_equal(x[i], y)
+
+
+@MECHANISMS
+def test_forward_dynamics_undoes_inverse_dynamics(make: Make, angles: Angles, u: Array) -> None:
+    arm, q = make(), angles(u[0])
+    tau = arm.inverse_dynamics(q, *u[1:])[0]
+    udd, _ = arm.forward_dynamics(q, u[1], tau)
+    # Measured 4e-15.
+    assert deviation(udd, u[2]) < 1e-13
+
+
+def test_wrench_of_a_cut_joint_carries_its_successor() -> None:
+    """The rocker turns about its bearing under its weight and the wrench of the pin alone."""
+    arm, u = four_bar(), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]])
+    q = four_bar_angles(0.7)
+    qdd = arm.motion(q, u[1], u[2])[0][1]
+    _, (W,) = arm.forward_dynamics(q, u[1], arm.inverse_dynamics(q, *u[1:])[0])
+    rocker = arm.tree.joints[2]
+    weight = body_poses(arm.tree, q)[2][:3, :3].T @ arm.tree.gravity * rocker.mass
+    moment = (np.cross(rocker.center_of_mass, weight) + W[:3] + np.cross([0.6, 0.0, 0.0], W[3:]))[2]
+    assert rocker.inertia_about_origin[2, 2] * qdd[2] == pytest.approx(moment, rel=1e-12)
+    assert W[2] == pytest.approx(0.0, abs=1e-14)  # a pin passes no moment about its axis

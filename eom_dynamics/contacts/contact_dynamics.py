@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamics of a robot in rigid contact.
+
+With the contact Jacobian J_c and contact forces f that act on the robot, in the axes of the contacts,
+
+    M nud + h = S' tau + J_c' f,    J_c nu = 0 while all contacts stick,    hence J_c nud = -dJ_c/dt nu.
+
+S selects the rates that joints drive: all of them with a fixed base. Of h, nu and the configuration see
+:mod:`.mechanism`. R. Featherstone, *Rigid Body Dynamics Algorithms* (2008), chapter 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
+
+from ..arrays import Array
+from ..constraints import FrameMotion, at_rest, solve
+from ..exceptions import ContactError, StateError
+from ..jet import Jet
+from ..robot import Robot
+from ..spelling import duplicates, hint
+from ..states import real_array
+from .contact import Contact, PointContact, SurfaceContact, by_contact
+from .distribution import Distribution, distribute
+from .mechanism import joints_and_base, mechanism
+
+# m/s: a slower contact has no direction of sliding.
+_STILL = 1e-9
+
+# Contact forces and their time derivatives.
+_FORCES = ("f", "fd", "fdd")
+
+
+@dataclass(frozen=True)
+class ContactSolution:
+    """Motion of a robot in contact.
+
+    Attributes:
+        acceleration: nud (base + n,).
+        forces: force (3,) or wrench (6,) on the robot of each contact by name, in the contact's axes; N m, N. Of
+            least norm where contacts are redundant.
+        rank: number of independent constraints.
+        violation: largest entry of J_c nud + dJ_c/dt nu; zero up to rounding unless constraints contradict each other.
+    """
+
+    acceleration: Array
+    forces: dict[str, Array]
+    rank: int
+    violation: float
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Touch-down of a robot.
+
+    Attributes:
+        rates: nu (base + n,) after the impact.
+        impulses: on the robot, of each contact by name, in the contact's axes; N m s, N s.
+        energy_loss: kinetic energy lost, J.
+    """
+
+    rates: Array
+    impulses: dict[str, Array]
+    energy_loss: float
+
+
+@dataclass(frozen=True)
+class ContactEfforts:
+    """Efforts of a robot under given contact forces, with time derivatives.
+
+    Attributes:
+        tau: tau, taud, …, each (n,).
+        residual: wrench (6,) on the floating base that is missing for this motion, and its derivatives; zero where
+            forces and motion fit. Empty vectors of a fixed base.
+    """
+
+    tau: tuple[Array, ...]
+    residual: tuple[Array, ...]
+
+
+class ContactDynamics:
+    """Dynamics of a robot in contact.
+
+    The configuration is q (n,) of a fixed base, (pose, q) of a floating one; the rates nu are qd, or (V_0, qd).
+
+    >>> import eom_dynamics as eom
+    >>> robot = eom.load_robot("planar_2r")
+    >>> tip, toward_arm = eom.lie.pose(np.eye(3), [0.4, 0.0, 0.0]), eom.contacts.axes_of_normal([-1.0, 0.0, 0.0])
+    >>> wall = eom.contacts.PointContact("tip", "joint_2", friction=0.5, pose=tip, axes=toward_arm)
+    >>> arm = eom.contacts.ContactDynamics(robot, [wall])
+    >>> answer = arm.forward_dynamics([0.3, -0.9], [0.0, 0.0], tau=[25.0, 14.0])
+    >>> answer.rank, bool(abs(answer.acceleration).max() < 1e-12)  # it is held in its plane
+    (2, True)
+    >>> round(arm.margins(answer.forces)["tip"], 1)  # N by which the normal force may fall before the tip slips
+    27.7
+
+    Attributes:
+        robot: the robot.
+        contacts: the contacts.
+    """
+
+    def __init__(self, dynamics: Any, contacts: Sequence[Contact]) -> None:
+        """Look up the frames of the contacts.
+
+        Args:
+            dynamics: a Robot, its Dynamics, or its FloatingBase.
+            contacts: contacts with different names; none is allowed.
+
+        Raises:
+            TypeError: ``dynamics`` is something else.
+            StateError: a frame does not exist.
+            ContactError: a name occurs twice, or there is something else among the contacts.
+        """
+        self.contacts = tuple(contacts)
+        for contact in self.contacts:
+            if not isinstance(contact, (PointContact, SurfaceContact)):
+                raise ContactError(f"contacts must be point or surface contacts, one is {contact!r:.60}")
+        if twice := duplicates([contact.name for contact in self.contacts]):
+            raise ContactError(f"two contacts have the name {twice[0]!r:.60}")
+        self._mechanism = mechanism(dynamics)
+        self.robot: Robot = self._mechanism.robot
+        for contact in self.contacts:
+            for name in (contact.frame, contact.on):
+                if name is not None:
+                    self._mechanism.frame(name)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of all contact forces."""
+        return sum(contact.size for contact in self.contacts)
+
+    def jacobian(self, configuration: Any) -> Array:
+        """Contact Jacobian J_c (size, base + n): velocities of all contacts in their axes."""
+        return self.jacobian_derivatives(configuration)[0]
+
+    def jacobian_derivatives(self, configuration: Any, *rates: ArrayLike) -> tuple[Array, ...]:
+        """Contact Jacobian and its time derivatives, as many as rates nu, nud, ….
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        state, derivatives = self._mechanism.state(configuration, *rates)
+        return tuple(self._jacobian(state, derivatives))
+
+    def velocity(self, configuration: Any, *rates: ArrayLike) -> tuple[Array, ...]:
+        """Velocity J_c nu (size,) of the contacts and its time derivatives, one for each of nu, nud, ….
+
+        Raises:
+            StateError: as for :meth:`jacobian_derivatives`.
+        """
+        if not rates:
+            raise StateError("velocity needs the configuration and at least nu")
+        state, derivatives = self._mechanism.state(configuration, *rates)
+        return tuple(self._jacobian(state, derivatives[:-1]) @ Jet(derivatives))
+
+    def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
+        """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu."""
+        state, (rates,) = self._mechanism.state(configuration, nu)
+        result: Array = self._jacobian(state, [rates])[1] @ rates
+        return result
+
+    def forward_dynamics(
+        self,
+        configuration: Any,
+        nu: ArrayLike,
+        tau: ArrayLike,
+        *,
+        acceleration: ArrayLike | None = None,
+        sliding: Mapping[str, ArrayLike | None] | None = None,
+    ) -> ContactSolution:
+        """Accelerations and contact forces under joint efforts.
+
+        Rigid contacts neither open nor start to slide by themselves: see :meth:`margins` of the forces.
+
+        Args:
+            configuration: q, or (pose, q) of a floating base.
+            nu: rates (base + n,), rad/s, m/s.
+            tau: joint efforts (n,), N m or N.
+            acceleration: of the contacts (size,), in their axes, for example to correct a drift; by default zero.
+            sliding: names of sliding contacts, each with the direction (2,) of sliding along its x and y axes; None for
+                that of its velocity. Of a sliding contact only the normal acceleration (of a surface also the turning
+                about x and y) is that of ``acceleration``.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, a contact does not exist, or one that slides
+                does not move and has no direction.
+            RobotDescriptionError: the mass matrix is not positive definite.
+        """
+        state, (rates,) = self._mechanism.state(configuration, nu)
+        J, Jd = self._jacobian(state, [rates])
+        target = -Jd @ rates
+        if acceleration is not None:
+            target = target + real_array(acceleration, "acceleration", (self.size,))
+        P, D = self._modes(sliding or {}, J @ rates)
+        efforts = -self._mechanism.bias(state, rates)
+        efforts[self._mechanism.base :] += real_array(tau, "tau", (self.robot.n,))
+        directions = D @ J if sliding else None
+        found = solve(self.robot.name, self._mechanism.mass_matrix(state), efforts, P @ J, P @ target, directions)
+        return ContactSolution(found.x, self.split(D.T @ found.forces), found.rank, found.violation)
+
+    def touchdown(self, configuration: Any, nu: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:
+        """Rates and impulses of an impact that brings all contacts to rest, or lets them bounce.
+
+        M (nu+ - nu-) = J_c' P,    J_c nu+ = -e J_c nu-.
+
+        Args:
+            configuration: as for :meth:`forward_dynamics`.
+            nu: rates before the impact.
+            restitution: e from 0 to 1, one for all rows or (size,): often zero for all but normal ones.
+
+        Raises:
+            StateError, RobotDescriptionError: as for :meth:`forward_dynamics`, or ``restitution`` is out of range.
+        """
+        state, (rates,) = self._mechanism.state(configuration, nu)
+        e = real_array(restitution, "restitution", None if np.ndim(restitution) == 0 else (self.size,))
+        if np.any(e < 0) or np.any(e > 1):
+            raise StateError(f"restitution must be from 0 to 1, is {np.ravel(restitution).tolist()}")
+        M, J = self._mechanism.mass_matrix(state), self._jacobian(state, [])[0]
+        found = solve(self.robot.name, M, M @ rates, J, -e * (J @ rates))
+        loss = 0.5 * float((rates - found.x) @ M @ (rates + found.x))
+        return Impact(found.x, self.split(found.forces), loss)
+
+    def inverse_dynamics(
+        self, configuration: Any, *rates: ArrayLike, forces: Mapping[str, Sequence[ArrayLike]]
+    ) -> ContactEfforts:
+        """Joint efforts for a motion under given contact forces, with time derivatives.
+
+        Args:
+            configuration: as for :meth:`forward_dynamics`.
+            rates: nu, nud, and for taud and taudd also nudd and nuddd.
+            forces: (f, fd, fdd) of contacts by name, on the robot and in the axes of the contact, each (3,) or (6,).
+                Omitted ones are zero.
+
+        Returns:
+            tau, and as many time derivatives as there are rates beyond nud.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a contact does not exist.
+        """
+        orders = len(rates) - 1
+        if orders not in (1, 2, 3):
+            raise StateError(f"inverse_dynamics needs nu, nud and at most nudd and nuddd, has {len(rates)} rates")
+        state, derivatives = self._mechanism.state(configuration, *rates)
+        f = Jet([self._join(forces, k) for k in range(orders)])
+        needed = Jet(self._mechanism.inverse_dynamics(state, *derivatives))
+        missing = needed - self._jacobian(state, derivatives[: orders - 1]).T @ f
+        parts = [joints_and_base(effort, self._mechanism.base) for effort in missing]
+        tau, residual = zip(*parts, strict=True)
+        return ContactEfforts(tuple(tau), tuple(residual))
+
+    def force_distribution(
+        self,
+        configuration: Any,
+        nu: ArrayLike,
+        nud: ArrayLike,
+        *,
+        cones: str | int | None = None,
+        reference: Mapping[str, ArrayLike] | None = None,
+        force_weights: ArrayLike = 1.0,
+        effort_weights: ArrayLike = 0.0,
+        effort_limits: ArrayLike | None = None,
+    ) -> Distribution:
+        """Contact forces and joint efforts for a motion, of least weighted squares.
+
+        They minimise (f - f_ref)' W_f (f - f_ref) + tau' W_t tau under the equations of motion.
+
+        Args:
+            configuration: as for :meth:`forward_dynamics`.
+            nu, nud: rates and accelerations (base + n,).
+            cones: None for forces of any direction, in closed form; ``exact`` for forces inside the friction cones; or
+                the number of faces of pyramids inside these. Cones require the extra ``contacts``.
+            reference: f_ref of contacts by name, by default zero.
+            force_weights: diagonal of W_f, positive: a number, or (size,) in the order of the contacts.
+            effort_weights: diagonal of W_t, not negative: a number, or (n,).
+            effort_limits: largest |tau| (n,), only with cones.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a contact does not exist.
+            ContactError: no forces inside the cones balance the motion, or ``cones`` or a weight is out of range.
+            MissingLibraryError: the extra is not installed.
+        """
+        state, (rates, accelerations) = self._mechanism.state(configuration, nu, nud)
+        (needed,) = self._mechanism.inverse_dynamics(state, rates, accelerations)
+        given = {name: (force,) for name, force in (reference or {}).items()}
+        return distribute(
+            self.contacts,
+            self._jacobian(state, [])[0],
+            needed,
+            self._mechanism.base,
+            self._join(given, 0),
+            cones,
+            force_weights,
+            effort_weights,
+            effort_limits,
+        )
+
+    def margins(self, forces: Mapping[str, ArrayLike], faces: int | None = 4) -> dict[str, float]:
+        """Normal force to spare of contacts by name, N; negative if a contact slips, tilts or opens.
+
+        Args:
+            forces: of contacts by name.
+            faces: of pyramids inside the friction cones of the corners of surfaces, as for :meth:`.WrenchCone.margin`;
+                those of points are exact.
+
+        Raises:
+            StateError: a contact does not exist, or a force has the wrong shape or is not finite.
+        """
+        found = {}
+        for name, force in forces.items():
+            contact = self._named(name)
+            exact = isinstance(contact, PointContact)
+            found[name] = contact.cone.margin(force, None if exact else faces)
+        return found
+
+    def split(self, forces: ArrayLike) -> dict[str, Array]:
+        """Forces (size,) of all contacts, by name."""
+        return by_contact(self.contacts, real_array(forces, "forces", (self.size,)))
+
+    def _join(self, forces: Mapping[str, Sequence[ArrayLike]], order: int) -> Array:
+        """Derivative of that order of the forces of all contacts (size,); zero where omitted."""
+        for name, given in forces.items():
+            self._named(name)
+            if not hasattr(given, "__len__") or len(given) > len(_FORCES):
+                raise StateError(f"force of {name} must be (f, fd, fdd) or the first of them, is {given!r:.60}")
+        parts = []
+        for contact in self.contacts:
+            given = forces.get(contact.name, ())
+            derivatives = [
+                real_array(f, f"{symbol} of {contact.name}", (contact.size,))
+                for f, symbol in zip(given, _FORCES, strict=False)
+            ]
+            parts.append(derivatives[order] if order < len(derivatives) else np.zeros(contact.size))
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _named(self, name: str) -> Contact:
+        for contact in self.contacts:
+            if contact.name == name:
+                return contact
+        known = [contact.name for contact in self.contacts]
+        raise StateError(f"{self.robot.name} has no contact {name!r:.60}; {hint(str(name), known)}")
+
+    def _modes(self, sliding: Mapping[str, ArrayLike | None], velocity: Array) -> tuple[Array, Array]:
+        """Constraints P (k, size) of contacts that stick or slide, and forces D (k, size) of units of those left."""
+        for name in sliding:
+            self._named(name)
+        constraints, forces = [np.zeros((0, 0))], [np.zeros((0, 0))]
+        for contact, (name, moving) in zip(self.contacts, self.split(velocity).items(), strict=True):
+            if name in sliding:
+                P, D = contact.sliding(_direction(name, sliding[name], moving[-3:-1]))
+            else:
+                P = D = np.eye(contact.size)
+            constraints.append(P)
+            forces.append(D)
+        return block_diag(*constraints), block_diag(*forces)
+
+    def _jacobian(self, state: Any, rates: Sequence[Array]) -> Jet:
+        """Jet of J_c to the order of the rates."""
+        size = self._mechanism.base + self.robot.n
+        motions: dict[str | None, FrameMotion] = {None: at_rest(size, len(rates))}
+        levels: list[list[Array]] = [[np.zeros((0, size))] for _ in range(len(rates) + 1)]
+        for contact in self.contacts:
+            for name in (contact.frame, contact.on):
+                if name not in motions:
+                    motions[name] = self._mechanism.frame_motion(str(name), state, *rates)
+            motion = motions[contact.frame].at(contact.pose)
+            if contact.on is not None:
+                motion = motion.relative_to(motions[contact.on])
+            jacobian = motion.jacobian if contact.axes is None else motion.jacobian_along(contact.axes)
+            for level, J in zip(levels, jacobian, strict=True):
+                level.append(J[list(contact.rows)])
+        return Jet([np.concatenate(level) for level in levels])
+
+
+def _direction(name: str, given: ArrayLike | None, velocity: Array) -> Array:
+    direction = velocity if given is None else real_array(given, f"sliding {name}", (2,))
+    size = float(np.hypot(*direction))
+    if size <= (_STILL if given is None else 0.0):
+        raise StateError(f"{name} does not slide; give the direction (2,) in which it starts to")
+    unit: Array = direction / size
+    return unit

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distribution of contact forces: efforts and forces for a motion, by least squares or inside friction cones.
+
+Of the efforts e = M nud + h that a motion needs, contact forces f leave tau = e_j - J_j' f to the joints, and must meet
+J_b' f = e_b of the base, which nothing else drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
+
+from ..arrays import Array
+from ..exceptions import ContactError
+from ..states import real_array
+from .conic_program import minimize
+from .contact import Contact, by_contact
+from .friction_cone import second_order_rows
+from .wrench_cone import WrenchCone
+
+# Singular values below this share of the largest one are zero, as for constraints.
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Contact forces and joint efforts for a motion.
+
+    Attributes:
+        tau: joint efforts (n,), N m or N.
+        forces: force (3,) or wrench (6,) on the robot of each contact by name, in the contact's axes; N m, N.
+        residual: wrench (6,) on the floating base that is missing for this motion; empty of a fixed base.
+    """
+
+    tau: Array
+    forces: dict[str, Array]
+    residual: Array
+
+
+def distribute(
+    contacts: Sequence[Contact],
+    jacobian: Array,
+    needed: Array,
+    base: int,
+    reference: Array,
+    cones: str | int | None,
+    force_weights: ArrayLike,
+    effort_weights: ArrayLike,
+    effort_limits: ArrayLike | None,
+) -> Distribution:
+    """Forces and efforts; the arguments are those of :meth:`.ContactDynamics.force_distribution`."""
+    size, n = len(jacobian), len(needed) - base
+    W_f = _weights(force_weights, "force_weights", size)
+    W_t = _weights(effort_weights, "effort_weights", n)
+    if np.any(W_f <= 0):
+        raise ContactError("force_weights must be positive")
+    J_b, J_j, e_b, e_j = jacobian[:, :base], jacobian[:, base:], needed[:base], needed[base:]
+    if cones is None:
+        if effort_limits is not None:
+            raise ContactError("effort_limits need cones: 'exact' or a number of faces")
+        f = _least_squares(J_b, e_b, J_j, e_j, reference, W_f, W_t)
+    else:
+        f = _inside(contacts, _faces(cones), J_b, e_b, J_j, e_j, reference, W_f, W_t, effort_limits)
+    return Distribution(e_j - J_j.T @ f, by_contact(contacts, f), e_b - J_b.T @ f)
+
+
+def _least_squares(J_b: Array, e_b: Array, J_j: Array, e_j: Array, reference: Array, W_f: Array, W_t: Array) -> Array:
+    """In closed form: the balance of the base fixes part of f, and least squares the rest, in its null space."""
+    U, values, V = np.linalg.svd(J_b.T)
+    rank = int(np.count_nonzero(values > _SINGULAR * np.max(values, initial=0.0)))
+    fixed = V[:rank].T @ ((U.T @ e_b)[:rank] / values[:rank])
+    free = V[rank:].T
+    rows = np.concatenate([np.sqrt(W_f)[:, np.newaxis] * free, np.sqrt(W_t)[:, np.newaxis] * (J_j.T @ free)])
+    wanted = np.concatenate([np.sqrt(W_f) * (reference - fixed), np.sqrt(W_t) * (e_j - J_j.T @ fixed)])
+    solution: Array = fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
+    return solution
+
+
+def _inside(
+    contacts: Sequence[Contact],
+    faces: int | None,
+    J_b: Array,
+    e_b: Array,
+    J_j: Array,
+    e_j: Array,
+    reference: Array,
+    W_f: Array,
+    W_t: Array,
+    effort_limits: ArrayLike | None,
+) -> Array:
+    """By a quadratic program over the cones."""
+    if not contacts:
+        return np.zeros(0)
+    T, half_spaces, cones = _variables(contacts, faces)
+    weighted = J_j * W_t
+    P = T.T @ (np.diag(W_f) + weighted @ J_j.T) @ T
+    p = -T.T @ (W_f * reference + weighted @ e_j)
+    A, a = half_spaces, np.zeros(len(half_spaces))
+    if effort_limits is not None:
+        limited = ~np.isposinf(np.broadcast_to(effort_limits, len(e_j)))
+        limits = _weights(np.where(limited, effort_limits, 0.0), "effort_limits", len(e_j))
+        rows, bound = (J_j.T @ T)[limited], limits[limited]
+        # |e_j - J_j' f| <= limits
+        A = np.concatenate([A, rows, -rows])
+        a = np.concatenate([a, bound + e_j[limited], bound - e_j[limited]])
+    reason = "no contact forces inside the friction cones balance this motion"
+    if effort_limits is not None:
+        reason += " within the limits of the efforts"
+    u = minimize(P, p, (J_b.T @ T, e_b), (A, a), cones, reason)
+    forces: Array = T @ u
+    return forces
+
+
+def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, Array, Array]:
+    """Variables u of contact forces, as matrices T, A, B with f = T u.
+
+    With faces of pyramids, u = f and A u <= 0. Without, u are the forces of all points and corners, and each three rows
+    of B u are in a second-order cone.
+    """
+    maps, half_spaces, cones = [], [np.zeros((0, 0))], [np.zeros((0, 0))]
+    for contact in contacts:
+        if faces is None:
+            G = contact.cone.grasp_matrix if isinstance(contact.cone, WrenchCone) else np.eye(3)
+            maps.append(G)
+            cones.append(second_order_rows(contact.friction, G.shape[1] // 3))
+        else:
+            rows = contact.cone.half_spaces(faces)
+            maps.append(np.eye(contact.size))
+            # Unit rows, since the solver measures violations by them.
+            half_spaces.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    T, A, B = block_diag(*maps), block_diag(*half_spaces), block_diag(*cones)
+    return (T, A, np.zeros((0, T.shape[1]))) if len(A) else (T, np.zeros((0, T.shape[1])), B)
+
+
+def _faces(cones: str | int) -> int | None:
+    if cones == "exact":
+        return None
+    if isinstance(cones, str):
+        raise ContactError(f"cones must be None, 'exact' or a number of faces, is {cones!r:.60}")
+    return cones
+
+
+def _weights(value: ArrayLike, name: str, size: int) -> Array:
+    array = real_array(value, name, None if np.ndim(value) == 0 else (size,))
+    if np.any(array < 0):
+        raise ContactError(f"{name} must not be negative")
+    return np.broadcast_to(array, (size,))

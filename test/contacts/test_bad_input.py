@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contacts that cannot be, and arguments of the wrong shape, are named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eom_dynamics import ContactError, Dynamics, StateError, load_robot
+from eom_dynamics.contacts import (
+    ContactDynamics,
+    FrictionCone,
+    PointContact,
+    SurfaceContact,
+    WrenchCone,
+    axes_of_normal,
+)
+from eom_dynamics.extras import MissingLibraryError
+
+SQUARE = [[0.1, 0.1], [-0.1, 0.1], [-0.1, -0.1], [0.1, -0.1]]
+REFLECTION = np.diag([1.0, 1.0, -1.0])
+
+
+@cache
+def dynamics() -> Dynamics:
+    return Dynamics(load_robot("planar_2r"), backend="numpy")
+
+
+@cache
+def arm() -> ContactDynamics:
+    tip = PointContact("tip", "joint_2", 0.5)
+    sole = SurfaceContact("sole", "joint_2", 0.5, np.array(SQUARE))
+    return ContactDynamics(dynamics(), [tip, sole])
+
+
+Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
+
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no friction": (lambda: PointContact("tip", "joint_2", 0.0), ContactError, "friction must be a positive number"),
+    "friction is not finite": (
+        lambda: FrictionCone(np.inf),
+        ContactError,
+        "friction must be a positive number, is inf",
+    ),
+    "friction is a text": (lambda: PointContact("tip", "joint_2", "high"), ContactError, "positive number, is 'high'"),
+    "friction is NaN": (lambda: WrenchCone(SQUARE, np.nan), ContactError, "positive number, is nan"),
+    "no name": (lambda: PointContact("", "joint_2", 0.5), ContactError, "name of a contact must be a text, is ''"),
+    "frame is a number": (lambda: PointContact("tip", 3, 0.5), ContactError, "frame of a contact must be a text, is 3"),
+    "other frame is a number": (lambda: PointContact("tip", "a", 0.5, on=3), ContactError, "tip: on must be the name"),
+    "pose of a point": (lambda: PointContact("tip", "a", 0.5, [0, 0, 1]), StateError, r"tip: pose must have shape \(4"),
+    "pose with NaN": (lambda: PointContact("tip", "a", 0.5, np.full((4, 4), np.nan)), StateError, "must be finite"),
+    "pose without rotation": (lambda: PointContact("tip", "a", 0.5, np.zeros((4, 4))), ContactError, "is no rotation"),
+    "last row": (lambda: PointContact("tip", "a", 0.5, np.eye(4) + np.eye(4, k=-3)), ContactError, "must be 0 0 0 1"),
+    "reflected axes": (
+        lambda: PointContact("tip", "a", 0.5, axes=REFLECTION),
+        ContactError,
+        "tip: axes is no rotation",
+    ),
+    "axes of a vector": (
+        lambda: PointContact("tip", "a", 0.5, axes=[0, 0, 1]),
+        StateError,
+        "tip: axes must have shape",
+    ),
+    "two corners": (
+        lambda: SurfaceContact("sole", "a", 0.5, SQUARE[:2]),
+        ContactError,
+        r"at least 3 of them, have \(2",
+    ),
+    "corners in space": (lambda: WrenchCone(np.eye(3), 0.5), ContactError, r"corners must have shape \(m, 2\)"),
+    "corners on a line": (lambda: WrenchCone([[0, 0], [1, 1], [2, 2]], 0.5), ContactError, "corners are on one line"),
+    "equal corners": (lambda: WrenchCone(np.ones((3, 2)), 0.5), ContactError, "corners are on one line"),
+    "ragged corners": (lambda: WrenchCone([[0], [1, 1]], 0.5), StateError, "corners is not an array of numbers"),
+    "half lengths": (lambda: SurfaceContact.rectangle("sole", "a", 0.5, [1.0]), StateError, "half_lengths must have"),
+    "normal of zero": (lambda: axes_of_normal([0, 0, 0]), ContactError, "the normal of a contact is zero"),
+    "normal of a text": (lambda: axes_of_normal("up"), StateError, "normal must have shape"),
+    "two faces": (
+        lambda: FrictionCone(0.5).half_spaces(2),
+        ContactError,
+        "faces must be an integer of at least 3, is 2",
+    ),
+    "faces of a text": (lambda: FrictionCone(0.5).margin([0, 0, 1], "4"), ContactError, "faces must be an integer"),
+    "force of the wrong size": (lambda: FrictionCone(0.5).margin([0, 1]), StateError, r"force must have shape \(3,\)"),
+    "wrench with NaN": (lambda: WrenchCone(SQUARE, 0.5).margin([np.nan] * 6), StateError, "wrench must be finite"),
+    "not a robot": (
+        lambda: ContactDynamics("panda", []),
+        TypeError,
+        "a Robot, its Dynamics or FloatingBase, not of 'pan",
+    ),
+    "not a contact": (lambda: ContactDynamics(dynamics(), ["tip"]), ContactError, "must be point or surface contacts"),
+    "no such frame": (
+        lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_3", 0.5)]),
+        StateError,
+        "has no frame 'joint_3'; did you mean joint_2",
+    ),
+    "no such other frame": (
+        lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_2", 0.5, on="table")]),
+        StateError,
+        "has no frame 'table'",
+    ),
+    "a name twice": (
+        lambda: ContactDynamics(dynamics(), [arm().contacts[0], arm().contacts[0]]),
+        ContactError,
+        "two contacts have the name 'tip'",
+    ),
+    "configuration": (lambda: arm().jacobian([0.3]), StateError, r"q must have shape \(2,\), has \(1,\)"),
+    "configuration of a floating base": (lambda: arm().jacobian((np.eye(4), Q)), StateError, "q is not an array"),
+    "empty rates": (lambda: arm().velocity(Q, []), StateError, r"qd must have shape \(2,\), has \(0,\)"),
+    "no rates": (lambda: arm().velocity(Q), StateError, "velocity needs the configuration and at least nu"),
+    "rates with NaN": (lambda: arm().bias_acceleration(Q, [np.nan, 0]), StateError, "qd must be finite"),
+    "efforts": (lambda: arm().forward_dynamics(Q, V, [1.0]), StateError, r"tau must have shape \(2,\), has \(1,\)"),
+    "efforts of texts": (lambda: arm().forward_dynamics(Q, V, ["a", "b"]), StateError, "tau must be real numbers"),
+    "wanted acceleration": (
+        lambda: arm().forward_dynamics(Q, V, TAU, acceleration=[0, 0, 0]),
+        StateError,
+        r"acceleration must have shape \(9,\)",
+    ),
+    "no such contact": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tipp": None}), StateError, "mean tip"),
+    "still": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": None}), StateError, "tip does not slide; give"),
+    "no direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [0, 0]}), StateError, "does not slide"),
+    "direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [1]}), StateError, "sliding tip must have"),
+    "restitution": (lambda: arm().touchdown(Q, V, 1.5), StateError, "restitution must be from 0 to 1, is "),
+    "restitutions": (lambda: arm().touchdown(Q, V, [1, 0]), StateError, r"restitution must have shape \(9,\)"),
+    "one rate": (lambda: arm().inverse_dynamics(Q, V, forces={}), StateError, "needs nu, nud and at most"),
+    "given force": (
+        lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}),
+        StateError,
+        r"f of tip must have shape \(3,\), has \(2,\)",
+    ),
+    "force of no contact": (lambda: arm().inverse_dynamics(Q, V, V, forces={"hand": ()}), StateError, "has no contact"),
+    "too many derivatives": (
+        lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": [[0, 0, 0]] * 4}),
+        StateError,
+        r"force of tip must be \(f, fd, fdd\) or the first of them, is",
+    ),
+    "cones": (lambda: arm().force_distribution(Q, V, V, cones="round"), ContactError, "cones must be None, 'exact' or"),
+    "two faces of cones": (
+        lambda: arm().force_distribution(Q, V, V, cones=2),
+        ContactError,
+        "faces must be an integer",
+    ),
+    "weights": (lambda: arm().force_distribution(Q, V, V, force_weights=0.0), ContactError, "must be positive"),
+    "negative weights": (
+        lambda: arm().force_distribution(Q, V, V, effort_weights=[-1, 0]),
+        ContactError,
+        "effort_weights must not be negative",
+    ),
+    "weights of the wrong size": (
+        lambda: arm().force_distribution(Q, V, V, force_weights=[1, 1]),
+        StateError,
+        r"force_weights must have shape \(9,\)",
+    ),
+    "limits without cones": (
+        lambda: arm().force_distribution(Q, V, V, effort_limits=1.0),
+        ContactError,
+        "effort_limits need cones",
+    ),
+    "margins": (lambda: arm().margins({"sole": [0, 0, 1]}), StateError, r"wrench must have shape \(6,\)"),
+    "forces to split": (lambda: arm().split([1.0]), StateError, r"forces must have shape \(9,\)"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named(mistake: str) -> None:
+    call, error, message = MISTAKES[mistake]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_cones_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(MissingLibraryError, match=r"clarabel is not installed; .*eom_dynamics\[contacts\]"):
+        arm().force_distribution(Q, V, V, cones="exact")
+    with pytest.raises(MissingLibraryError):
+        WrenchCone(SQUARE, 0.5).margin(np.ones(6), None)
+
+
+@pytest.mark.parametrize("normal", [[0, 0, 2], [1, 0, 0], [0.3, -2, 0.1], [0, 0, -3], [1e-9, 0, -1], [0.1, 0.2, -0.3]])
+def test_axes_of_a_normal(normal: list[float]) -> None:
+    axes = axes_of_normal(normal)
+    assert axes[:, 2] == pytest.approx(np.array(normal) / np.linalg.norm(normal), abs=1e-15)
+    assert axes.T @ axes == pytest.approx(np.eye(3), abs=1e-15) and np.linalg.det(axes) == pytest.approx(1.0)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arms in contact: against Pinocchio, differences, and the conservation of energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from chains import numbers
+from differences import derivative, deviation, polynomial_motion
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trees import rotations, trees
+
+from eom_dynamics import Dynamics, Robot, equations_of_motion, lie, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.contacts import Contact, ContactDynamics, PointContact, SurfaceContact, axes_of_normal
+from eom_dynamics.kinematics import body_poses
+
+CORNERS = [[0.04, 0.03], [-0.04, 0.03], [-0.04, -0.03], [0.04, -0.03]]
+
+
+@cache
+def free(robot: Robot) -> Dynamics:
+    return Dynamics(robot, backend="numpy")
+
+
+def in_contact(robot: Robot, *contacts: Contact) -> ContactDynamics:
+    # Compiling takes longer than all of the states here.
+    return ContactDynamics(free(robot), contacts)
+
+
+@st.composite
+def contacts_of(draw: st.DrawFn, robot: Robot) -> list[Contact]:
+    """A point on a wall, a surface with axes of its own, one with those of the surroundings, and a point on a body."""
+    bodies = st.sampled_from([joint.name for joint in robot.joints])
+
+    def pose() -> Array:
+        return lie.pose(draw(rotations()), draw(numbers(0.3, 3)))
+
+    return [
+        PointContact("wall", draw(bodies), 0.5, pose=pose(), axes=draw(rotations())),
+        SurfaceContact("sole", draw(bodies), 0.5, corners=CORNERS, pose=pose()),
+        SurfaceContact("pad", draw(bodies), 0.5, corners=CORNERS, pose=pose(), axes=draw(rotations())),
+        PointContact("self", draw(bodies), 0.5, pose=pose(), axes=draw(rotations()), on=draw(bodies)),
+    ]
+
+
+def named_apart(robot: Robot) -> Robot:
+    """Joints of a random tree may share a name; frames are found by it."""
+    joints = tuple(replace(joint, name=f"body {i}") for i, joint in enumerate(robot.joints))
+    return Robot(robot.name, joints, robot.gravity)
+
+
+def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[float], Array]) -> Array:
+    """Of the frame of a contact relative to what it touches, along its axes, from poses alone."""
+    names = [joint.name for joint in robot.joints]
+
+    def pose(t: float) -> Array:
+        bodies = body_poses(robot, motion(t)[0])
+        C = bodies[names.index(contact.frame)] @ contact.pose
+        return C if contact.on is None else lie.inverse(bodies[names.index(contact.on)]) @ C
+
+    C, Cd = pose(0.0), derivative(pose)
+    spin = Cd[:3, :3] @ C[:3, :3].T
+    twist = np.array([[spin[2, 1], spin[0, 2], spin[1, 0]], Cd[:3, 3]])
+    axes = C[:3, :3] if contact.axes is None else contact.axes
+    return (twist @ axes).ravel()[-contact.size :]
+
+
+def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> None:
+    """Velocities, from q and three rates, and Jacobians with two derivatives."""
+    dynamics, motion = in_contact(robot, *contacts), polynomial_motion(states)
+    q, *rates = states
+    velocity = dynamics.velocity(q, *rates)
+    expected = np.concatenate([velocity_by_differences(robot, contact, motion) for contact in contacts])
+    # Differences have errors of 1e-16 / 0.01, of nested products up to 1e-12.
+    assert deviation(velocity[0], expected, floor=1.0) < 1e-11
+    for k in range(2):
+        moved = derivative(lambda t, k=k: dynamics.velocity(*motion(t)[: k + 2])[k])
+        assert deviation(velocity[k + 1], moved, floor=1.0) < 1e-10
+    J = dynamics.jacobian_derivatives(q, *rates[:2])
+    for k in range(2):
+        moved = derivative(lambda t, k=k: dynamics.jacobian_derivatives(*motion(t)[: k + 1])[k])
+        assert deviation(J[k + 1], moved, floor=1.0) < 1e-10
+    assert deviation(dynamics.bias_acceleration(q, rates[0]), J[1] @ rates[0], floor=1.0) < 1e-14
+
+
+@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
+@given(st.data(), trees(max_joints=3))
+def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
+    robot = named_apart(tree)
+    check_derivatives(robot, data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n))))
+
+
+@pytest.mark.parametrize(("name", "frame", "on"), [("iiwa", -1, 2), ("dual_arm", 4, 8)])
+def test_velocities_and_jacobians_where_both_bodies_move(name: str, frame: int, on: int) -> None:
+    robot, rng = load_robot(name), np.random.default_rng(4)
+    names, pose = [joint.name for joint in robot.joints], lie.pose(axes_of_normal([0.3, -0.5, -1.0]), [0.1, 0.2, -0.3])
+    contacts: list[Contact] = [
+        SurfaceContact("own axes", names[frame], 0.5, corners=CORNERS, pose=pose, on=names[on]),
+        SurfaceContact("axes", names[frame], 0.5, corners=CORNERS, pose=pose, axes=pose[:3, :3], on=names[on]),
+        PointContact("wall", names[frame], 0.5, pose=pose, axes=axes_of_normal([1.0, 2.0, 0.5])),
+    ]
+    check_derivatives(robot, contacts, rng.uniform(-1, 1, (4, robot.n)))
+
+
+def pressing(name: str) -> tuple[Robot, list[Contact]]:
+    """An arm with its flange flat on a wall, or a point of it, and one with its elbow on a table, too."""
+    robot = load_robot(name)
+    pose = lie.pose(axes_of_normal([0.3, -0.2, -1.0]), [0.02, 0.01, 0.1])
+    tool, elbow = robot.tools[0].name, robot.joints[2].name
+    if name == "iiwa":
+        return robot, [SurfaceContact("flange", tool, 0.5, corners=CORNERS, pose=pose)]
+    if name == "panda":
+        return robot, [PointContact("tip", tool, 0.5, pose=pose, axes=axes_of_normal([-1.0, 0.2, 0.3]))]
+    return robot, [
+        PointContact("tip", tool, 0.5, pose=pose, axes=axes_of_normal([-1.0, 0.2, 0.3])),
+        PointContact("elbow", elbow, 0.5, pose=lie.pose(np.eye(3), [0.1, 0.05, 0.2])),
+    ]
+
+
+ARMS = pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
+
+
+@ARMS
+def test_against_pinocchio(name: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from pinocchio_contacts import PinocchioContacts
+
+    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+
+    dynamics, q, v, tau = held(name)
+    robot, contacts = dynamics.robot, dynamics.contacts
+    model = pinocchio_model(robot)
+    for i, joint in enumerate(robot.joints):  # the joint frames of that model have moved along the axes
+        axis = pin.SE3(np.eye(3), np.cross(joint.screw[:3], joint.screw[3:]))
+        if not model.existFrame(joint.name):
+            model.addFrame(pin.Frame(joint.name, i + 1, 0, axis.inverse(), pin.OP_FRAME))
+    peer = PinocchioContacts(model, contacts)
+    sticking, v = v, np.linspace(-1, 1, robot.n)
+    J, bias = peer.jacobian(q), peer.bias_acceleration(q, v)
+    assert deviation(dynamics.jacobian(q), J) < 1e-13
+    assert deviation(dynamics.bias_acceleration(q, v), bias) < 1e-13
+    found = dynamics.forward_dynamics(q, v, tau)
+    forces = np.concatenate(list(found.forces.values()))
+    expected = pin.forwardDynamics(model, peer.data, q, v, tau, J, bias)
+    assert deviation(found.acceleration, expected) < 1e-8
+    assert deviation(forces, peer.data.lambda_c) < 1e-8
+    after = dynamics.touchdown(q, v, 0.3)
+    expected = pin.impulseDynamics(model, peer.data, q, v, J, 0.3)
+    assert deviation(after.rates, expected) < 1e-8
+    assert deviation(np.concatenate(list(after.impulses.values())), peer.data.impulse_c) < 1e-8
+    # Pinocchio's contact models are those of contacts that stick.
+    found = dynamics.forward_dynamics(q, sticking, tau)
+    acceleration, forces = peer.acceleration(q, sticking, tau)
+    assert deviation(found.acceleration, acceleration, floor=1.0) < 1e-8  # zero if the contacts hold all joints
+    assert deviation(np.concatenate(list(found.forces.values())), forces) < 1e-8
+
+
+@cache
+def held(name: str) -> tuple[ContactDynamics, Array, Array, Array]:
+    """An arm in contact, with q, rates at which its contacts stick, and efforts."""
+    robot, contacts = pressing(name)
+    dynamics = in_contact(robot, *contacts)
+    q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))
+    J = dynamics.jacobian(q)
+    return dynamics, q, v - np.linalg.pinv(J) @ (J @ v), 10 * tau
+
+
+def test_redundant_corners_hold_like_the_surface() -> None:
+    surface, q, v, tau = held("iiwa")
+    (contact,) = surface.contacts
+    assert isinstance(contact, SurfaceContact)
+    points = in_contact(surface.robot, *contact.points())
+    one, many = surface.forward_dynamics(q, v, tau), points.forward_dynamics(q, v, tau)
+    assert one.rank == many.rank == 6 and len(many.forces) == 4
+    assert deviation(many.acceleration, one.acceleration) < 1e-11
+    corners = np.concatenate(list(many.forces.values()))
+    assert deviation(contact.cone.grasp_matrix @ corners, one.forces["flange"]) < 1e-11
+    # Of least norm: no part that the corners only exert on each other.
+    inner = np.linalg.svd(contact.cone.grasp_matrix)[2][6:]
+    assert np.max(np.abs(inner @ corners)) < 1e-11 * np.max(np.abs(corners))
+    assert max(one.violation, many.violation) < 1e-11
+
+
+@ARMS
+def test_inverse_dynamics_undoes_forward_dynamics(name: str) -> None:
+    dynamics, q, v, tau = held(name)
+    found = dynamics.forward_dynamics(q, v, tau)
+    given = {contact: (force,) for contact, force in found.forces.items()}
+    efforts = dynamics.inverse_dynamics(q, v, found.acceleration, forces=given)
+    assert len(efforts.tau) == 1 and efforts.residual[0].shape == (0,)
+    assert deviation(efforts.tau[0], tau) < 1e-11
+
+
+@ARMS
+def test_effort_rates_under_given_forces_against_differences(name: str) -> None:
+    dynamics = held(name)[0]
+    rng = np.random.default_rng(5)
+    motion = polynomial_motion(rng.uniform(-1, 1, (5, dynamics.robot.n)))
+    forces = {contact.name: polynomial_motion(rng.uniform(-9, 9, (3, contact.size))) for contact in dynamics.contacts}
+
+    def efforts(t: float) -> Array:
+        given = {contact: force(t) for contact, force in forces.items()}
+        return np.array(dynamics.inverse_dynamics(*motion(t), forces=given).tau)
+
+    found = efforts(0.0)
+    # Differences have an error of 1e-14 / 0.01.
+    assert deviation(found[1:], derivative(efforts)[:2]) < 1e-10
+    equations = equations_of_motion(dynamics.robot, *motion(0.0)[:2])
+    (expected,) = equations.efforts(motion(0.0)[2])
+    f = np.concatenate([force(0.0)[0] for force in forces.values()])
+    assert deviation(found[0], expected - dynamics.jacobian(motion(0.0)[0]).T @ f) < 1e-12
+
+
+@ARMS
+def test_sticking_contacts_do_no_work(name: str) -> None:
+    arm, q, v, tau = held(name)
+    dynamics = free(arm.robot)
+    found = arm.forward_dynamics(q, v, tau)
+    power = np.concatenate(list(found.forces.values())) @ arm.velocity(q, v)[0]
+    assert abs(power) < 1e-11 * np.max(np.abs(tau))
+
+    def energy(t: float) -> float:
+        moved, rate = q + t * v + 0.5 * t**2 * found.acceleration, v + t * found.acceleration
+        return float(dynamics.kinetic_energy(moved, rate) + dynamics.potential_energy(moved))
+
+    # Energies of 100 J have rounding errors of 1e-14 J, over steps of 1e-4 s.
+    assert float(derivative(energy, step=1e-3)) == pytest.approx(float(v @ tau), abs=1e-8)
+
+
+def test_energy_of_an_impact() -> None:
+    arm, q, _, _ = held("panda")
+    M, v = free(arm.robot).mass_matrix(q), np.linspace(-1, 1, arm.robot.n)
+    plastic, elastic = arm.touchdown(q, v), arm.touchdown(q, v, 1.0)
+    assert np.max(np.abs(arm.velocity(q, plastic.rates)[0])) < 1e-13
+    assert plastic.energy_loss == pytest.approx(0.5 * v @ M @ v - 0.5 * plastic.rates @ M @ plastic.rates)
+    assert plastic.energy_loss > 0 and abs(elastic.energy_loss) < 1e-13
+    # Kelvin: the energy lost is that of the velocities lost.
+    lost = v - plastic.rates
+    assert plastic.energy_loss == pytest.approx(0.5 * lost @ M @ lost)
+    # The normal velocity bounces, the tangential one is stopped.
+    normal = arm.touchdown(q, v, [0.0, 0.0, 0.6])
+    assert arm.velocity(q, normal.rates)[0] == pytest.approx([0, 0, -0.6 * arm.velocity(q, v)[0][2]], abs=1e-13)
+
+
+@pytest.mark.parametrize("name", ["panda", "iiwa"])
+def test_sliding_contact(name: str) -> None:
+    """It keeps to the wall, and friction opposes its velocity; sums of corner forces do so, too."""
+    arm, q, _, tau = held(name)
+    (contact,) = arm.contacts
+    J = arm.jacobian(q)
+    kept = J[[2]] if contact.size == 3 else J[[0, 1, 2, 5]]  # it does not spin
+    v = np.linspace(-1, 1, arm.robot.n)
+    v = v - np.linalg.pinv(kept) @ (kept @ v)
+    found = arm.forward_dynamics(q, v, tau, sliding={contact.name: None})
+    (force,) = found.forces.values()
+    slip = arm.velocity(q, v)[0][-3:-1]
+    e = slip / np.linalg.norm(slip)
+    assert force[-3:] == pytest.approx([*(-0.5 * force[-1] * e), force[-1]], rel=1e-12)
+    moved = arm.velocity(q, v, found.acceleration)[1]
+    assert np.max(np.abs(moved[[2]] if contact.size == 3 else moved[[0, 1, 5]])) < 1e-11
+    assert (
+        deviation(arm.inverse_dynamics(q, v, found.acceleration, forces={contact.name: (force,)}).tau[0], tau) < 1e-11
+    )
+    again = arm.forward_dynamics(q, v, tau, sliding={contact.name: 3 * e})
+    assert deviation(again.acceleration, found.acceleration) < 1e-12
+    if isinstance(contact, SurfaceContact):
+        points = in_contact(arm.robot, *contact.points())
+        corners = points.forward_dynamics(q, v, tau, sliding={point.name: None for point in points.contacts})
+        assert deviation(corners.acceleration, found.acceleration) < 1e-10
+        total = contact.cone.grasp_matrix @ np.concatenate(list(corners.forces.values()))
+        assert deviation(total, force) < 1e-10
+
+
+def test_drift_is_corrected() -> None:
+    arm, q, v, tau = held("panda")
+    wanted = np.array([0.5, -0.2, 0.1])
+    found = arm.forward_dynamics(q, v, tau, acceleration=wanted)
+    assert arm.velocity(q, v, found.acceleration)[1] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_without_contacts() -> None:
+    robot = load_robot("panda")
+    q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))
+    found = in_contact(robot).forward_dynamics(q, v, tau)
+    assert found.forces == {} and found.rank == 0
+    assert deviation(found.acceleration, Dynamics(robot, backend="numpy").forward_dynamics(q, v, tau)) < 1e-10
+
+
+def test_a_closed_loop_is_a_contact_with_itself() -> None:
+    """The pin of a four-bar linkage as a point of its coupler on its rocker."""
+    from linkages import four_bar, four_bar_angles
+
+    arm, q = four_bar(), four_bar_angles(0.7)
+    (qd,), _ = arm.motion(q, [1.1])
+    udd, (W,) = arm.forward_dynamics(q, [1.1], [5.0])
+    pin = PointContact("pin", "rocker", 1.0, lie.pose(np.eye(3), [0.6, 0, 0]), axes=None, on="coupler")
+    found = in_contact(arm.tree, pin).forward_dynamics(q, qd, [5.0, 0.0, 0.0])
+    assert found.rank == 2
+    assert found.acceleration[:1] == pytest.approx(udd, rel=1e-12)
+    assert found.forces["pin"] == pytest.approx(W[3:], rel=1e-11, abs=1e-12)

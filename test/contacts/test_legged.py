@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Talos and a quadruped on their feet, against Pinocchio's constrained dynamics, and rates against differences."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from differences import derivative, deviation, polynomial_motion
+from floating_motion import floating_motion
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import FloatingBase, lie, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.contacts import Contact, ContactDynamics, PointContact, SurfaceContact
+
+FILES = {"talos": "talos_reduced.urdf", "solo": "solo12.urdf"}
+FEET = {
+    "talos": ("left_sole_link", "right_sole_link"),
+    "solo": ("FL_FOOT", "HR_FOOT", "FR_FOOT", "HL_FOOT"),
+}
+CASES = [("talos", 1), ("talos", 2), ("solo", 2), ("solo", 4)]
+STANCES = pytest.mark.parametrize(("name", "feet"), CASES, ids=[f"{name} on {feet}" for name, feet in CASES])
+
+
+class State(NamedTuple):
+    """Configuration, rates at which the feet stick, joint efforts."""
+
+    pose: Array
+    q: Array
+    nu: Array
+    tau: Array
+
+    @property
+    def configuration(self) -> tuple[Array, Array]:
+        return self.pose, self.q
+
+
+def urdf(name: str) -> Path:
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    return next(Path(str(file.locate())) for file in files if file.name == FILES[name])
+
+
+@cache
+def floating(name: str) -> FloatingBase:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a transmission of Talos that is left out
+        return FloatingBase(load_robot(urdf(name)), backend="numpy")
+
+
+def foot(name: str, frame: str) -> Contact:
+    if name == "talos":
+        return SurfaceContact.rectangle(frame, frame, 0.7, (0.1, 0.06))
+    return PointContact(frame, frame, 0.7)
+
+
+@cache
+def standing(name: str, feet: int) -> tuple[ContactDynamics, State]:
+    dynamics = ContactDynamics(floating(name), [foot(name, frame) for frame in FEET[name][:feet]])
+    rng = np.random.default_rng(6)
+    n = dynamics.robot.n
+    pose = lie.pose(Rotation.from_rotvec([0.2, -0.3, 0.5]).as_matrix(), [0.3, -0.1, 0.8])
+    q, nu, tau = rng.uniform(-0.6, 0.6, n), rng.uniform(-1, 1, 6 + n), rng.uniform(-20, 20, n)
+    J = dynamics.jacobian((pose, q))
+    return dynamics, State(pose, q, nu - np.linalg.pinv(J) @ (J @ nu), tau)
+
+
+class Peer:
+    """The robot in Pinocchio, with its contacts."""
+
+    def __init__(self, name: str, contacts: tuple[Contact, ...]) -> None:
+        self.pin = pytest.importorskip("pinocchio")
+        from pinocchio_contacts import PinocchioContacts
+        from pinocchio_floating import PinocchioFloating
+
+        self.model = self.pin.buildModelFromUrdf(str(urdf(name)), self.pin.JointModelFreeFlyer())
+        robot = floating(name).robot
+        self.model.gravity = self.pin.Motion(np.array(robot.gravity), np.zeros(3))
+        self.contacts = PinocchioContacts(self.model, contacts)
+        self.state = PinocchioFloating(self.model, robot)
+        assert self.model.nv == 6 + robot.n
+
+
+def stacked(forces: dict[str, Array]) -> Array:
+    return np.concatenate(list(forces.values()))
+
+
+@STANCES
+def test_against_pinocchio(name: str, feet: int) -> None:
+    dynamics, state = standing(name, feet)
+    peer = Peer(name, dynamics.contacts)
+    q, v = peer.state.configuration(*state.configuration), peer.state.rates(state.nu)
+    tau = peer.state.rates(np.append(np.zeros(6), state.tau))
+    J, bias = peer.contacts.jacobian(q), peer.contacts.bias_acceleration(q, v)
+    assert deviation(dynamics.jacobian(state.configuration), peer.state.back(J.T).T) < 1e-13
+    assert deviation(dynamics.bias_acceleration(state.configuration, state.nu), bias) < 1e-12
+    found = dynamics.forward_dynamics(state.configuration, state.nu, state.tau)
+    assert found.rank == dynamics.size
+    acceleration, forces = peer.contacts.acceleration(q, v, tau)
+    assert deviation(found.acceleration, peer.state.back(acceleration)) < 1e-8
+    assert deviation(stacked(found.forces), forces) < 1e-8
+    expected = peer.pin.forwardDynamics(peer.model, peer.contacts.data, q, v, tau, J, bias)
+    assert deviation(found.acceleration, peer.state.back(expected)) < 1e-8
+    assert deviation(stacked(found.forces), peer.contacts.data.lambda_c) < 1e-8
+    before = np.linspace(-1, 1, len(state.nu))
+    after = dynamics.touchdown(state.configuration, before)
+    expected = peer.pin.impulseDynamics(peer.model, peer.contacts.data, q, peer.state.rates(before), J)
+    assert deviation(after.rates, peer.state.back(expected)) < 1e-8
+    assert deviation(stacked(after.impulses), peer.contacts.data.impulse_c) < 1e-8
+
+
+def test_redundant_corners_of_feet() -> None:
+    """Forces at eight corners: the same motion, and the same wrench of each foot that they share."""
+    surfaces, state = standing("talos", 2)
+    corners = [point for contact in surfaces.contacts for point in contact.points()]  # type: ignore[union-attr]
+    points = ContactDynamics(floating("talos"), corners)
+    one = surfaces.forward_dynamics(state.configuration, state.nu, state.tau)
+    many = points.forward_dynamics(state.configuration, state.nu, state.tau)
+    assert one.rank == many.rank == 12 and points.size == 24
+    assert deviation(many.acceleration, one.acceleration) < 1e-9
+    for contact in surfaces.contacts:
+        forces = np.concatenate([force for name, force in many.forces.items() if name.startswith(contact.name)])
+        assert deviation(contact.cone.grasp_matrix @ forces, one.forces[contact.name]) < 1e-9
+
+
+@STANCES
+def test_effort_rates_under_given_forces_against_differences(name: str, feet: int) -> None:
+    dynamics, _ = standing(name, feet)
+    rng = np.random.default_rng(8)
+    n = dynamics.robot.n
+    motion = floating_motion(rng.uniform(-0.6, 0.6, (5, 6 + n)))
+    forces = {contact.name: polynomial_motion(rng.uniform(-50, 50, (3, contact.size))) for contact in dynamics.contacts}
+
+    def efforts(t: float) -> Array:
+        state = motion(t)
+        given = {name: force(t) for name, force in forces.items()}
+        found = dynamics.inverse_dynamics((state.pose, state.q), *state.rates, forces=given)
+        return np.array([np.concatenate([base, tau]) for base, tau in zip(found.residual, found.tau, strict=True)])
+
+    found = efforts(0.0)
+    # Differences of efforts have errors of 1e-14 / 0.01, relative to the largest; measured 5e-12.
+    assert deviation(found[1:], derivative(efforts)[:2]) < 1e-8
+
+
+@STANCES
+def test_forces_and_efforts_of_forward_dynamics_balance_the_base(name: str, feet: int) -> None:
+    dynamics, state = standing(name, feet)
+    found = dynamics.forward_dynamics(state.configuration, state.nu, state.tau)
+    given: dict[str, Any] = {contact: (force,) for contact, force in found.forces.items()}
+    efforts = dynamics.inverse_dynamics(state.configuration, state.nu, found.acceleration, forces=given)
+    scale = float(np.max(np.abs(stacked(found.forces))))
+    assert deviation(efforts.tau[0], state.tau, floor=scale) < 1e-10
+    assert np.max(np.abs(efforts.residual[0])) < 1e-10 * scale
+    # Feet that stick do no work.
+    assert abs(stacked(found.forces) @ dynamics.velocity(state.configuration, state.nu)[0]) < 1e-12 * scale
+
+
+@pytest.mark.parametrize("cones", [None, "exact", 4])
+def test_solo_stands(cones: str | int | None) -> None:
+    """Standing still on four feet, forces add up to the weight, inside their cones, and joints hold the legs."""
+    if cones is not None:
+        pytest.importorskip("clarabel", reason="clarabel is not installed")
+    dynamics, _ = standing("solo", 4)
+    pose, q, still = np.eye(4), np.tile([0.0, 0.8, -1.6], 4), np.zeros(18)
+    found = dynamics.force_distribution((pose, q), still, still, cones=cones)
+    # Balanced to the accuracy of the solver.
+    assert np.max(np.abs(found.residual)) < 1e-8
+    weight = floating("solo").total_mass * 9.80665
+    assert sum(found.forces.values()) == pytest.approx([0.0, 0.0, weight], abs=1e-8)
+    assert min(dynamics.margins(found.forces).values()) > 0
+    held = dynamics.forward_dynamics((pose, q), still, found.tau)
+    assert np.max(np.abs(held.acceleration)) < 1e-6
+
+
+def test_solo_pulled_up_has_no_forces_inside_the_cones() -> None:
+    from eom_dynamics import ContactError
+
+    pytest.importorskip("clarabel", reason="clarabel is not installed")
+    dynamics, _ = standing("solo", 4)
+    falling = np.zeros(18)
+    falling[5] = -12.0  # faster than it would fall
+    with pytest.raises(ContactError, match="no contact forces inside the friction cones balance this motion"):
+        dynamics.force_distribution((np.eye(4), np.tile([0.0, 0.8, -1.6], 4)), np.zeros(18), falling, cones="exact")
+
+
+def test_configuration_of_a_floating_base() -> None:
+    from eom_dynamics import StateError
+
+    dynamics, state = standing("solo", 2)
+    with pytest.raises(StateError, match=r"configuration of a floating base is \(pose, q\)"):
+        dynamics.jacobian(state.q)
+    with pytest.raises(StateError, match=r"nu must have shape \(18,\), has \(12,\)"):
+        dynamics.velocity(state.configuration, state.q)
+    with pytest.raises(StateError, match="pose must be finite"):
+        dynamics.jacobian((np.full((4, 4), np.nan), state.q))

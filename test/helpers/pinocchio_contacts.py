@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contacts in Pinocchio: Jacobians and accelerations of frames, and its own contact models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from eom_dynamics.arrays import Array
+from eom_dynamics.contacts import Contact, SurfaceContact
+
+
+class PinocchioContacts:
+    """Contacts of a model with frames of the names that they use."""
+
+    def __init__(self, model: pin.Model, contacts: Sequence[Contact]) -> None:
+        self.model, self.data, self.contacts = model, model.createData(), contacts
+        self._frames = []
+        for contact in contacts:
+            frame = model.frames[model.getFrameId(contact.frame)]
+            placement = frame.placement * pin.SE3(contact.pose)
+            self._frames.append(
+                model.addFrame(pin.Frame(f"contact {contact.name}", frame.parentJoint, 0, placement, pin.OP_FRAME))
+            )
+        self.data = model.createData()
+
+    def jacobian(self, q: Array) -> Array:
+        pin.computeJointJacobians(self.model, self.data, q)
+        pin.updateFramePlacements(self.model, self.data)
+        return self._stacked(lambda frame, reference: pin.getFrameJacobian(self.model, self.data, frame, reference))
+
+    def bias_acceleration(self, q: Array, v: Array) -> Array:
+        """Acceleration at zero joint acceleration: of the twist in the frame, or of the point along fixed axes."""
+        pin.forwardKinematics(self.model, self.data, q, v, 0 * v)
+        pin.updateFramePlacements(self.model, self.data)
+
+        def acceleration(frame: int, reference: pin.ReferenceFrame) -> Array:
+            local = reference == pin.LOCAL
+            of = pin.getFrameAcceleration if local else pin.getFrameClassicalAcceleration
+            return of(self.model, self.data, frame, reference).vector
+
+        return self._stacked(acceleration)
+
+    def models(self) -> pin.StdVec_RigidConstraintModel:
+        """Pinocchio's own contact models, whose forces are along the axes of the contacts' frames."""
+        models = pin.StdVec_RigidConstraintModel()
+        for contact, index in zip(self.contacts, self._frames, strict=True):
+            frame = self.model.frames[index]
+            kind = pin.ContactType.CONTACT_6D if isinstance(contact, SurfaceContact) else pin.ContactType.CONTACT_3D
+            models.append(pin.RigidConstraintModel(kind, self.model, frame.parentJoint, frame.placement, pin.LOCAL))
+        return models
+
+    def acceleration(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """By constraintDynamics: acceleration, and the forces in the axes of the contacts."""
+        models = self.models()
+        datas = pin.StdVec_RigidConstraintData()
+        for model in models:
+            datas.append(model.createData())
+        pin.initConstraintDynamics(self.model, self.data, models, datas)
+        # The proximal solver repeats until constraints hold.
+        a = pin.constraintDynamics(
+            self.model, self.data, q, v, tau, models, datas, pin.ProximalSettings(1e-14, 1e-14, 1e-12, 20)
+        )
+        pin.forwardKinematics(self.model, self.data, q)
+        pin.updateFramePlacements(self.model, self.data)
+        forces = []
+        for contact, frame, data in zip(self.contacts, self._frames, datas, strict=True):
+            R = np.eye(3) if contact.axes is None else contact.axes.T @ self.data.oMf[frame].rotation
+            force = data.contact_force
+            forces.append(np.concatenate([R @ force.angular, R @ force.linear])[-contact.size :])
+        return np.array(a), np.concatenate(forces)
+
+    def _stacked(self, of: object) -> Array:
+        """Rows of all contacts, angular part first, from a function of frame and reference."""
+        rows = []
+        for contact, frame in zip(self.contacts, self._frames, strict=True):
+            fixed = contact.axes is not None
+            x = np.asarray(of(frame, pin.LOCAL_WORLD_ALIGNED if fixed else pin.LOCAL))
+            R = contact.axes.T if fixed else np.eye(3)
+            rows.append(np.concatenate([R @ x[3:], R @ x[:3]])[-contact.size :])
+        return np.concatenate(rows)
