@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..kinematics import body_poses
-from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .integration import Simulation
 
@@ -41,7 +39,7 @@ def energy(plant: ElasticPlant, state: Array) -> Energy:
     q, theta, qd, thetad = plant.parts(np.asarray(state, dtype=float))
     rows = [x.reshape(-1, x.shape[-1]) for x in (q, qd, thetad)]
     kinetic = plant.inertia.kinetic_energy(*rows).reshape(q.shape[:-1])
-    gravity = np.apply_along_axis(lambda row: _gravity(plant.arm.robot, row), -1, q)
+    gravity = plant.arm.dynamics.potential_energy(q.reshape(-1, q.shape[-1])).reshape(q.shape[:-1])
     return Energy(kinetic, gravity, plant.springs.energy(plant.deflection(theta, q)))
 
 
@@ -66,12 +64,3 @@ def energy_imbalance(plant: ElasticPlant, simulation: Simulation, samples: int) 
     imbalance: Array = np.abs(held - held[0] - work).max(axis=0) / largest
     return imbalance
 
-
-def _gravity(robot: Robot, q: Array) -> float:
-    poses = body_poses(robot, q)
-    return -float(
-        sum(
-            joint.mass * robot.gravity @ (pose[:3, :3] @ joint.center_of_mass + pose[:3, 3])
-            for joint, pose in zip(robot.joints, poses, strict=True)
-        )
-    )
