@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in docstrings, and the code of docs/kinematics.md, do what they say."""
+"""The examples in docstrings, and the code of pages in docs, do what they say."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-def test_the_code_of_the_page_on_kinematics_runs() -> None:
-    page = (ROOT / "docs" / "kinematics.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "count"), [("kinematics", 6), ("simulation", 1)])
+def test_the_code_of_a_page_runs(name: str, count: int) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) > 5
+    assert len(blocks) >= count
     exec("\n".join(blocks), {})  # one after the other, as a reader would

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of links and motors of arms with elastic joints, energy, and comparison of feedforwards."""
+"""Simulation of links and motors of arms, rigid or elastic: integrators, energy, and comparison of feedforwards."""
 
 from .elastic_plant import ElasticPlant
-from .energy import Energy, energy
+from .energy import Energy, EnergyAudit, energy, energy_audit
 from .feedforward_comparison import Comparison, compare_feedforward
 from .integration import Simulation, SimulationError, simulate
 from .servo import Servo
@@ -13,6 +13,7 @@ __all__ = [
     "Comparison",
     "ElasticPlant",
     "Energy",
+    "EnergyAudit",
     "Servo",
     "SimulatedRobot",
     "Simulation",
@@ -20,5 +21,6 @@ __all__ = [
     "Stepper",
     "compare_feedforward",
     "energy",
+    "energy_audit",
     "simulate",
 ]
