@@ -4,6 +4,7 @@
 from .elastic_plant import ElasticPlant
 from .energy import Energy, EnergyAudit, energy, energy_audit
 from .feedforward_comparison import Comparison, compare_feedforward
+from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, SimulationError, simulate
 from .servo import Servo
 from .simulated_robot import SimulatedRobot
@@ -14,6 +15,7 @@ __all__ = [
     "ElasticPlant",
     "Energy",
     "EnergyAudit",
+    "FreeMotion",
     "Servo",
     "SimulatedRobot",
     "Simulation",
@@ -23,4 +25,5 @@ __all__ = [
     "energy",
     "energy_audit",
     "simulate",
+    "simulate_free_motion",
 ]
