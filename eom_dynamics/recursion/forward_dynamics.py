@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import Array
+from .joint_friction import joint_friction
 from .kinematics import Matrix, Numbers
 from .links import Link, LinkTree
 from .vectors import Scalar, shifted_sincos
@@ -54,6 +55,7 @@ def forward_dynamics(
         if i >= 0:
             bodies[i].p = _plus(bodies[i].p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
 
+    friction = joint_friction(tree, [qd])
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
@@ -62,7 +64,7 @@ def forward_dynamics(
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
         body.reciprocal = 1.0 / D
-        body.u = tau[link.coordinate] - _dot(S, body.p)
+        body.u = tau[link.coordinate] - friction[link.coordinate][0] - _dot(S, body.p)
         if link.parent >= 0:
             scaled = [x * body.reciprocal for x in body.U]
             rows = zip(body.inertia, scaled, strict=True)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import lie
+from ..actuators.friction import Friction
 from ..arrays import Array
 from ..jet import Jet
 from ..robot import Frame, Joint, Robot
@@ -84,11 +85,13 @@ class LinkTree:
         links: the links.
         gravity: (3,), m/s², in the base frame.
         tools: for each tool, the index of its link and its pose (4, 4) in the link's frame.
+        friction: for each link, friction of its joint; empty for none.
     """
 
     links: tuple[Link, ...]
     gravity: Array
     tools: tuple[tuple[int, Array], ...]
+    friction: tuple[Friction, ...] = ()
 
     @property
     def n(self) -> int:
@@ -116,7 +119,8 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
             step = lie.inverse(frames[joint.parent]) @ step
         links.append(_driven(_link(joint, step, frames[i]), robot, i))
     tools = tuple((tool.joint, _exact(_in_link(frames, tool))) for tool in robot.tools)
-    return LinkTree(tuple(_regrouped(links) if regrouped else links), robot.gravity, tools)
+    friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
+    return LinkTree(tuple(_regrouped(links) if regrouped else links), robot.gravity, tools, friction)
 
 
 def _in_link(frames: Sequence[Array], tool: Frame) -> Array:

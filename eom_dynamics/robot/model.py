@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.friction import Friction
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
@@ -149,6 +150,11 @@ class Joint:
         return self.screw[:3] if np.any(self.screw[:3]) else self.screw[3:]
 
     @property
+    def friction_law(self) -> Friction:
+        """Friction of the joint: D v + c tanh(v/v_0), with its damping D, dry friction c, and the default of v_0."""
+        return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction)
+
+    @property
     def stiffness(self) -> float:
         """Stiffness of the spring without load, N m/rad (prismatic: N/m); infinite if rigid."""
         return float(self.spring.rest_stiffness)
@@ -187,6 +193,7 @@ class Robot:
         coupled_stiffness: joints, by index in joint vectors, and the spring that couples them; or None.
         transmission: joints, by index in joint vectors, and the transmission that drives them together; or None.
         rotor_model: one of :data:`ROTOR_MODELS`.
+        joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
     """
 
     name: str
@@ -199,6 +206,7 @@ class Robot:
     coupled_stiffness: tuple[tuple[int, ...], CoupledSpring] | None = None
     transmission: tuple[tuple[int, ...], Transmission] | None = None
     rotor_model: str = "reduced"
+    joint_friction: bool = False
 
     def __post_init__(self) -> None:
         """Set the default tool."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..actuators.actuator import stacked
 from ..arrays import Array, times
 from ..dynamics import solve_mass_matrix
 from ..elastic import ElasticArm, motor_jet
@@ -172,7 +173,15 @@ class ElasticPlant:
         deltad = self.deflection(thetad, qd)
         spring = self.springs.loads(self.deflection(theta, q), deltad)
         heat = np.sum((self.motor_load(spring, thetad) - spring @ self._geared) * thetad, axis=-1)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad)])
+        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad) + self._rubbed(qd)])
+
+    def _rubbed(self, qd: Array) -> Array | float:
+        """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""
+        robot = self.arm.robot
+        if not robot.joint_friction:
+            return 0.0
+        rates = qd @ robot.coupling[0].T
+        return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
 
     def _efforts(self, state: Array, motor_effort: Array, stiffness: Array | None) -> tuple[Array, Array]:
         """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""
