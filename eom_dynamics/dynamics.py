@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -95,19 +96,23 @@ class Dynamics:
         backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
     """
 
-    def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
+    def __init__(self, robot: Robot, *, backend: str | None = None, friction: bool = False) -> None:
         """Compile the inverse dynamics of a robot, or load them from the cache.
 
         Args:
             robot: the robot.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
+            friction: whether joint damping and dry friction are part of all efforts, as with a robot whose
+                ``joint_friction`` is set.
 
         Raises:
             KernelError: the requested backend is unavailable.
             ValueError: the backend is unknown.
             TypeError: ``robot`` is not a Robot.
         """
+        if friction and isinstance(robot, Robot):
+            robot = replace(robot, joint_friction=True)
         self.backend, kernel = working_kernel(robot, PROGRAMS["inverse_dynamics"], backend)
         self.robot = robot
         self._kernels = {"inverse_dynamics": kernel}

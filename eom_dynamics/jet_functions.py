@@ -45,9 +45,20 @@ def square_root(x: Jet) -> Jet:
     return Jet(y)
 
 
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent of a number, an array (elementwise) or a symbol with its own method ``tanh``."""
+    if hasattr(x, "tanh"):
+        return x.tanh()
+    if hasattr(x, "free_symbols"):
+        import sympy
+
+        return sympy.tanh(x)
+    return np.tanh(x)
+
+
 def hyperbolic_tangent(x: Jet) -> Jet:
     """tanh(x): y' = (1 - y²) x'."""
-    y = [np.tanh(x[0])]
+    y = [tanh(x[0])]
     slope: list[Any] = []
     for k in range(len(x) - 1):
         slope.append(float(k == 0) - _product(y, y, k))

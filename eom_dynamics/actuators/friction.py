@@ -56,11 +56,16 @@ class Friction:
         return self.viscous * velocity + dry * np.tanh(velocity / self.smoothing_velocity)
 
     def effort_jet(self, velocity: Jet) -> Jet:
-        """Effort with as many time derivatives as the velocity has."""
+        """Effort with as many time derivatives as the velocity has.
+
+        Without the Stribeck term (s = c) entries may be symbols, too, anything with + - * and a hyperbolic tangent.
+        """
+        sign = hyperbolic_tangent(velocity * (1 / self.smoothing_velocity))
+        if not np.any(np.asarray(self.static) - self.coulomb):
+            return velocity * self.viscous + sign * self.coulomb
         square = velocity * velocity
         stribeck = exponential(square * (-1 / np.square(self.stribeck_velocity))) * (self.static - self.coulomb)
-        dry = plus(stribeck, self.coulomb) * hyperbolic_tangent(velocity * (1 / self.smoothing_velocity))
-        return velocity * self.viscous + dry
+        return velocity * self.viscous + plus(stribeck, self.coulomb) * sign
 
     def slope(self, velocity: Array) -> Array:
         """Derivative of the effort with respect to the velocity."""

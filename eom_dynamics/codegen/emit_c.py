@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
+from math import factorial
 
 from .program import Program
 from .segments import split
@@ -51,6 +52,7 @@ def c_source(program: Program) -> str:
             "#include <stddef.h>",
             "#include <stdint.h>",
             scalar_sincos(),
+            *([tanh_source("one", "double", "uint64_t")] if program.uses_tanh else []),
             core_source(program, "one", "double"),
             batch_source(program, f"size_t {program.name}_batch", only_finite=True),
             _state_source(program),
@@ -75,6 +77,8 @@ def batch_source(program: Program, signature: str, *, only_finite: bool = False)
     parts = [csrc("lanes.h")]
     if angles(program):
         parts += [sincos_source("lanes", "lanes", "lane_bits"), csrc("sincos_lanes.h"), _angle_tables(program)]
+    if program.uses_tanh:
+        parts.append(tanh_source("lanes", "lanes", "lane_bits"))
     load_rest, load, store = _loads_and_stores(program)
     parts += [
         core_source(program, "lanes", "lanes"),
@@ -150,6 +154,12 @@ def sincos_source(suffix: str, real: str, bits: str) -> str:
     )
 
 
+def tanh_source(suffix: str, real: str, bits: str) -> str:
+    """``static inline`` hyperbolic tangent ``eom_tanh_<suffix>`` over types as of :func:`sincos_source`."""
+    series = [1 / factorial(k) for k in range(2, 15)]
+    return filled(csrc("tanh.h.in"), suffix=suffix, real=real, bits=bits, series=_horner(series, "r"))
+
+
 def core_source(program: Program, suffix: str, real: str) -> str:
     """The arithmetic as a function of inputs x, sines s and cosines c, with outputs y."""
     lines, results = straight_line(
@@ -157,6 +167,7 @@ def core_source(program: Program, suffix: str, real: str) -> str:
         [f"x[{i}]" for i in range(sum(program.inputs.values()))],
         [(f"s[{k}]", f"c[{k}]") for k in range(len(angles(program)))],
         define=f"    const {real} {{name}} = {{value}};",
+        tanh=f"eom_tanh_{suffix}",
     )
     for i, result in enumerate(program.results):
         if result.node is None and real != "double":
@@ -180,10 +191,10 @@ def core_source(program: Program, suffix: str, real: str) -> str:
     return "\n".join(text)
 
 
-def _horner(coefficients: Sequence[float]) -> str:
+def _horner(coefficients: Sequence[float], variable: str = "z") -> str:
     text = repr(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        text = f"{coefficient!r} + z * ({text})"
+        text = f"{coefficient!r} + {variable} * ({text})"
     return text
 
 

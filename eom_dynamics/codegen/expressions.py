@@ -26,6 +26,7 @@ class Op(Enum):
     SCALE = "scale"  # node, constant
     SHIFT = "shift"  # node, constant
     RECIPROCAL = "reciprocal"  # node
+    TANH = "tanh"  # node
 
 
 ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT, Op.RECIPROCAL})
@@ -81,6 +82,12 @@ class Expression:
     def cos(self) -> Expression:
         """Its cosine."""
         return Expression(self.graph, self.graph.node(Node(Op.COS, self.value())))
+
+    def tanh(self) -> Expression:
+        """Its hyperbolic tangent, which is odd."""
+        sign = 1.0 if self.factor > 0 else -1.0
+        magnitude = Expression(self.graph, self.node, abs(self.factor)).value()
+        return Expression(self.graph, self.graph.node(Node(Op.TANH, magnitude)), sign)
 
     def __rtruediv__(self, other: float) -> Expression:
         inverse = self.graph.node(Node(Op.RECIPROCAL, self.node))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 # The modules of this package that trace and emit kernels.
-_GENERATOR = ("jet.py", "lie", "recursion", "codegen")
+_GENERATOR = ("jet.py", "jet_functions.py", "lie", "actuators/friction.py", "recursion", "codegen")
 
 
 def kernel_fingerprint(robot: Robot, recipe: Recipe) -> str:
@@ -42,6 +42,8 @@ def _robot_fingerprint(robot: Robot) -> str:
     for joint in robot.joints:
         numbers = [joint.screw, joint.reference_pose, joint.center_of_mass, joint.inertia_about_origin]
         parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]
+    if robot.joint_friction:
+        parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
     return digest(*parts)
 
 

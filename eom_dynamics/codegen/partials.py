@@ -46,6 +46,9 @@ class Partials:
         if node.op is Op.RECIPROCAL:
             inverse = 1.0 / left
             return -(inverse * inverse * d_left)
+        if node.op is Op.TANH:
+            value = left.tanh()
+            return (1.0 - value * value) * d_left
         right, d_right = Expression(self._graph, int(node.right)), self._known[int(node.right)]
         if node.op is Op.MUL:
             return d_left * right + left * d_right

@@ -43,7 +43,10 @@ class Program:
         return Counter(node.op.value for node in self.nodes if node.op is not Op.INPUT)
 
     def costs(self) -> dict[str, int]:
-        """Number of operations by kind and in total; scalings are multiplications by constants."""
+        """Number of operations by kind and in total.
+
+        Scalings are multiplications by constants; hyperbolic tangents, of joint friction, count where there are any.
+        """
         counts = self.operation_counts()
         costs = {
             "additions": counts["add"] + counts["sub"] + counts["shift"],
@@ -52,7 +55,14 @@ class Program:
             "divisions": counts["reciprocal"],
             "sines_and_cosines": counts["sin"] + counts["cos"],
         }
+        if self.uses_tanh:
+            costs["hyperbolic_tangents"] = counts["tanh"]
         return costs | {"total": sum(costs.values())}
+
+    @property
+    def uses_tanh(self) -> bool:
+        """Whether there is a hyperbolic tangent among the operations."""
+        return any(node.op is Op.TANH for node in self.nodes)
 
     @property
     def operations(self) -> int:

@@ -207,7 +207,8 @@ def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
 
 
 def _weightless(tree: LinkTree) -> LinkTree:
-    return replace(tree, gravity=np.zeros(3))
+    """Inertia alone: without gravity and joint friction."""
+    return replace(tree, gravity=np.zeros(3), friction=())
 
 
 def _column(tree: LinkTree, q: list[Expression], j: int) -> list[Scalar]:

@@ -14,7 +14,13 @@ from .program import Program, operands
 
 
 def straight_line(
-    program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], *, define: str, times: str = "*"
+    program: Program,
+    inputs: Sequence[str],
+    sines: Sequence[tuple[str, str]],
+    *,
+    define: str,
+    times: str = "*",
+    tanh: str = "tanh",
 ) -> tuple[list[str], list[str]]:
     """A line for each of the :func:`definitions`, and an expression for each entry of the outputs.
 
@@ -24,6 +30,7 @@ def straight_line(
         sines: expressions of the sine and cosine of each of the :func:`angles`.
         define: format of a definition, with the fields ``{name}`` and ``{value}``.
         times: multiplication operator.
+        tanh: function of the hyperbolic tangent.
     """
     known = dict(zip(angles(program), sines, strict=True))
     names: dict[int, str] = {}
@@ -35,7 +42,7 @@ def straight_line(
     lines = []
     for index in definitions(program):
         names[index] = value_name(index)
-        value = _operation(program.nodes[index], names, times)
+        value = _operation(program.nodes[index], names, times, tanh)
         lines.append(define.format(name=names[index], value=value))
     return lines, [
         repr(result.factor) if result.node is None else _scaled(names[result.node], result.factor, times)
@@ -86,7 +93,7 @@ def used_inputs(program: Program) -> set[int]:
     return {node.left for node in program.nodes if node.op is Op.INPUT}
 
 
-def _operation(node: Node, names: Mapping[int, str], times: str) -> str:
+def _operation(node: Node, names: Mapping[int, str], times: str, tanh: str) -> str:
     left = names[node.left]
     if node.op is Op.SCALE:
         return f"{left} {times} {node.right!r}"
@@ -94,6 +101,8 @@ def _operation(node: Node, names: Mapping[int, str], times: str) -> str:
         return f"{left} + {node.right!r}"
     if node.op is Op.RECIPROCAL:
         return f"1.0 {times.replace('*', '/')} {left}"
+    if node.op is Op.TANH:
+        return f"{tanh}({left})"
     sign = {Op.ADD: "+", Op.SUB: "-", Op.MUL: times}[node.op]
     return f"{left} {sign} {names[int(node.right)]}"
 

@@ -7,8 +7,10 @@ from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, li
 from .limit_check import LimitCheck
 from .limit_violations import LimitViolation
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
+from .spring_chain import ChainJet, SpringChain, SpringStage, chain_derivatives_needed, chain_motor_jet
 
 __all__ = [
+    "ChainJet",
     "Drive",
     "ElasticArm",
     "Feedforward",
@@ -16,7 +18,11 @@ __all__ = [
     "LimitCheck",
     "LimitViolation",
     "MotorJet",
+    "SpringChain",
+    "SpringStage",
+    "chain_derivatives_needed",
     "chain_gains",
+    "chain_motor_jet",
     "derivatives_needed",
     "flat_state",
     "linearizing_effort",

@@ -87,12 +87,7 @@ def motor_jet(
         raise StateError(f"motion must have q and {needed} time derivatives, has {max(len(motion) - 1, 0)}")
     states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
-    columns = [list(np.moveaxis(x, -1, 0)) for x in states]
-    forces = [W.reshape(*samples, -1) for W in wrenches(wrench, needed - 1, robot.wrench_shape, samples)]
-    rows = [list(np.moveaxis(W, -1, 0)) for W in forces] if len(wrench) else []
-    efforts = inverse_dynamics(link_tree(robot), columns, rows)
-    # The recursion leaves efforts that depend on no joint as plain numbers.
-    tau = [Jet([np.broadcast_to(row[i], samples) for row in efforts]) for i in range(robot.n)]
+    tau = effort_jets(robot, states, wrenches(wrench, needed - 1, robot.wrench_shape, samples) if len(wrench) else [])
     carried = _Carried(arm, states) if arm.rotors is not None else None
     k = [np.asarray(x) for x in _commanded(arm, stiffness, samples, needed)]
     state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)
@@ -116,6 +111,22 @@ def motor_jet(
             load[i] = joint.gear.load_jet(load[i], velocity) + joint.friction.effort_jet(velocity)
         motor_effort.append(spin + load[i])
     return MotorJet(_stacked(tau, order + 3), _stacked(position, order + 3), _stacked(motor_effort, order + 1))
+
+
+def effort_jets(robot: Robot, states: Sequence[Array], wrench: Sequence[Array]) -> list[Jet]:
+    """Joint efforts with time derivatives, a jet of numbers or of (N,) for each joint.
+
+    Args:
+        robot: the links.
+        states: q and m + 2 of its time derivatives, each (n,) or (N, n), for m of the efforts.
+        wrench: tool wrench with m time derivatives as of :func:`eom_dynamics.states.wrenches`, or none.
+    """
+    samples = states[0].shape[:-1]
+    columns = [list(np.moveaxis(x, -1, 0)) for x in states]
+    rows = [list(np.moveaxis(W.reshape(*samples, -1), -1, 0)) for W in wrench]
+    efforts = inverse_dynamics(link_tree(robot), columns, rows)
+    # The recursion leaves efforts that depend on no joint as plain numbers.
+    return [Jet([np.broadcast_to(row[i], samples) for row in efforts]) for i in range(robot.n)]
 
 
 class _Carried:

@@ -14,6 +14,7 @@ from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS
 from ..codegen.recipe import Recipe
+from ..exceptions import RobotDescriptionError
 from ..robot import Robot
 from ..units import unit
 from .motors import FEEDFORWARD, MotorFeedforward, motor_feedforward, require_feedforward
@@ -182,8 +183,13 @@ def project(robot: Robot, functions: Iterable[str]) -> Project:
         functions: names from :data:`FUNCTIONS`; that of the motor feedforward includes the inverse dynamics.
 
     Raises:
-        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`.
+        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`;
+            or joint friction is part of its efforts.
     """
+    if robot.joint_friction:
+        raise RobotDescriptionError(
+            f"{robot.name}: joint friction cannot be exported; leave joint_friction out, and add D qd + c tanh(qd/v_0)"
+        )
     name = identifier(robot.name, "robot")[:_LONGEST_NAME].rstrip("_")
     wanted = list(functions)
     straight = [function for function in wanted if function != FEEDFORWARD]

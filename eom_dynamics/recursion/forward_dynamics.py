@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import Array
+from .joint_friction import joint_friction
 from .kinematics import Matrix, Numbers
 from .links import Link, LinkTree, Moments
 from .vectors import Scalar, shifted_sincos
@@ -47,7 +48,7 @@ def forward_dynamics(
         qdd: one scalar for each joint variable.
     """
     bodies = _bodies(tree, q, qd, wrench, None)
-    _articulate(tree, bodies, tau, added_inertia, None)
+    _articulate(tree, bodies, qd, tau, added_inertia, None)
     base = [0.0, 0.0, 0.0, *(-g for g in tree.gravity.tolist())]
     return _accelerations(tree, bodies, base)
 
@@ -72,7 +73,7 @@ def forward_dynamics_on_base(
     """
     base = _with_momentum(_Body([], [], list(nu[:6]), [], _rigid(tree.base), [], []))
     bodies = _bodies(tree, q, nu[6:], wrench, base)
-    _articulate(tree, bodies, tau[6:], (), base)
+    _articulate(tree, bodies, nu[6:], tau[6:], (), base)
     accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
     qdd = _accelerations(tree, bodies, accelerated)
     return [*accelerated[:3], *_plus(accelerated[3:], gravity), *qdd]
@@ -94,9 +95,15 @@ def _bodies(
 
 
 def _articulate(
-    tree: LinkTree, bodies: list[_Body], tau: Sequence[Scalar], added_inertia: Sequence[Scalar], base: _Body | None
+    tree: LinkTree,
+    bodies: list[_Body],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    added_inertia: Sequence[Scalar],
+    base: _Body | None,
 ) -> None:
     """From the tips to the base, add to each link what it carries."""
+    friction = joint_friction(tree, [qd])
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
@@ -105,7 +112,7 @@ def _articulate(
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
         body.reciprocal = 1.0 / D
-        body.u = tau[link.coordinate] - _dot(S, body.p)
+        body.u = tau[link.coordinate] - friction[link.coordinate][0] - _dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base
         if parent is not None:
             scaled = [x * body.reciprocal for x in body.U]

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import lie
+from ..actuators.friction import Friction
 from ..arrays import Array
 from ..jet import Jet
 from ..robot import Frame, Joint, Robot
@@ -95,12 +96,14 @@ class LinkTree:
         gravity: (3,), m/s², in the base frame.
         tools: for each tool, the index of its link (-1: the base) and its pose (4, 4) in the link's frame.
         base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
+        friction: for each link, friction of its joint; empty for none.
     """
 
     links: tuple[Link, ...]
     gravity: Array
     tools: tuple[tuple[int, Array], ...]
     base: Moments
+    friction: tuple[Friction, ...] = ()
 
     @property
     def n(self) -> int:
@@ -134,7 +137,8 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     base = _moments(robot.base)
     if regrouped:
         links, base = _regrouped(links, base)
-    return LinkTree(tuple(links), robot.gravity, tools, base)
+    friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
+    return LinkTree(tuple(links), robot.gravity, tools, base, friction)
 
 
 def _moments(body: Inertial) -> Moments:

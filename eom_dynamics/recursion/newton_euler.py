@@ -24,6 +24,7 @@ from math import comb
 from typing import Any
 
 from ..jet import Jet
+from .joint_friction import joint_friction
 from .links import Link, LinkTree
 from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times, vector_cross
 
@@ -129,7 +130,7 @@ def _passes(
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
 
-    efforts = [Jet.constant(0.0, orders) for _ in range(tree.n)]
+    efforts = joint_friction(tree, states[1 : orders + 1])
     for i in reversed(range(len(tree.links))):
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
         effort = moment[2] + link.pitch * force[2] if link.turns else force[2]

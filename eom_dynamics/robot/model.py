@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.friction import Friction
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
@@ -149,6 +150,11 @@ class Joint:
         return self.screw[:3] if np.any(self.screw[:3]) else self.screw[3:]
 
     @property
+    def friction_law(self) -> Friction:
+        """Friction of the joint: D v + c tanh(v/v_0), with its damping D, dry friction c, and the default of v_0."""
+        return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction)
+
+    @property
     def stiffness(self) -> float:
         """Stiffness of the spring without load, N m/rad (prismatic: N/m); infinite if rigid."""
         return float(self.spring.rest_stiffness)
@@ -188,6 +194,7 @@ class Robot:
         transmission: joints, by index in joint vectors, and the transmission that drives them together; or None.
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
+        joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
     """
 
     name: str
@@ -201,6 +208,7 @@ class Robot:
     transmission: tuple[tuple[int, ...], Transmission] | None = None
     rotor_model: str = "reduced"
     base: Inertial = field(default_factory=Inertial.massless)
+    joint_friction: bool = False
 
     def __post_init__(self) -> None:
         """Set the default tool."""

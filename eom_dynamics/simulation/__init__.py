@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of links and motors of arms with elastic joints, energy, and comparison of feedforwards."""
+"""Simulation of links and motors of arms, rigid or elastic: integrators, energy, and comparison of feedforwards."""
 
 from .elastic_plant import ElasticPlant
-from .energy import Energy, energy
+from .energy import Energy, EnergyAudit, energy, energy_audit
 from .feedforward_comparison import Comparison, compare_feedforward
+from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, SimulationError, simulate
 from .servo import Servo
 from .simulated_robot import SimulatedRobot
@@ -13,6 +14,8 @@ __all__ = [
     "Comparison",
     "ElasticPlant",
     "Energy",
+    "EnergyAudit",
+    "FreeMotion",
     "Servo",
     "SimulatedRobot",
     "Simulation",
@@ -20,5 +23,7 @@ __all__ = [
     "Stepper",
     "compare_feedforward",
     "energy",
+    "energy_audit",
     "simulate",
+    "simulate_free_motion",
 ]

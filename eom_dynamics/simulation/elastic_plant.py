@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Array
+from ..actuators.actuator import stacked
+from ..arrays import Array, times
+from ..dynamics import solve_mass_matrix
 from ..elastic import ElasticArm, motor_jet
 from ..exceptions import RobotDescriptionError
-from ..states import STATE_NAMES
+from ..states import STATE_NAMES, joint_states
 from .plant_inertia import plant_inertia
 
 
@@ -85,6 +87,18 @@ class ElasticPlant:
         """q, theta, qd, thetad of a state."""
         return State(*np.split(state, self._ends, axis=-1))
 
+    def state(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """State with the links at q, qd, (n,) or (N, n), and motors that follow them with unloaded springs.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        positions, rates = joint_states(self.arm.robot.n, q, qd)
+        zero = np.zeros_like(positions)
+        unloaded = self.springs.deflections((zero, zero, zero)).delta
+        theta, thetad = (self.arm.motors_following(x) for x in (positions, rates))
+        return np.concatenate([positions, theta + unloaded, rates, thetad], axis=-1)
+
     def on_trajectory(self, *motion: ArrayLike) -> Array:
         """State of the arm on a trajectory: links in a given motion, motors as it requires.
 
@@ -123,11 +137,32 @@ class ElasticPlant:
             motor_effort: (…, m), N m or N.
             stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
         """
-        q, theta, qd, thetad = self.parts(state)
-        spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
-        free = motor_effort - self.motor_load(spring, thetad)
-        accelerations = self.inertia.accelerations(q, qd, thetad, spring @ self._of_joint, free)
+        q, _, qd, thetad = self.parts(state)
+        accelerations = self.inertia.accelerations(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
+
+    def momenta(self, state: Array) -> Array:
+        """The state with momenta of links and motors in place of their velocities, of its shape.
+
+        They are those of Hamilton's equations, derivatives of the kinetic energy with respect to the velocities. The
+        momentum of a motor at a rigid joint is zero, since that of its joint includes the rotor.
+        """
+        q, theta, qd, thetad = self.parts(state)
+        velocities = np.concatenate([qd, np.where(self.rigid, 0.0, thetad)], axis=-1)
+        return np.concatenate([q, theta, times(self.inertia.matrix(q), velocities)], axis=-1)
+
+    def from_momenta(self, momenta: Array) -> Array:
+        """State whose :meth:`momenta` are given."""
+        q, theta, *both = self.parts(momenta)
+        inertia = self.inertia.matrix(q)
+        velocities = solve_mass_matrix(self.arm.robot.name, inertia, np.concatenate(both, axis=-1))
+        return np.concatenate([q, theta, *self._links_and_motors(velocities)], axis=-1)
+
+    def momentum_rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
+        """Time derivative of :meth:`momenta`, of the shape of the state; arguments are those of :meth:`rate`."""
+        q, _, qd, thetad = self.parts(state)
+        free = self.inertia.free(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
+        return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
         """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
@@ -138,9 +173,23 @@ class ElasticPlant:
         deltad = self.deflection(thetad, qd)
         spring = self.springs.loads(self.deflection(theta, q), deltad)
         heat = np.sum((self.motor_load(spring, thetad) - spring @ self._geared) * thetad, axis=-1)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad)])
+        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad) + self._rubbed(qd)])
+
+    def _rubbed(self, qd: Array) -> Array | float:
+        """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""
+        robot = self.arm.robot
+        if not robot.joint_friction:
+            return 0.0
+        rates = qd @ robot.coupling[0].T
+        return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
+
+    def _efforts(self, state: Array, motor_effort: Array, stiffness: Array | None) -> tuple[Array, Array]:
+        """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""
+        q, theta, qd, thetad = self.parts(state)
+        spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
+        return spring @ self._of_joint, motor_effort - self.motor_load(spring, thetad)
 
     def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
-        """Accelerations of links (…, n) and motors (…, m), which at rigid joints are those of the link."""
+        """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""
         qdd, thetadd = np.split(accelerations, [self.arm.robot.n], axis=-1)
         return qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)

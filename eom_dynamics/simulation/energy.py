@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of links, motors and springs."""
+"""Energy of links, motors and springs, and its audit: dE/dt = qd'(u - friction)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..kinematics import body_poses
-from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .integration import Simulation
 
@@ -33,7 +33,75 @@ class Energy(NamedTuple):
         return self.kinetic + self.gravity + self.spring
 
 
-def energy(plant: ElasticPlant, state: Array) -> Energy:
+@dataclass(frozen=True)
+class EnergyAudit:
+    """Energy of a simulated plant over time, and the work and heat that should account for it.
+
+    Motors with the efforts u do the work, friction, gears and dampers make the heat: dE/dt = qd'(u - friction). Printed
+    as a table.
+
+    Attributes:
+        t: (T,) s.
+        kinetic, gravity, spring: (T,) or (T, N) for N arms, J, see :class:`Energy`.
+        work, heat: of the motors, and dissipated, since the start, J.
+        imbalance: energy less energy at the start, work and heat, J: the error of the integration.
+    """
+
+    t: Array
+    kinetic: Array
+    gravity: Array
+    spring: Array
+    work: Array
+    heat: Array
+    imbalance: Array
+
+    @property
+    def relative_imbalance(self) -> Array:
+        """Largest imbalance, relative to the largest of all other entries: a number, or (N,) for N arms.
+
+        Times after an early end do not count.
+        """
+        terms = np.stack([self.kinetic, self.gravity, self.spring, self.work, self.heat])
+        largest = np.max(np.abs(np.nan_to_num(terms)), axis=(0, 1))
+        imbalance = np.max(np.abs(np.nan_to_num(self.imbalance)), axis=0)
+        relative: Array = imbalance / np.where(largest > 0, largest, 1.0)
+        return relative
+
+    def of_arm(self, arm: int) -> EnergyAudit:
+        """Audit of one of N arms."""
+        t, *columns = self._columns()
+        return EnergyAudit(t, *(column[:, arm] for column in columns))
+
+    def thinned(self, rows: int = 11) -> EnergyAudit:
+        """Audit at this many evenly spread times, with the first and the last."""
+        kept = np.unique(np.linspace(0, len(self.t) - 1, rows).round().astype(int))
+        return EnergyAudit(*(column[kept] for column in self._columns()))
+
+    def table(self) -> str:
+        """Table of one arm, a line for each time.
+
+        Raises:
+            ValueError: the audit is of N arms; use :meth:`of_arm`.
+        """
+        if self.kinetic.ndim != 1:
+            raise ValueError(f"a table is of one arm; take one of the {self.kinetic.shape[1]} by of_arm")
+        titles = ("t [s]", "kinetic [J]", "gravity [J]", "spring [J]", "work [J]", "heat [J]", "imbalance [J]")
+        lines = ["".join(f"{title:>15}" for title in titles)]
+        for *values, imbalance in zip(*self._columns(), strict=True):
+            lines.append("".join(f"{value:15.7g}" for value in values) + f"{imbalance:15.1e}")
+        return "\n".join(lines)
+
+    def _columns(self) -> tuple[Array, ...]:
+        return self.t, self.kinetic, self.gravity, self.spring, self.work, self.heat, self.imbalance
+
+    def __str__(self) -> str:
+        """Table of one arm at up to 11 times, or a line for N arms."""
+        if self.kinetic.ndim == 1:
+            return self.thinned().table()
+        return f"energy of {self.kinetic.shape[1]} arms, relative imbalance {np.max(self.relative_imbalance):.1e}"
+
+
+def energy(plant: ElasticPlant, state: ArrayLike) -> Energy:
     """Energy of a plant in one state or many (…, 2n + 2m), at nominal stiffness.
 
     The kinetic energy of rotors is that of the arm's rotor model.
@@ -41,37 +109,15 @@ def energy(plant: ElasticPlant, state: Array) -> Energy:
     q, theta, qd, thetad = plant.parts(np.asarray(state, dtype=float))
     rows = [x.reshape(-1, x.shape[-1]) for x in (q, qd, thetad)]
     kinetic = plant.inertia.kinetic_energy(*rows).reshape(q.shape[:-1])
-    gravity = np.apply_along_axis(lambda row: _gravity(plant.arm.robot, row), -1, q)
+    gravity = plant.arm.dynamics.potential_energy(rows[0]).reshape(q.shape[:-1])
     return Energy(kinetic, gravity, plant.springs.energy(plant.deflection(theta, q)))
 
 
-def energy_imbalance(plant: ElasticPlant, simulation: Simulation, samples: int) -> Array:
-    """Largest difference of energy and work in a simulation, relative to the largest of both.
-
-    Args:
-        plant: the plant.
-        simulation: its simulation.
-        samples: number of times to compare, evenly spread, including the first and the last.
-
-    Returns:
-        A number, or (N,) for N arms.
-    """
-    rows = np.unique(np.linspace(0, len(simulation.t) - 1, samples).round().astype(int))
-    states, work = simulation.states[rows], simulation.work[rows] - simulation.heat[rows]
-    # An arm that has ended counts as unchanged.
-    known = np.isfinite(work)
-    held = energy(plant, np.where(known[..., np.newaxis], states, states[0])).total
-    work = np.where(known, work, 0.0)
-    largest = np.maximum(np.abs(held).max(axis=0), np.abs(work).max(axis=0))
-    imbalance: Array = np.abs(held - held[0] - work).max(axis=0) / largest
-    return imbalance
-
-
-def _gravity(robot: Robot, q: Array) -> float:
-    poses = body_poses(robot, q)
-    return -float(
-        sum(
-            joint.mass * robot.gravity @ (pose[:3, :3] @ joint.center_of_mass + pose[:3, 3])
-            for joint, pose in zip(robot.joints, poses, strict=True)
-        )
-    )
+def energy_audit(plant: ElasticPlant, simulation: Simulation) -> EnergyAudit:
+    """Energy of a simulated plant at all times of the simulation; NaN after an early end."""
+    known = np.isfinite(simulation.work)
+    held = energy(plant, np.where(known[..., np.newaxis], simulation.states, 0.0))
+    kinetic, gravity, spring = (np.where(known, part, np.nan) for part in held)
+    total = kinetic + gravity + spring
+    imbalance = total - total[0] - (simulation.work - simulation.heat)
+    return EnergyAudit(simulation.t, kinetic, gravity, spring, simulation.work, simulation.heat, imbalance)

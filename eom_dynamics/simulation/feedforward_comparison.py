@@ -29,16 +29,14 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..robot import Robot
+from .arms import Control, End
 from .elastic_plant import ElasticPlant
-from .energy import energy_imbalance
-from .integration import Control, End, SimulationError, simulate
+from .energy import EnergyAudit, energy_audit
+from .integration import SimulationError, simulate
 from .perturbation import perturbed
 
 FEEDFORWARDS = ("none", "rigid", "flatness")
 """Compared feedforwards, in the order of all results."""
-
-# The potential energy of a state takes longer than a step of the integrator.
-_ENERGY_SAMPLES = 50
 
 
 class Motion(Protocol):
@@ -62,7 +60,7 @@ class Comparison:
         natural_frequency: (G,) of the motors' PD, rad/s.
         q: (T, n) desired link positions, rad or m.
         error: (T, G, F, n) actual less desired link positions, rad or m.
-        energy_imbalance: largest difference of energy and work of any arm, relative to the largest of both.
+        audit: energy, work and heat of all G F arms, gain by gain.
         ends: (G F,) early ends of simulations, gain by gain; None for a complete one.
     """
 
@@ -73,8 +71,13 @@ class Comparison:
     natural_frequency: Array
     q: Array
     error: Array
-    energy_imbalance: float
+    audit: EnergyAudit
     ends: tuple[End | None, ...]
+
+    @property
+    def energy_imbalance(self) -> float:
+        """Largest relative difference of energy and work of any arm."""
+        return float(np.max(self.audit.relative_imbalance))
 
     @property
     def rms(self) -> Array:
@@ -98,6 +101,8 @@ def compare_feedforward(
     stiffness_error: float = 0.0,
     mass_error: float = 0.0,
     tolerance: float = 1e-10,
+    method: str = "DOP853",
+    step: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Simulate the arm with every feedforward and every gain, all from the same state.
@@ -110,12 +115,14 @@ def compare_feedforward(
         t: times (T,), s.
         natural_frequency: (G,) of the motors' PD, rad/s; 0 for no feedback.
         stiffness_error, mass_error: relative errors of the model; 0.1: the real springs are 10 % stiffer.
-        tolerance: relative tolerance of the integrator, and absolute tolerance in rad or m.
+        tolerance: relative tolerance of SciPy's integrators, and absolute tolerance in rad or m.
+        method, step: integrator, and step of those of fixed step, s, as for :func:`simulate`.
         progress: is called with the time reached, s.
 
     Raises:
         RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
         SimulationError: every simulation ends early.
+        ValueError: the integrator is unknown, or a step is missing or superfluous.
     """
     times, gains = np.asarray(t, dtype=float), np.atleast_1d(np.asarray(natural_frequency, dtype=float))
     plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness_error, mass=mass_error)))
@@ -126,6 +133,8 @@ def compare_feedforward(
         motor_control(ElasticPlant(ElasticArm(robot)), motion, gains, times[0]),
         times,
         np.repeat(start[np.newaxis], count, axis=0),
+        method=method,
+        step=step,
         relative_tolerance=tolerance,
         absolute_tolerance=tolerance,
         partial=True,
@@ -146,7 +155,7 @@ def compare_feedforward(
         natural_frequency=gains,
         q=q,
         error=error.reshape(len(times), len(gains), len(FEEDFORWARDS), robot.n),
-        energy_imbalance=float(np.max(energy_imbalance(plant, simulation, _ENERGY_SAMPLES))),
+        audit=energy_audit(plant, simulation),
         ends=simulation.ends,
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of a plant by SciPy's integrators.
+"""Integration of a plant over time, by SciPy's integrators or by fixed steps.
 
 The simulation of an arm ends where its model does: where a tension-only spring goes slack - a quadratic one would push
 its link away, ever faster - or where the motion leaves all bounds.
@@ -9,45 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ..arrays import Array
-from ..exceptions import EomDynamicsError
+from ..exceptions import EomDynamicsError, StateError
+from .arms import Arms, Control, End
 from .elastic_plant import ElasticPlant
-
-Control = Callable[[float, Array], Array]
-"""Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`."""
-
-
-# Bound on positions and velocities, in rad or m, and per s; and on states that the integrator tries.
-_BOUND = 1e4
-_TRIED = 100 * _BOUND
-
-# At its least stiffness a pair has an unstretched spring, which rounding must not make slack.
-_SLACK = 1e-9
-
-# Rounding error of a margin where the event finder puts its zero.
-_INSTANT = 1e-12
+from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, even_steps
 
 
 class SimulationError(EomDynamicsError):
     """A simulation cannot continue."""
-
-
-@dataclass(frozen=True)
-class End:
-    """Early end of the simulation of an arm.
-
-    Attributes:
-        t: time, s.
-        reason: in words.
-    """
-
-    t: float
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -71,134 +47,138 @@ class Simulation:
 
 def simulate(
     plant: ElasticPlant,
-    control: Control,
+    control: Control | None,
     t: ArrayLike,
-    start: Array,
+    start: ArrayLike,
     *,
+    method: str = "DOP853",
+    step: float | None = None,
     relative_tolerance: float = 1e-12,
     absolute_tolerance: float = 1e-12,
     partial: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Simulation:
-    """Integrate by an explicit Runge-Kutta method of order 8 (Dormand and Prince).
+    """Integrate the motion of a plant.
+
+    ==================================  ===============  =======================================================
+    method                              order            keeps, without control and losses
+    ==================================  ===============  =======================================================
+    ``DOP853``, ``RK45``, ``RK23``,     by tolerance     nothing but by accuracy; ``Radau``, ``BDF``, ``LSODA``
+    ``Radau``, ``BDF``, ``LSODA``                        are for stiff springs and friction
+    ``euler``                           1                nothing: adds energy
+    ``semi_implicit_euler``             1                the symplectic form for a constant mass matrix
+    ``rk4``                             4                nothing but by accuracy
+    ``gauss_legendre``                  6                the symplectic form of positions and momenta: the energy
+                                                         swings without drift; linear and quadratic invariants
+    ``energy_keeping``                  4                the energy, up to rounding
+    ==================================  ===============  =======================================================
+
+    The last two integrate momenta in place of velocities; see :mod:`.integrators`.
 
     Args:
         plant: links and motors.
-        control: motor efforts from time and state; continuous, or steps become tiny.
+        control: motor efforts from time and state; continuous, or steps become tiny. None for none.
         t: times (T,) of the result, increasing, s.
         start: state (2n + 2m,) or (N, 2n + 2m) at the first time.
-        relative_tolerance, absolute_tolerance: of one step, relative to the state and in its units.
+        method: one of the table; the first is SciPy's explicit Runge-Kutta method of order 8.
+        step: longest step of the methods from ``euler`` on, s; from one time of the result to the next they take steps
+            of equal length.
+        relative_tolerance, absolute_tolerance: of one step of SciPy's methods, relative to the state and in its units.
         partial: whether arms end one by one instead of raising an error.
         progress: is called with the time reached, s.
 
     Raises:
-        SimulationError: without ``partial``, a tension-only spring goes slack, or the motion leaves all bounds; or the
-            integrator's steps become too small.
+        SimulationError: without ``partial``, a tension-only spring goes slack, the motion leaves all bounds, or a fixed
+            step is too long; or the steps of SciPy's integrator become too small.
+        StateError: the times or the initial state have the wrong shape, are not finite, or do not increase.
+        ValueError: the method is unknown, or a step is missing or superfluous.
     """
-    times = np.asarray(t, dtype=float)
-    arms = _Arms(plant, control, start, progress)
+    check_method(method, step)
+    times, initial = output_times(t), _initial(plant, start)
+    arms = Arms(plant, control, initial, progress, momenta=method in FIXED_STEP and FIXED_STEP[method].momenta)
     known = np.full((len(times), *arms.start.shape), np.nan)
-    now, y, reached = times[0], arms.start, 0
-    while True:
-        arms.end(now, y)
-        if not partial and not np.all(arms.going):
-            (end,) = [end for end in arms.ends if end][:1]
-            raise SimulationError(f"{plant.arm.robot.name}: at {end.t:.6g} s {end.reason}")
-        if reached == len(times) or not np.any(arms.going):
-            break
-        # States that the integrator tries may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            solution = solve_ivp(
-                arms.rate,
-                (now, times[-1]),
-                y.ravel(),
-                method="DOP853",
-                t_eval=times[reached:],
-                events=arms.margin,
-                rtol=relative_tolerance,
-                atol=absolute_tolerance,
-            )
-        if not solution.success:
-            raise SimulationError(f"{plant.arm.robot.name}: at {solution.t[-1]:.6g} s: {solution.message}")
-        passed = reached + len(solution.t)
-        known[reached:passed, arms.going] = solution.y.T.reshape(-1, *y.shape)[:, arms.going]
-        reached = passed
-        if solution.status == 0:
-            break
-        now, y = float(solution.t_events[0][-1]), solution.y_events[0][-1].reshape(y.shape)
-    states, work, heat = known[..., :-2], known[..., -2], known[..., -1]
-    shape = (len(times), *start.shape)
+    if method in ADAPTIVE:
+        _by_scipy(arms, times, known, partial, method=method, rtol=relative_tolerance, atol=absolute_tolerance)
+    else:
+        assert step is not None
+        _by_steps(arms, times, known, partial, FIXED_STEP[method], step)
+    states, work, heat = arms.states(known), known[..., -2], known[..., -1]
+    shape = (len(times), *initial.shape)
     return Simulation(
         times, states.reshape(shape), work.reshape(shape[:-1]), heat.reshape(shape[:-1]), tuple(arms.ends)
     )
 
 
-class _Arms:
-    """Differential equation of the integrator: a row for each arm, its state, then work and heat of its motors.
+def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: object) -> None:
+    """Fill in the rows (T, N, columns) of all times, by an integrator that chooses its steps."""
+    now, y, reached = times[0], arms.start, 0
+    while True:
+        arms.end(now, y)
+        _stop(arms, partial)
+        if reached == len(times) or not np.any(arms.going):
+            return
+        # States that the integrator tries may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            solution = solve_ivp(
+                arms.flat_rate, (now, times[-1]), y.ravel(), t_eval=times[reached:], events=arms.margin, **options
+            )
+        if not solution.success:
+            raise SimulationError(f"{arms.robot}: at {solution.t[-1]:.6g} s: {solution.message}")
+        passed = reached + len(solution.t)
+        known[reached:passed, arms.going] = solution.y.T.reshape(-1, *y.shape)[:, arms.going]
+        reached = passed
+        if solution.status == 0:
+            return
+        now, y = float(solution.t_events[0][-1]), solution.y_events[0][-1].reshape(y.shape)
 
-    An arm that has ended stands still.
 
-    Attributes:
-        start: (N, 2n + 2m + 2) initial rows.
-        ends: (N,) early ends.
-    """
+def _by_steps(arms: Arms, times: Array, known: Array, partial: bool, method: FixedStep, step: float) -> None:
+    """Fill in the rows (T, N, columns) of all times, by equal steps from each to the next."""
+    y = arms.start
+    arms.end(times[0], y)
+    _stop(arms, partial)
+    known[0, arms.going] = y[arms.going]
+    for i, (start, end) in enumerate(pairwise(times.tolist()), start=1):
+        count = even_steps(start, end, step)
+        h = (end - start) / count
+        for j in range(count):
+            if not np.any(arms.going):
+                return
+            now, before = start + j * h, y
 
-    def __init__(
-        self, plant: ElasticPlant, control: Control, start: Array, progress: Callable[[float], None] | None
-    ) -> None:
-        self._plant, self._control, self._progress = plant, control, progress
-        self._shape = start.shape
-        states = start.reshape(-1, start.shape[-1])
-        self.start = np.concatenate([states, np.zeros((len(states), 2))], axis=1)
-        self.ends: list[End | None] = [None] * len(states)
+            def advanced(share: float, now: float = now, y: Array = before, h: float = h) -> Array:
+                # The step may overflow, which ends the arm.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    after = method.step(arms.rates, now, y, share * h, arms.positions)
+                return np.where(arms.going[:, np.newaxis], after, y)
 
-        def margin(_: float, y: Array) -> float:
-            return float(np.min(self._margins(y)[self.going]))
+            y = arms.end_within(now, h, before, advanced)
+            _stop(arms, partial)
+        known[i, arms.going] = y[arms.going]
 
-        # The integrator stops where the margin falls below zero.
-        margin.terminal, margin.direction = True, -1.0  # type: ignore[attr-defined]
-        self.margin = margin
 
-    @property
-    def going(self) -> NDArray[np.bool_]:
-        """(N,) whether an arm has not ended."""
-        return np.array([end is None for end in self.ends])
+def _stop(arms: Arms, partial: bool) -> None:
+    """Raise SimulationError if an arm has ended, unless arms may."""
+    ended = [end for end in arms.ends if end]
+    if ended and not partial:
+        end = min(ended, key=lambda end: end.t)
+        raise SimulationError(f"{arms.robot}: at {end.t:.6g} s {end.reason}")
 
-    def rate(self, now: float, y: Array) -> Array:
-        """Time derivative of all rows."""
-        if self._progress is not None:
-            self._progress(now)
-        state = self._states(y)
-        # The rate of a state out of bounds is NaN, which makes the integrator try a shorter step.
-        wild = ~np.all(np.abs(state) <= _TRIED, axis=1)
-        state = np.where(wild[:, np.newaxis], self._states(self.start), state).reshape(self._shape)
-        effort = self._control(now, state)
-        change = np.empty_like(self.start)
-        change[:, :-2] = self._plant.rate(state, effort).reshape(len(wild), -1)
-        change[:, -2:] = self._plant.powers(state, effort).reshape(2, -1).T
-        change[wild] = np.nan
-        change[~self.going] = 0.0
-        return change.ravel()
 
-    def end(self, now: float, y: Array) -> None:
-        """End the arms whose margins are used up."""
-        margins = self._margins(y)
-        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
-            self.ends[arm] = End(now, self._reason(margins[arm]))
+def output_times(t: ArrayLike) -> Array:
+    """Times (T,) as an array; raises StateError unless they are finite and increase."""
+    times = np.asarray(t, dtype=float)
+    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+        raise StateError(f"t must be finite, increase and have shape (T,), T > 0; has shape {times.shape}")
+    return times
 
-    def _states(self, y: Array) -> Array:
-        return y.reshape(self.start.shape)[:, :-2]
 
-    def _margins(self, y: Array) -> Array:
-        """(N, m + 1) stretch of tension-only springs, infinite for others, and distance to the bounds."""
-        states = self._states(y)
-        q, theta, *_ = self._plant.parts(states)
-        stretch = self._plant.springs.stretch(self._plant.deflection(theta, q))
-        return np.column_stack([stretch + _SLACK, 1 - np.max(np.abs(states), axis=1) / _BOUND])
-
-    def _reason(self, margins: Array) -> str:
-        names = self._plant.arm.motor_names
-        worst = int(np.argmin(margins))
-        if worst == len(names):
-            return f"the motion leaves all bounds: {_BOUND:g} rad (m), or as much per second"
-        return f"the tension-only spring at {names[worst]} goes slack"
+def _initial(plant: ElasticPlant, start: ArrayLike) -> Array:
+    initial = np.asarray(start, dtype=float)
+    size = 2 * (plant.arm.robot.n + len(plant.rigid))
+    if initial.ndim not in (1, 2) or initial.shape[-1] != size or not initial.size or not np.all(np.isfinite(initial)):
+        raise StateError(
+            f"start must be finite and have shape ({size},) or (N, {size}): q, theta, qd, thetad, see "
+            f"ElasticPlant.state; has shape {initial.shape}"
+        )
+    return initial

@@ -38,6 +38,10 @@ class PlantInertia(Protocol):
         """Efforts (…, n + m) less those at zero acceleration."""
         ...
 
+    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
+        """Change (…, n + m) of the momenta at constant velocities: the rate of the inertia matrix times velocities."""
+        ...
+
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """Kinetic energy (N,) in states (N, n), (N, n), (N, m), J."""
         ...
@@ -51,7 +55,9 @@ class ReducedInertia:
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
         self._rotors = arm.motor_inertia
         self._of_joint = _of_joint(arm)
-        self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
+        # A plain zero rather than zeros, with which forward dynamics are of O(n).
+        added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
+        self._added = added if np.any(added) else 0.0
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
@@ -64,20 +70,25 @@ class ReducedInertia:
         """See :class:`PlantInertia`."""
         n, m = q.shape[-1], len(self._own)
         matrix = np.zeros((*q.shape[:-1], n + m, n + m))
-        matrix[..., :n, :n] = self._dynamics.mass_matrix(q) + np.diag(self._added)
+        matrix[..., :n, :n] = self._dynamics.mass_matrix(q) + self._added * np.eye(n)
         matrix[..., n:, n:] = np.diag(self._own)
         return matrix
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """See :class:`PlantInertia`."""
         efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
-        bias = self._dynamics.effort(q, qd, np.zeros_like(q))
+        bias = self._dynamics.bias(q, qd)
         return np.concatenate([efforts - bias, np.where(self._rigid, 0.0, on_motors)], axis=-1)
+
+    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
+        """See :class:`PlantInertia`; the rate of the mass matrix is C + C', with the matrix of Christoffel symbols."""
+        C = self._dynamics.coriolis_matrix(q, qd)
+        links = times(C, qd) + times(np.swapaxes(C, -1, -2), qd)
+        return np.concatenate([links, np.zeros_like(thetad)], axis=-1)
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """See :class:`PlantInertia`."""
-        links = np.sum(qd * times(self._dynamics.mass_matrix(q), qd), axis=-1)
-        energy: Array = 0.5 * (links + np.sum(self._rotors * thetad**2, axis=-1))
+        energy: Array = self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
         return energy
 
 
@@ -107,6 +118,12 @@ class CompleteInertia:
         """See :class:`PlantInertia`."""
         efforts = np.concatenate([on_links, on_motors], axis=-1) - self._rotors.bias(q, qd, thetad)
         return efforts @ self._free
+
+    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
+        """See :class:`PlantInertia`."""
+        velocity = np.concatenate([qd, thetad], axis=-1)
+        change: Array = times(self._rotors.mass_matrix_rate(q, qd, thetad), velocity) @ self._free
+        return change
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """See :class:`PlantInertia`."""

@@ -173,12 +173,10 @@ class Stepper:
         load = spring @ to_springs
         chord, passed = self._losses(load[n:], thetad)
         force = (self._given(servo, to_motors @ x, thetad) - chord * thetad) @ to_motors - load
-        zero = self._zero
         if self._own is not None:
-            force += self.plant.inertia.free(x[:n], v[:n], thetad, zero, self._no_effort)[self._own]
+            force += self.plant.inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._own]
         else:
-            # The compiled call for a single state computes all orders, at a tenth of the cost of `effort`.
-            force[:n] -= self.plant.arm.dynamics.inverse_dynamics(x[:n], v[:n], zero, zero, zero)[0]
+            force[:n] -= self.plant.arm.dynamics.bias(x[:n], v[:n])
         if not slopes:
             return force, None
         slope, damping = self._tangents(delta, delta + self.period * deltad)

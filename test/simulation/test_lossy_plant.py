@@ -13,8 +13,7 @@ from differences import deviation, gradient
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, ExponentialPair, RigidSpring
-from eom_dynamics.simulation import ElasticPlant, simulate
-from eom_dynamics.simulation.energy import energy_imbalance
+from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = paper_motion(2)
@@ -38,7 +37,7 @@ def test_work_is_energy_and_heat(springs: Any) -> None:
     t = np.linspace(0.0, 0.25, 26)
     simulation = simulate(lossy, lambda now, _: command(*MOTION.derivatives(now)).motor_effort, t, start)
     assert simulation.heat[-1] > 0.1 and np.all(np.diff(simulation.heat) >= 0)
-    assert energy_imbalance(lossy, simulation, 26) < 1e-8
+    assert energy_audit(lossy, simulation).relative_imbalance < 1e-8
     if springs is PAIRED:
         assert np.max(np.abs(lossy.parts(simulation.states).q - MOTION.derivatives(t, order=0)[0])) < 1e-10
 

@@ -60,6 +60,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", metavar="HZ", type=positive, help="samples per second of a .npz file without t, as for the player"
     )
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        default="DOP853",
+        help="integrator: DOP853 (default) or another of SciPy's, or, with --step: euler, semi_implicit_euler, rk4, "
+        "gauss_legendre, energy_keeping",
+    )
+    parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
+    parser.add_argument(
+        "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
 
 
@@ -79,16 +90,21 @@ def run(options: argparse.Namespace) -> int:
         if errors[name] is None:
             errors[name] = 0.0 if options.exact else default
     require("simulate")
-    robot = load(options)
-    check_folder(options.output, force=options.force)
-
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
+    from ...simulation.integrators import check_method
     from .. import provenance
     from ..simulate.results import write_results
-    from ..simulate.summary import as_json, as_text, endings, failures, model_error
+    from ..simulate.summary import as_json, as_text, audit, endings, failures, model_error
     from ..simulate.trajectory import read_trajectory
+
+    try:
+        check_method(options.method, options.step)
+    except ValueError as error:
+        raise EomDynamicsError(str(error)) from None
+    robot = load(options)
+    check_folder(options.output, force=options.force)
 
     if ElasticArm(robot).rigid.all() and robot.coupled_stiffness is None:
         raise EomDynamicsError(
@@ -106,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
                 options.gains,
                 stiffness_error=errors["stiffness"],
                 mass_error=errors["mass"],
+                method=options.method,
+                step=options.step,
                 progress=lambda t: bars.update(bar, completed=t - times[0]),
             )
         except SimulationError as error:
@@ -120,9 +138,11 @@ def run(options: argparse.Namespace) -> int:
     }
     page = write_results(options.output, comparison, about, force=options.force)
     if options.json:
-        print(json.dumps({**as_json(comparison), "page": str(page)}, indent=2))
+        print(json.dumps({**as_json(comparison, audited=options.audit), "page": str(page)}, indent=2))
     else:
         print(f"{as_text(comparison)}\n\nsimulated arm: {model_error(comparison)}\npage: {page}")
+        if options.audit:
+            print(f"\n{audit(comparison).table()}")
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     failed = failures(comparison)

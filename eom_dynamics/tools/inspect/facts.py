@@ -43,6 +43,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             name: program(robot).costs() if robot.n <= MOST_JOINTS or name not in _SQUARE else None
             for name, program in PROGRAMS.items()
         },
+        "joint_friction": robot.joint_friction,
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],
     }

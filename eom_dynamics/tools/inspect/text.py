@@ -34,10 +34,21 @@ def as_text(facts: Mapping[str, Any]) -> str:
             if name not in counted
         ),
         "",
+        *_friction(facts),
         *(f"merged: {line}" for line in facts["merged"]),
         *(f"assumed: {line}" for line in facts["assumed"]),
     ]
     return "\n".join(map(printable, lines))
+
+
+def _friction(facts: Mapping[str, Any]) -> list[str]:
+    """Return a line on damping and dry friction of joints, if the description has any."""
+    names = [joint["name"] for joint in facts["joints"] if joint["damping"] or joint["friction"]]
+    if not names:
+        return []
+    where = "all joints" if len(names) == len(facts["joints"]) else ", ".join(names)
+    said = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
+    return [f"joint damping and friction: {where}; {said}"]
 
 
 def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
+from ...simulation.energy import EnergyAudit
 from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
 from ..pages.numbers import number
 from ..pages.style import color
@@ -108,8 +110,15 @@ def failures(comparison: Comparison) -> list[str]:
     return [f"energy and work differ by {comparison.energy_imbalance:.1e}, tolerance {ENERGY_TOLERANCE:.0e}, relative"]
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the numbers of the table for JSON; None for an arm whose simulation ended early."""
+def audit(comparison: Comparison) -> EnergyAudit:
+    """Return energy, work and heat over time of the arm with the feedforward by flatness and the highest gain."""
+    arm = shown_gain(comparison) * len(FEEDFORWARDS) + FEEDFORWARDS.index("flatness")
+    return comparison.audit.of_arm(arm).thinned()
+
+
+def as_json(comparison: Comparison, *, audited: bool = False) -> dict[str, Any]:
+    """Return the numbers of the table, and of the audit, for JSON; None for an arm whose simulation ended early."""
+    columns = asdict(audit(comparison)) if audited else {}
     return {
         "robot": comparison.robot.name,
         "feedforwards": list(FEEDFORWARDS),
@@ -121,6 +130,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "energy_imbalance": comparison.energy_imbalance,
         "endings": endings(comparison),
         "failures": failures(comparison),
+        **({"audit": {name: _or_none(column) for name, column in columns.items()}} if audited else {}),
     }
 
 

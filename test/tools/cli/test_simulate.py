@@ -92,6 +92,33 @@ def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsy
     assert [words[2] for words in lines if words[:2] == ["open", "loop"]] == ["none", "rigid", "flatness"]
 
 
+@pytest.mark.usefixtures("simulated")
+def test_the_audit_is_of_the_arm_with_flatness_and_the_highest_gain(
+    tmp_path: Path, comparison: Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["simulate", "planar_2r", "cosine", "-o", str(tmp_path), "--audit"]
+    assert main(command) == 0
+    header, *lines = capsys.readouterr().out.split("\n\n")[-1].splitlines()
+    assert header.split()[-2:] == ["imbalance", "[J]"] and len(lines) == 11
+    assert float(lines[-1].split()[4]) == pytest.approx(comparison.audit.work[-1, 5], rel=1e-6)
+    assert main([*command, "--force", "--json"]) == 0
+    audit = json.loads(capsys.readouterr().out)["audit"]
+    assert audit["work"][-1] == comparison.audit.work[-1, 5] and len(audit["t"]) == 11
+
+
+def test_an_integrator_of_fixed_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["simulate", "planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
+    assert main([*command, "--method", "gauss_legendre", "--step", "0.002"]) == 0
+    capsys.readouterr()
+    for more, message in (
+        (["--method", "rk4"], "rk4 needs a step"),
+        (["--method", "leapfrog"], "method must be one of DOP853"),
+        (["--step", "0.1"], "DOP853 chooses its steps by tolerances"),
+    ):
+        assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["motion.npz", "motion.csv"])
 def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / name)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chains of springs: elastic joints in series, from the link to the motor.
+
+Between link and motor of a joint are inertias x_1 … x_s with a spring before each; the last one is the motor's rotor:
+
+    tau = f_1(x_1 - q),    B_i x_i'' + friction_i(x_i') = y_i - y_(i-1),    y_(i-1) = f_i(x_i - x_(i-1)),
+
+with x_0 = q, y_0 = tau and the motor effort y_s. Each stage is the feedforward of one elastic joint (M. W. Spong, 1987)
+for the motion and the effort of the stage before it, and takes two more derivatives: q is the flat output of the chain,
+and the motor effort takes 2 s + 2 derivatives of it (M. Fliess et al., Int. J. Control 61, 1995; for s = 1, the four of
+A. De Luca, IEEE Int. Conf. Robotics and Automation, 1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..actuators.checks import not_negative, refuse
+from ..actuators.friction import FRICTIONLESS, Friction
+from ..actuators.springs import Spring
+from ..arrays import Array
+from ..exceptions import RobotDescriptionError, StateError
+from ..jet import Jet
+from ..robot import Robot
+from ..states import joint_states, wrenches
+from .motor_derivatives import MotorJet, effort_jets
+
+
+@dataclass(frozen=True, eq=False)
+class SpringStage:
+    """A spring, and the inertia behind it.
+
+    Attributes:
+        spring: any with one motor whose effort is a function of its deflection (and nominal stiffness), or a rigid one.
+        inertia: B of the body behind the spring, on the link side of the gear, kg m² (kg).
+        friction: of that body against the link, N m (N).
+    """
+
+    spring: Spring
+    inertia: float
+    friction: Friction = FRICTIONLESS
+
+    def __post_init__(self) -> None:
+        """Check the parts; raises ParameterError if a damper or a second motor is in the spring, or B is negative."""
+        not_negative("inertia", self.inertia)
+        if self.spring.is_damped:
+            refuse("spring", "must not be damped, since its deflection is a state")
+        if len(self.spring.motors) > 1:
+            refuse("spring", f"must have one motor; one of type {self.spring.kind} has {len(self.spring.motors)}")
+
+
+class ChainJet(NamedTuple):
+    """Motion and effort of the inertias of a chain with time derivatives: ``position[i][k]`` is the k-th of stage i.
+
+    Attributes:
+        position: of each inertia, rad or m; the last is the motor's.
+        effort: on each inertia from behind, N m or N; the last is the motor's.
+    """
+
+    position: tuple[Jet, ...]
+    effort: tuple[Jet, ...]
+
+
+class SpringChain:
+    """Springs and inertias of one joint in series.
+
+    Attributes:
+        stages: from the link to the motor.
+    """
+
+    def __init__(self, stages: Sequence[SpringStage]) -> None:
+        self.stages = tuple(stages)
+
+    def derivatives_needed(self, order: int = 0) -> int:
+        """Number of time derivatives of the joint effort that the motor effort with ``order`` derivatives takes."""
+        return order + 2 * len(self.stages)
+
+    def jet(self, q: Sequence[ArrayLike], tau: Sequence[ArrayLike], order: int = 0) -> ChainJet:
+        """Motion and effort of all inertias for a motion of the link.
+
+        Args:
+            q: joint variable with at least :meth:`derivatives_needed` time derivatives, numbers or (N,); rad or m.
+            tau: joint effort with as many, N m or N.
+            order: highest derivative of the motor effort.
+
+        Raises:
+            StateError: derivatives are missing, have different shapes, or are not finite.
+        """
+        needed = self.derivatives_needed(order)
+        position, effort = (
+            _jet(name, given, needed, f"two for each of the {len(self.stages)} springs and {order} of the motor effort")
+            for name, given in (("q", q), ("tau", tau))
+        )
+        positions, efforts = [], []
+        for stage in self.stages:
+            delta, _ = stage.spring.deflection_jet(effort)
+            position = position + delta
+            velocity = position.rate
+            effort = effort + stage.inertia * velocity.rate
+            if not stage.friction.is_none:
+                effort = effort + stage.friction.effort_jet(velocity)
+            positions.append(position)
+            efforts.append(effort)
+        return ChainJet(tuple(positions), tuple(efforts))
+
+
+def chain_derivatives_needed(chains: Sequence[SpringChain], order: int = 0) -> int:
+    """Number of time derivatives of q that the motor efforts of an arm with ``order`` derivatives take."""
+    return 2 + max(chain.derivatives_needed(order) for chain in chains)
+
+
+def chain_motor_jet(
+    robot: Robot,
+    chains: Sequence[SpringChain],
+    motion: Sequence[ArrayLike],
+    order: int = 0,
+    *,
+    wrench: Sequence[ArrayLike] = (),
+) -> MotorJet:
+    """Exact motor motion and effort of an arm with a chain of springs at each joint, for a motion of the links.
+
+    The springs, rotors and actuators of the robot itself are not read. In the reduced rotor model.
+
+    Args:
+        robot: the links.
+        chains: (n,); one without stages is a motor without inertia, fixed to the link.
+        motion: q and at least :func:`chain_derivatives_needed` time derivatives, each (n,) or (N, n).
+        order: highest derivative of the motor effort.
+        wrench: tool wrench and time derivatives as for :func:`motor_jet`.
+
+    Raises:
+        StateError: an argument has the wrong shape, is not finite, or derivatives are missing.
+        RobotDescriptionError: the number of chains is not that of the joints.
+    """
+    if len(chains) != robot.n:
+        raise RobotDescriptionError(f"{robot.name}: chains must be {robot.n}, one for each joint, are {len(chains)}")
+    needed = chain_derivatives_needed(chains, order)
+    if len(motion) <= needed:
+        raise StateError(
+            f"motion must have q and {needed} time derivatives, two for the links, two for each spring of the longest "
+            f"chain and {order} of the motor effort; has {max(len(motion) - 1, 0)}"
+        )
+    states = joint_states(robot.n, *motion[: needed + 1])
+    samples = states[0].shape[:-1]
+    tau = effort_jets(robot, states, wrenches(wrench, needed - 1, robot.wrench_shape, samples) if len(wrench) else [])
+    position, effort = [], []
+    for i, chain in enumerate(chains):
+        count = chain.derivatives_needed(order) + 1
+        q = [x[..., i] for x in states]
+        jet = chain.jet(q[:count], tau[i][:count], order)
+        position.append((Jet(q), *jet.position)[-1])
+        effort.append((tau[i], *jet.effort)[-1])
+    return MotorJet(
+        tuple(_row(tau, k) for k in range(order + 3)),
+        tuple(_row(position, k) for k in range(order + 3)),
+        tuple(_row(effort, k) for k in range(order + 1)),
+    )
+
+
+def _row(jets: Sequence[Jet], k: int) -> Array:
+    """The k-th derivatives of the jets of all joints, (n,) or (N, n)."""
+    return np.stack([np.asarray(jet[k], dtype=float) for jet in jets], axis=-1)
+
+
+def _jet(name: str, given: Sequence[ArrayLike], needed: int, why: str) -> Jet:
+    if len(given) <= needed:
+        raise StateError(f"{name} must have {needed} time derivatives, {why}; has {max(len(given) - 1, 0)}")
+    rows = [np.asarray(x, dtype=float) for x in given[: needed + 1]]
+    if any(row.shape != rows[0].shape or row.ndim > 1 for row in rows):
+        raise StateError(f"{name} and its derivatives must be numbers or all have shape (N,)")
+    if not all(np.all(np.isfinite(row)) for row in rows):
+        raise StateError(f"{name} and its derivatives must be finite")
+    return Jet(rows)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free bodies: momentum, energy, and the free symmetric top in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import StateError, lie
+from eom_dynamics.arrays import Array
+from eom_dynamics.simulation import SimulationError, simulate_free_motion
+from eom_dynamics.simulation.integrators import FIXED_STEP
+
+MASS, CENTER = 2.0, np.array([0.1, -0.05, 0.2])
+TURNED = Rotation.from_rotvec([0.3, 0.5, -0.2]).as_matrix()
+ABOUT_CENTER = TURNED @ np.diag([0.05, 0.08, 0.11]) @ TURNED.T
+GRAVITY = np.array([0.5, -0.3, -9.80665])
+POSE = lie.pose(Rotation.from_rotvec([0.4, -0.6, 1.0]).as_matrix(), [0.3, 0.2, 1.0])
+NU = np.array([1.5, -2.0, 1.0, 0.5, -0.4, 2.0])
+T = np.linspace(0.0, 10.0, 11)
+
+
+def cross(w: Array) -> Array:
+    x, y, z = w
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+def inertia() -> Array:
+    """(6, 6) about the origin of the body's frame."""
+    c = cross(CENTER)
+    return np.block([[ABOUT_CENTER + MASS * c.T @ c, MASS * c], [MASS * c.T, MASS * np.eye(3)]])
+
+
+def newton_euler(gravity: Array) -> Callable[..., Array]:
+    """Acceleration of the free body by Newton's and Euler's laws about its centre of mass."""
+
+    def acceleration(_: float, C: Array, q: Array, nu: Array) -> Array:
+        w, v = nu[:3], nu[3:]
+        wd = np.linalg.solve(ABOUT_CENTER, -np.cross(w, ABOUT_CENTER @ w))
+        # a of the centre is gravity: v' + w x v + w' x c + w x (w x c).
+        vd = C[:3, :3].T @ gravity - np.cross(w, v) - np.cross(wd, CENTER) - np.cross(w, np.cross(w, CENTER))
+        return np.concatenate([wd, vd])
+
+    return acceleration
+
+
+def momenta(pose: Array, nu: Array) -> tuple[Array, Array, Array]:
+    """Angular momentum about the centre of mass, linear momentum (both in the base frame), and kinetic energy."""
+    R, w, v = pose[:, :3, :3], nu[:, :3], nu[:, 3:]
+    center = v + np.cross(w, CENTER)
+    spin = w @ ABOUT_CENTER
+    energy = 0.5 * np.sum(w * spin, axis=1) + 0.5 * MASS * np.sum(center**2, axis=1)
+    return np.einsum("tij,tj->ti", R, spin), MASS * np.einsum("tij,tj->ti", R, center), energy
+
+
+@pytest.mark.parametrize(("method", "step"), [("DOP853", None), ("gauss_legendre", 0.01)])
+def test_a_thrown_body_keeps_momentum_and_energy(method: str, step: float | None) -> None:
+    found = simulate_free_motion(newton_euler(GRAVITY), T, POSE, NU, method=method, step=step)
+    angular, linear, kinetic = momenta(found.pose, found.nu)
+    assert np.max(np.abs(angular - angular[0])) < 1e-12 * np.linalg.norm(angular[0])
+    fallen = linear - MASS * T[:, np.newaxis] * GRAVITY
+    assert np.max(np.abs(fallen - linear[0])) < 1e-12 * np.max(np.linalg.norm(linear, axis=1))
+    height = (found.pose[:, :3, :3] @ CENTER + found.pose[:, :3, 3]) @ GRAVITY
+    total = kinetic - MASS * height
+    assert np.max(np.abs(total - total[0])) < 1e-12 * np.max(kinetic)
+    # The centre of mass flies a parabola.
+    center = found.pose[:, :3, :3] @ CENTER + found.pose[:, :3, 3]
+    parabola = center[0] + T[:, np.newaxis] * linear[0] / MASS + 0.5 * T[:, np.newaxis] ** 2 * GRAVITY
+    assert np.max(np.abs(center - parabola)) < 1e-12 * np.max(np.abs(center))
+
+
+@pytest.mark.parametrize(("method", "step"), [("DOP853", None), ("gauss_legendre", 0.01)])
+def test_spatial_momentum_without_gravity(method: str, step: float | None) -> None:
+    """Ad(C)⁻ᵀ M nu, of all six components, with the Euler-Poincaré equations M nu' = ad(nu)' M nu."""
+    M = inertia()
+    found = simulate_free_motion(
+        lambda t, C, q, nu: np.linalg.solve(M, lie.ad(nu).T @ M @ nu), T, POSE, NU, method=method, step=step
+    )
+    momentum = np.array([np.linalg.inv(lie.Ad(C)).T @ M @ nu for C, nu in zip(found.pose, found.nu, strict=True)])
+    energy = 0.5 * np.sum(found.nu * (found.nu @ M), axis=1)
+    # Moments about the base, from which the body flies away.
+    size = np.max(np.linalg.norm(found.pose[:, :3, 3], axis=1)) * np.linalg.norm(momentum[0, 3:])
+    assert np.max(np.abs(momentum - momentum[0])[:, 3:]) < 1e-12 * np.linalg.norm(momentum[0, 3:])
+    assert np.max(np.abs(momentum - momentum[0])[:, :3]) < 1e-12 * size
+    assert np.max(np.abs(energy - energy[0])) < 1e-12 * energy[0]
+
+
+def test_gauss_legendre_keeps_the_energy_of_a_body_at_any_step() -> None:
+    acceleration = newton_euler(np.zeros(3))
+    for method, most in (("gauss_legendre", 1e-13), ("rk4", np.inf)):
+        found = simulate_free_motion(acceleration, T, POSE, NU, method=method, step=0.1)
+        angular, _, energy = momenta(found.pose, found.nu)
+        change = np.max(np.abs(energy - energy[0])) / energy[0]
+        length = np.linalg.norm(angular, axis=1)
+        assert change < most and (np.ptp(length) / length[0] < most)
+        assert method != "rk4" or change > 1e-8
+
+
+def test_symmetric_top() -> None:
+    """Body rates of the axis precess at (I3 - I1)/I1 w3; the axis at |L|/I1 about the angular momentum L."""
+    I1, I3 = 0.4, 0.7
+    w = np.array([0.6, 0.0, 2.0])
+    inertias = np.array([I1, I1, I3])
+
+    def acceleration(t: float, C: Array, q: Array, nu: Array) -> Array:
+        return np.concatenate([-np.cross(nu[:3], inertias * nu[:3]) / inertias, np.zeros(3)])
+
+    found = simulate_free_motion(acceleration, T, np.eye(4), np.concatenate([w, np.zeros(3)]))
+    rate = (I3 - I1) / I1 * w[2]
+    precessing = np.stack([0.6 * np.cos(rate * T), 0.6 * np.sin(rate * T), 2.0 + 0 * T], axis=1)
+    assert np.max(np.abs(found.nu[:, :3] - precessing)) < 1e-11
+    L = inertias * w
+    axis = np.array([Rotation.from_rotvec(t * L / I1).as_matrix()[:, 2] for t in T])
+    assert np.max(np.abs(found.pose[:, :3, 2] - axis)) < 1e-11
+
+
+@pytest.mark.parametrize("method", FIXED_STEP)
+def test_order_of_convergence_on_the_group(method: str) -> None:
+    acceleration, order, end = newton_euler(GRAVITY), FIXED_STEP[method].order, [0.0, 0.4]
+    exact = simulate_free_motion(acceleration, end, POSE, NU)
+
+    def error(step: float) -> float:
+        found = simulate_free_motion(acceleration, end, POSE, NU, method=method, step=step)
+        return max(float(np.max(np.abs(a[-1] - b[-1]))) for a, b in zip(found[1:], exact[1:], strict=True) if a.size)
+
+    longer = {1: 0.004, 4: 0.04, 6: 0.2}[order]
+    assert np.log2(error(longer) / error(longer / 2)) == pytest.approx(order, abs=0.25)
+
+
+def test_joint_variables_are_integrated_beside_the_pose() -> None:
+    """A body that turns at a constant rate, and a joint that oscillates."""
+
+    def acceleration(t: float, C: Array, q: Array, nu: Array) -> Array:
+        return np.concatenate([np.zeros(6), -9.0 * q])
+
+    twist = np.array([0.0, 0.0, 5.0, 1.0, 0.0, 0.0])
+    found = simulate_free_motion(acceleration, T, POSE, [*twist, 0.0], [0.5])
+    assert np.max(np.abs(found.q[:, 0] - 0.5 * np.cos(3 * T))) < 1e-11
+    assert np.max(np.abs(found.pose - POSE @ lie.exp(twist, T))) < 1e-11
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"pose": np.eye(3)}, {"nu": NU[:5]}, {"q": [0.0]}, {"nu": np.full(6, np.nan)}, {"t": [0.0, 0.0]}],
+)
+def test_states_that_are_refused(given: Any) -> None:
+    arguments: dict[str, Any] = {"t": T, "pose": POSE, "nu": NU, "q": (), **given}
+    with pytest.raises(StateError, match=r"must have shapes|must be finite"):
+        simulate_free_motion(newton_euler(GRAVITY), **arguments)
+
+
+def test_errors_of_steps_and_accelerations() -> None:
+    with pytest.raises(SimulationError, match=r"at 0 s a step of 10 s is too long"):
+        simulate_free_motion(newton_euler(GRAVITY), [0.0, 10.0], POSE, NU, method="euler", step=10.0)
+    with pytest.raises(StateError, match=r"acceleration must return shape \(6,\), returns \(3,\)"):
+        simulate_free_motion(lambda *_: np.zeros(3), T, POSE, NU)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integrators: their order, what they keep, and the pendulum's period against the elliptic integral."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import gradient
+from scipy.special import ellipk
+
+from eom_dynamics import Dynamics, ElasticArm, Robot, StateError, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.simulation import ElasticPlant, Simulation, SimulationError, energy, energy_audit, simulate
+from eom_dynamics.simulation.integrators import FIXED_STEP, Collocation
+from eom_dynamics.trajectory import paper_motion
+
+INF = float("inf")
+KEEPING = ("gauss_legendre", "energy_keeping")
+
+
+def rigid(robot: Robot | str) -> ElasticPlant:
+    """The robot without springs and rotors."""
+    loaded = load_robot(robot) if isinstance(robot, str) else robot
+    return ElasticPlant(ElasticArm(loaded, stiffness=INF, rotor_inertia=0.0))
+
+
+def drift(plant: ElasticPlant, simulation: Simulation) -> float:
+    """Largest change of the energy, relative to the largest kinetic energy."""
+    held = energy(plant, simulation.states)
+    return float(np.max(np.abs(held.total - held.total[0])) / np.max(held.kinetic))
+
+
+@pytest.mark.parametrize("method", FIXED_STEP)
+def test_order_of_convergence(method: str) -> None:
+    plant = rigid("planar_2r")
+    start = plant.state([0.3, 0.8], [1.0, -2.0])
+    end = simulate(plant, None, [0.0, 0.4], start).states[-1]
+
+    def error(step: float) -> float:
+        return float(
+            np.max(np.abs(simulate(plant, None, [0.0, 0.4], start, method=method, step=step).states[-1] - end))
+        )
+
+    order = FIXED_STEP[method].order
+    steps = {1: (1e-3, 5e-4), 4: (0.02, 0.01), 6: (0.04, 0.02)}[order]
+    # The next term of the error changes the order by some step lengths.
+    assert np.log2(error(steps[0]) / error(steps[1])) == pytest.approx(order, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "most"),
+    [("DOP853", None, 1e-9), ("gauss_legendre", 0.02, 1e-9), ("energy_keeping", 0.05, 1e-12)],
+)
+def test_energy_over_ten_seconds(method: str, step: float | None, most: float) -> None:
+    plant = rigid("planar_2r")
+    simulation = simulate(
+        plant, None, np.linspace(0.0, 10.0, 41), plant.state([-1.2, 0.3], [0.2, -0.3]), method=method, step=step
+    )
+    assert drift(plant, simulation) < most
+    assert abs(energy_audit(plant, simulation).relative_imbalance) < most
+
+
+@pytest.mark.parametrize("model", ["reduced", "complete"])
+def test_energy_keeping_with_springs_and_rotors(model: str) -> None:
+    plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), stiffness=[300.0, INF], rotor_model=model))
+    start = plant.state([0.3, 0.8], [1.0, -2.0])
+    simulation = simulate(plant, None, np.linspace(0.0, 0.2, 3), start, method="energy_keeping", step=0.01)
+    # The error of the iteration over 20 steps; that of the complete model's momenta, without their change by the
+    # velocity, would be 1e-2.
+    assert drift(plant, simulation) < 1e-11
+    q, theta, qd, thetad = plant.parts(simulation.states)
+    assert np.max(np.abs(theta - q)[:, 1]) < 1e-12 and np.max(np.abs(thetad - qd)[:, 1]) < 1e-12
+    exact = simulate(plant, None, [0.0, 0.2], start).states[-1]
+    small = simulate(plant, None, [0.0, 0.2], start, method="gauss_legendre", step=0.004).states[-1]
+    # The error of order six, of vibrations of 60 rad/s.
+    assert np.max(np.abs(small - exact)) < 1e-8
+
+
+@pytest.mark.parametrize("angle", [0.1, 2.0, 3.0])
+def test_period_of_a_pendulum(angle: float) -> None:
+    """T = 4 sqrt(l/g) K(sin²(angle/2)); times of the passages through zero and of the return."""
+    plant = rigid("pendulum")
+    period = 4 * np.sqrt(0.5 / 9.80665) * ellipk(np.sin(angle / 2) ** 2)
+    simulation = simulate(plant, None, period * np.arange(5) / 4, plant.state([angle], [0.0]), absolute_tolerance=1e-14)
+    q, _, qd, _ = (part[:, 0] for part in plant.parts(simulation.states))
+    late = q[1::2] / qd[1::2]
+    assert np.max(np.abs(late)) < 1e-10 * period
+    qdd = -9.80665 / 0.5 * np.sin(angle)
+    assert abs(qd[4] / qdd) < 1e-10 * period
+
+
+@pytest.mark.parametrize(("method", "symplectic"), [("gauss_legendre", True), ("rk4", False)])
+def test_gauss_legendre_keeps_the_symplectic_form(method: str, symplectic: bool) -> None:
+    """J' W J = W for the derivatives J of q, p at the end with respect to those at the start."""
+    plant = rigid("planar_2r")
+    n, step = 2, 0.15
+
+    def flow(start: Array) -> Array:
+        q, p = start[..., :n], start[..., n:]
+        rows = np.concatenate([q, q, p, np.zeros_like(p)], axis=-1)
+        end = simulate(plant, None, [0.0, 2 * step], plant.from_momenta(rows), method=method, step=step).states[-1]
+        rows = plant.momenta(end)
+        return np.concatenate([rows[:n], rows[2 * n : 3 * n]])
+
+    W = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    J = gradient(flow, np.array([0.3, 0.8, 4.0, -1.0]))
+    error = np.max(np.abs(J.T @ W @ J - W))
+    # The differences have errors of 1e-10.
+    assert error < 1e-9 if symplectic else error > 1e-5
+
+
+@pytest.mark.parametrize("method", KEEPING)
+def test_momentum_of_a_joint_along_gravity_is_kept(method: str) -> None:
+    plant = rigid(replace(load_robot("planar_2r"), gravity=np.zeros(3)))
+    start = plant.state([0.3, 0.8], [1.0, -2.0])
+    simulation = simulate(plant, None, np.linspace(0.0, 2.0, 9), start, method=method, step=0.1)
+    momentum = plant.parts(plant.momenta(simulation.states)).qd[:, 0]
+    assert np.max(np.abs(momentum - momentum[0])) < 1e-12 * abs(momentum[0])
+    assert drift(plant, simulation) < (1e-12 if method == "energy_keeping" else 1e-3)
+
+
+def test_collocation_with_one_node_is_the_implicit_midpoint_rule() -> None:
+    y, h = np.array([[0.3, -0.2]]), 0.1
+    A = np.array([[0.0, 1.0], [-4.0, -0.1]])
+    step = Collocation(1)(lambda t, y: y @ A.T, 0.0, y, h, 1)
+    exact = np.linalg.solve(np.eye(2) - h / 2 * A, (np.eye(2) + h / 2 * A) @ y[0])
+    assert np.max(np.abs(step[0] - exact)) < 1e-15
+
+
+@pytest.mark.parametrize(("method", "step"), [("DOP853", None), ("rk4", 1e-3), ("energy_keeping", 0.01)])
+def test_a_rigid_arm_under_its_inverse_dynamics_follows_the_motion(method: str, step: float | None) -> None:
+    """Direct and inverse dynamics undo each other."""
+    plant, motion = rigid("planar_2r"), paper_motion(2)
+    dynamics = plant.arm.dynamics
+    t = np.linspace(0.0, 0.5, 6)
+    start = plant.state(*motion.derivatives(0.0, order=1))
+    simulation = simulate(
+        plant, lambda now, _: dynamics.effort(*motion.derivatives(now, order=2)), t, start, method=method, step=step
+    )
+    q, _, qd, _ = plant.parts(simulation.states)
+    most = {"DOP853": 1e-11, "rk4": 1e-9, "energy_keeping": 1e-7}[method]
+    for actual, wanted in zip((q, qd), motion.derivatives(t, order=1), strict=True):
+        assert np.max(np.abs(actual - wanted)) < most
+    assert energy_audit(plant, simulation).relative_imbalance < most
+
+
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "rk4", "gauss_legendre"])
+def test_early_ends_and_batches_with_fixed_steps(method: str) -> None:
+    """An arm whose pair goes slack ends alone, and the other is as without it, to the last bit."""
+    plant = ElasticPlant(ElasticArm(load_robot("vsa_planar_2r")))
+    start = plant.on_trajectory(*np.zeros((5, 2)))
+    at_rest = plant.parts(start)
+    loads = plant.springs.loads(plant.deflection(at_rest.theta, at_rest.q), np.zeros(4))
+
+    def control(t: float, state: Array) -> Array:
+        # The second arm is held by a PD around the initial motor positions.
+        theta, thetad = plant.parts(state).theta, plant.parts(state).thetad
+        held = loads + 200.0 * (plant.parts(start).theta - theta) - 5.0 * thetad
+        return held * np.array([0.0, 1.0])[:, np.newaxis] if state.ndim == 2 else held
+
+    t = np.linspace(0.0, 0.12, 13)
+    both = simulate(plant, control, t, np.stack([start, start]), method=method, step=2e-3, partial=True)
+    alone = simulate(plant, control, t, start, method=method, step=2e-3)
+    first, second = both.ends
+    exact = simulate(plant, control, t, np.stack([start, start]), partial=True).ends[0]
+    assert first is not None and exact is not None and second is None
+    assert first.reason == exact.reason
+    assert first.t == pytest.approx(exact.t, abs={"semi_implicit_euler": 2e-3}.get(method, 1e-6))
+    known = t < first.t
+    assert np.all(np.isfinite(both.states[known, 0])) and np.all(np.isnan(both.states[~known, 0]))
+    assert np.all(np.isnan(both.work[~known, 0])) and np.all(np.isfinite(both.work[:, 1]))
+    assert np.max(np.abs(both.states[:, 1] - alone.states)) < 1e-12
+    with pytest.raises(SimulationError, match=r"at 0\.07\d* s the tension-only spring at joint_2_.* slack$"):
+        simulate(plant, None, t, start, method=method, step=2e-3)
+
+
+@pytest.mark.parametrize("method", ["euler", "gauss_legendre"])
+def test_a_step_that_is_too_long_is_an_error(method: str) -> None:
+    plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), rotor_inertia=1e-4))
+    start = plant.state([0.3, 0.8], [1.0, -2.0])
+    with pytest.raises(
+        SimulationError, match=r"planar_2r: at .* s (a step of 0.05 s is too long, or )?the motion leaves"
+    ):
+        simulate(plant, None, [0.0, 10.0], start, method=method, step=0.05)
+
+
+@pytest.mark.parametrize("method", ["Radau", "BDF", "LSODA", "RK45", "RK23"])
+def test_other_integrators_of_scipy(method: str) -> None:
+    plant = rigid("pendulum")
+    t, start = [0.0, 0.2], plant.state([0.5], [0.0])
+    found = simulate(plant, None, t, start, method=method, relative_tolerance=1e-8, absolute_tolerance=1e-8)
+    assert np.max(np.abs(found.states - simulate(plant, None, t, start).states)) < 1e-6
+
+
+def test_times_between_results_are_reported() -> None:
+    plant, reached = rigid("pendulum"), []
+    simulate(
+        plant, None, [0.0, 0.1, 0.3], plant.state([0.5], [0.0]), method="euler", step=0.04, progress=reached.append
+    )
+    # Two steps of 0.1/3 s … and five of 0.04 s.
+    assert reached == pytest.approx([0.0, 0.1 / 3, 0.2 / 3, 0.1, 0.14, 0.18, 0.22, 0.26])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "rk5"}, r"method must be one of DOP853, .*, energy_keeping, is 'rk5'"),
+        ({"method": "rk4"}, r"rk4 needs a step, .* > 0, is None"),
+        ({"method": "rk4", "step": -1.0}, r"rk4 needs a step, .* > 0, is -1.0"),
+        ({"method": "rk4", "step": "fast"}, r"rk4 needs a step, .* is 'fast'"),
+        ({"step": 0.1}, r"DOP853 chooses its steps by tolerances; omit step, or use euler"),
+    ],
+)
+def test_integrators_that_are_refused(given: Any, message: str) -> None:
+    plant = rigid("pendulum")
+    with pytest.raises(ValueError, match=message):
+        simulate(plant, None, [0.0, 1.0], plant.state([0.5], [0.0]), **given)
+
+
+@pytest.mark.parametrize("t", [[], [0.0, np.nan], [0.0, 0.0], [[0.0, 1.0]]])
+def test_times_that_are_refused(t: Any) -> None:
+    plant = rigid("pendulum")
+    with pytest.raises(StateError, match=r"t must be finite, increase and have shape \(T,\)"):
+        simulate(plant, None, t, plant.state([0.5], [0.0]))
+
+
+@pytest.mark.parametrize("start", [[0.5], [np.nan] * 4, np.zeros((0, 4)), np.zeros((1, 1, 4))])
+def test_initial_states_that_are_refused(start: Any) -> None:
+    with pytest.raises(StateError, match=r"start must be finite and have shape \(4,\) or \(N, 4\)"):
+        simulate(rigid("pendulum"), None, [0.0, 1.0], start)
+
+
+def test_direct_and_inverse_dynamics_of_a_plant_undo_each_other() -> None:
+    plant = rigid("iiwa")
+    dynamics = Dynamics(plant.arm.robot, backend="numpy")
+    q, qd, qdd = np.random.default_rng(4).uniform(-1, 1, (3, 7))
+    rate = plant.rate(plant.state(q, qd), dynamics.effort(q, qd, qdd))
+    assert np.max(np.abs(plant.parts(rate).qd - qdd)) < 1e-12
+
+
+def test_audit_as_a_table() -> None:
+    plant = rigid("pendulum")
+    simulation = simulate(plant, None, np.linspace(0.0, 1.0, 101), plant.state([[0.5], [0.1]], np.zeros((2, 1))))
+    audit = energy_audit(plant, simulation)
+    assert "energy of 2 arms, relative imbalance" in str(audit)
+    with pytest.raises(ValueError, match="a table is of one arm; take one of the 2 by of_arm"):
+        audit.table()
+    header, *lines = str(audit.of_arm(0)).splitlines()
+    assert header.split("  ")[-1].strip() == "imbalance [J]" and len(lines) == 11
+    t, kinetic, gravity, spring, work, heat, imbalance = map(float, lines[5].split())
+    assert (t, spring, work, heat) == (0.5, 0.0, 0.0, 0.0) and abs(imbalance) < 1e-11
+    assert kinetic + gravity == pytest.approx(-1.0 * 9.80665 * 0.5 * np.cos(0.5), rel=1e-6)

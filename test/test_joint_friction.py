@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint damping and dry friction of a description as part of the efforts."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from compilation import CompiledProgram, lane_flags
+from differences import derivative, deviation, gradient, polynomial_motion
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trees import MovingTree, moving_trees
+
+from eom_dynamics import Dynamics, ElasticArm, Robot, RobotDescriptionError, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.emit_c import c_source
+from eom_dynamics.codegen.program import trace
+from eom_dynamics.export.project import project
+from eom_dynamics.recursion import inverse_dynamics, link_tree
+from eom_dynamics.robot.model import Mimic
+from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
+from eom_dynamics.tools.inspect.facts import robot_facts
+from eom_dynamics.tools.inspect.text import as_text
+
+WIDTH = 0.01
+"""Smoothing velocity, rad/s."""
+
+
+def rubbing(robot: Robot) -> Robot:
+    """The robot with damping and dry friction at its joints."""
+    joints = [replace(joint, damping=0.4 + 0.1 * i, friction=0.7 + 0.2 * i) for i, joint in enumerate(robot.joints)]
+    return replace(robot, joints=tuple(joints))
+
+
+def both(robot: Robot, backend: str = "numpy") -> tuple[Dynamics, Dynamics]:
+    return Dynamics(robot, backend=backend, friction=True), Dynamics(robot, backend=backend)
+
+
+def law(robot: Robot, qd: Array) -> Array:
+    D, c = (np.array([getattr(joint, name) for joint in robot.joints]) for name in ("damping", "friction"))
+    return D * qd + c * np.tanh(qd / WIDTH)
+
+
+@settings(max_examples=8)
+@given(tree=moving_trees(3, max_joints=3), slow=st.sampled_from([1.0, 0.01]))
+def test_efforts_and_their_time_derivatives(tree: MovingTree, slow: float) -> None:
+    """With friction less without it is the law, and its derivatives along the motion; slow: within the smoothing."""
+    robot, states = rubbing(tree.robot), tree.states * np.array([1.0, slow, 0.01, 1e-3, 1e-3])[:, np.newaxis]
+    rough, smooth = both(robot)
+    friction = [a - b for a, b in zip(rough.inverse_dynamics(*states), smooth.inverse_dynamics(*states), strict=True)]
+    motion = polynomial_motion(states)
+    scale = 1 + max(np.max(np.abs(x)) for x in smooth.inverse_dynamics(*states))
+    assert np.max(np.abs(friction[0] - law(robot, states[1]))) < 1e-13 * scale
+    for k in (1, 2):
+        # The law bends within WIDTH, in which the motion stays for a second at these accelerations.
+        rate = derivative(lambda t, k=k: law_jet(robot, motion(t), k - 1), step=0.02)
+        assert deviation(friction[k], rate, floor=scale) < 1e-8
+
+
+def law_jet(robot: Robot, states: Array, k: int) -> Array:
+    """The law, or its first time derivative by hand."""
+    if k == 0:
+        return law(robot, states[1])
+    D, c = (np.array([getattr(joint, name) for joint in robot.joints]) for name in ("damping", "friction"))
+    slope: Array = (D + c / WIDTH * (1 - np.tanh(states[1] / WIDTH) ** 2)) * states[2]
+    return slope
+
+
+@pytest.mark.parametrize("backend", ["native", "casadi", "numpy"])
+def test_all_programs(backend: str) -> None:
+    """Friction is in the efforts, bias, partial derivatives and accelerations, and in nothing else."""
+    if backend == "casadi":
+        pytest.importorskip("casadi")
+    robot = rubbing(load_robot("planar_2r"))
+    rough, smooth = both(robot, backend)
+    q, qd, qdd, tau = np.array([[0.3, -0.8], [0.004, -1.2], [0.5, 0.7], [3.0, -2.0]])
+    friction, zero = law(robot, qd), np.zeros(2)
+    for name, at in {"effort": (q, qd, qdd), "bias": (q, qd)}.items():
+        assert deviation(getattr(rough, name)(*at) - getattr(smooth, name)(*at), friction) < 1e-13
+        batch = getattr(rough, name)(*(np.stack([x] * 19) for x in at))
+        assert deviation(batch, [getattr(rough, name)(*at)] * 19) < 1e-14
+    for name, at in {
+        "gravity": (q,),
+        "mass_matrix": (q,),
+        "coriolis_matrix": (q, qd),
+        "coriolis_tensor": (q,),
+        "momentum": (q, qd),
+        "kinetic_energy": (q, qd),
+        "potential_energy": (q,),
+        "regressor": (q, qd, qdd),
+    }.items():
+        assert np.array_equal(getattr(rough, name)(*at), getattr(smooth, name)(*at))
+    assert deviation(rough.effort(q, qd, rough.forward_dynamics(q, qd, tau)), tau) < 1e-12
+    added = rough.forward_dynamics(q, qd, tau, added_inertia=[0.1, 0.2])
+    assert deviation(rough.effort(q, qd, added) + np.array([0.1, 0.2]) * added, tau) < 1e-12
+    by_q, by_qd, by_qdd = rough.effort_partials(q, qd, qdd)
+    # Differences over 5e-4 rad/s, less than WIDTH.
+    scaled = gradient(lambda x: rough.effort(q, 1e-2 * x, qdd), qd / 1e-2) / 1e-2
+    assert deviation(by_qd, scaled) < 1e-9
+    for found, wanted in zip((by_q, by_qdd), smooth.effort_partials(q, qd, qdd)[::2], strict=True):
+        assert deviation(found, wanted) < 1e-13
+    # At rest there is no friction.
+    assert np.array_equal(rough.effort(q, zero, qdd), smooth.effort(q, zero, qdd))
+
+
+def test_copies_have_friction() -> None:
+    dynamics = Dynamics(rubbing(load_robot("planar_2r")), backend="numpy", friction=True)
+    assert dynamics.robot.joint_friction
+    q, qd = np.array([[0.3, -0.8], [0.4, -1.2]])
+    assert np.array_equal(pickle.loads(pickle.dumps(dynamics)).bias(q, qd), dynamics.bias(q, qd))
+
+
+def test_friction_of_mimic_joints() -> None:
+    """A follower with the ratio r adds r times its friction at r times the rate."""
+    robot = rubbing(load_robot("planar_2r"))
+    leader, follower = robot.joints
+    coupled = replace(robot, joints=(leader, replace(follower, mimic=Mimic(0, -1.5, 0.2))))
+    rough, smooth = both(coupled)
+    q, qd = np.array([0.3]), np.array([0.02])
+    added = rough.bias(q, qd) - smooth.bias(q, qd)
+    assert deviation(added, [law(robot, np.array([0.02, -0.03])) @ [1.0, -1.5]]) < 1e-12
+
+
+def test_symbolic_efforts() -> None:
+    tree = link_tree(replace(rubbing(load_robot("pendulum")), joint_friction=True, gravity=np.zeros(3)))
+    q, qd = sympy.symbols("q qd")
+    (tau,), *_ = inverse_dynamics(tree, [[q], [qd], [0.0]])
+    assert float(tau.subs(qd, 0.02)) == pytest.approx(0.4 * 0.02 + 0.7 * np.tanh(2.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("flags", lane_flags().values(), ids=lane_flags().keys())
+def test_compiled_hyperbolic_tangent(flags: list[str], tmp_path: Path) -> None:
+    program = trace("p", {"x": 1}, lambda x: {"y": [x["x"][0].tanh(), (-2.0 * x["x"][0]).tanh()]})
+    compiled = CompiledProgram(c_source(program), "p", tmp_path, *flags)
+    rng = np.random.default_rng(5)
+    x = np.concatenate([rng.uniform(-1, 1, 2000), rng.uniform(-25, 25, 2000), 10.0 ** rng.uniform(-300, 6, 999), [0.0]])
+    y = np.empty((len(x), 2))
+    compiled.batch([x[:, np.newaxis].copy()], [y])
+    one = np.empty(2)
+    compiled.one([x[:1].copy()], [one])
+    expected = np.stack([np.tanh(x), -np.tanh(2 * x)], axis=1)
+    # NumPy's own error is about one unit in the last place.
+    assert np.max(np.abs(y - expected) / np.spacing(np.abs(expected))) <= 4
+    assert np.max(np.abs(one - expected[0]) / np.spacing(np.abs(expected[0]))) <= 4
+
+
+def test_exports_of_friction_are_refused() -> None:
+    with pytest.raises(RobotDescriptionError, match="planar_2r: joint friction cannot be exported"):
+        project(replace(rubbing(load_robot("planar_2r")), joint_friction=True), ["effort"])
+
+
+def test_simulated_friction_is_heat() -> None:
+    robot = replace(rubbing(load_robot("planar_2r")), joint_friction=True)
+    plant = ElasticPlant(ElasticArm(robot, stiffness=[300.0, np.inf]))
+    simulation = simulate(plant, None, np.linspace(0.0, 0.3, 7), plant.state([0.3, 0.8], [1.0, -2.0]))
+    audit = energy_audit(plant, simulation)
+    assert audit.heat[-1] > 0.1 and np.all(np.diff(audit.heat) > 0)
+    assert audit.relative_imbalance < 1e-9
+    rate = law(robot, plant.parts(simulation.states[3]).qd) @ plant.parts(simulation.states[3]).qd
+    assert plant.powers(simulation.states[3], np.zeros(2))[1] == pytest.approx(rate, rel=1e-13)
+
+
+@pytest.mark.parametrize(("included", "words"), [(False, "not part of the efforts"), (True, "part of the efforts")])
+def test_inspect_says_so(included: bool, words: str) -> None:
+    robot = replace(rubbing(load_robot("planar_2r")), joint_friction=included)
+    facts: dict[str, Any] = robot_facts(robot)
+    assert facts["joint_friction"] is included
+    (line,) = [line for line in as_text(facts).splitlines() if line.startswith("joint damping and friction: ")]
+    assert line.split("; ")[1].startswith(words) and "all joints" in line
+    assert "joint damping and friction" not in as_text(robot_facts(load_robot("planar_2r")))
