@@ -15,6 +15,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cluster": ("distributed",),
         "completion": ("argcomplete",),
         "demo": ("matplotlib", "plotly", "rich"),
+        "mesh": ("trimesh",),
         "parquet": ("pyarrow",),
         "replay": ("mcap", "rich", "rosbags"),
         "report": ("mcap", "plotly", "rich", "rosbags"),
