@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
 
-from . import kinematics, lie
+from . import equations, kinematics, lie
 from .dynamics import Dynamics
 from .elastic import (
     ElasticArm,
@@ -39,6 +39,7 @@ from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_ki
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
+    from . import lagrange as lagrange
     from . import loops, simulation, trajectory
 
 __version__ = "0.1.0"
@@ -66,6 +67,7 @@ __all__ = [
     "TrajectoryError",
     "chain_gains",
     "derivatives_needed",
+    "equations",
     "equations_of_motion",
     "flat_state",
     "inverse_kinematics",
@@ -84,8 +86,9 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access, since they import SciPy.
-_LAZY = ("loops", "simulation", "trajectory")
+# Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
+# star import works without it.
+_LAZY = ("lagrange", "loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in docstrings, and the code of docs/kinematics.md, do what they say."""
+"""The examples in docstrings, and the code of pages of docs, do what they say."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
-import re
 
 import pytest
-from paths import ROOT
+from pages import page_variables
 
 MODULES = (
     "kinematics.compiled",
     "kinematics.inverse",
     "kinematics.motion",
     "kinematics.planar",
+    "lagrange.variables",
     "lie.exponential",
     "lie.screws",
+    "robot.solids",
     "trajectory.pose_spline",
 )
 
@@ -27,8 +28,6 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-def test_the_code_of_the_page_on_kinematics_runs() -> None:
-    page = (ROOT / "docs" / "kinematics.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) > 5
-    exec("\n".join(blocks), {})  # one after the other, as a reader would
+@pytest.mark.parametrize("name", ["kinematics", "lagrange"])
+def test_the_code_of_a_page_runs(name: str) -> None:
+    page_variables(name)
