@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
 
-from . import kinematics, lie
+from . import equations, kinematics, lie
 from .dynamics import Dynamics
 from .elastic import (
+    BaseMotion,
     ElasticArm,
     Feedforward,
     FlatState,
     MotorJet,
+    base_motion,
     chain_gains,
     derivatives_needed,
     flat_state,
@@ -47,10 +49,12 @@ from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_paramet
 
 if TYPE_CHECKING:
     from . import contacts, loops, simulation, trajectory
+    from . import lagrange as lagrange
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BaseMotion",
     "ContactError",
     "Dynamics",
     "ElasticArm",
@@ -74,9 +78,11 @@ __all__ = [
     "StateError",
     "StiffnessError",
     "TrajectoryError",
+    "base_motion",
     "chain_gains",
     "contacts",
     "derivatives_needed",
+    "equations",
     "equations_of_motion",
     "flat_state",
     "floating_equations_of_motion",
@@ -96,8 +102,9 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access, since they import SciPy.
-_LAZY = ("contacts", "loops", "simulation", "trajectory")
+# Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
+# star import works without it.
+_LAZY = ("contacts", "lagrange", "loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:

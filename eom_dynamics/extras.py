@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "completion": ("argcomplete",),
         "contacts": ("clarabel",),
         "demo": ("matplotlib", "plotly", "rich"),
+        "mesh": ("trimesh",),
         "parquet": ("pyarrow",),
         "replay": ("mcap", "rich", "rosbags"),
         "report": ("mcap", "plotly", "rich", "rosbags"),

@@ -21,11 +21,12 @@ def test_each_public_name_is_there() -> None:
 
 
 def test_subpackages_are_imported_at_first_access() -> None:
-    """They import SciPy, which takes longer than the rest."""
+    """They import SciPy or SymPy, which take longer than the rest."""
     code = (
         "import sys, eom_dynamics as eom\n"
-        "assert not any(f'eom_dynamics.{name}' in sys.modules for name in ('trajectory', 'simulation', 'loops'))\n"
-        "assert 'scipy' not in sys.modules\n"
+        "lazy = ('trajectory', 'simulation', 'loops', 'lagrange')\n"
+        "assert not any(f'eom_dynamics.{name}' in sys.modules for name in lazy)\n"
+        "assert not {'scipy', 'sympy'} & set(sys.modules)\n"
         "eom.trajectory.through, eom.simulation.simulate, eom.loops.ClosedLoopArm, eom.kinematics.body_poses\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,12 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of motion in closed form: their matrices with time derivatives, and the reference for faster code."""
+"""Equations of motion and their matrices: closed form with time derivatives, system form, and Jacobian sums."""
 
 from .closed_form import EquationsOfMotion, equations_of_motion
+from .coriolis_tensor import coriolis_tensor
 from .floating_base import FloatingEquationsOfMotion, floating_equations_of_motion
+from .jacobian_sums import (
+    BodyJacobians,
+    center_of_mass_jacobians,
+    christoffel_symbols,
+    gravity_from_jacobians,
+    mass_matrix_from_jacobians,
+)
+from .rigid_body import RigidBody, newton_euler
+from .system_form import SystemForm, system_form
 
 __all__ = [
+    "BodyJacobians",
     "EquationsOfMotion",
     "FloatingEquationsOfMotion",
+    "RigidBody",
+    "SystemForm",
+    "center_of_mass_jacobians",
+    "christoffel_symbols",
+    "coriolis_tensor",
     "equations_of_motion",
     "floating_equations_of_motion",
+    "gravity_from_jacobians",
+    "mass_matrix_from_jacobians",
+    "newton_euler",
+    "system_form",
 ]

@@ -28,7 +28,7 @@ from ..arrays import AnyArray
 from ..jet import Jet
 from ..robot import Robot
 from ..states import STATE_NAMES, joint_vectors, number_of_states, wrenches
-from .system import System, inertia_matrix, system, tool_matrix
+from .system import System, block_diagonal, inertia_matrix, system, tool_matrix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -206,15 +206,8 @@ def _christoffel_form(body: System, M_b: Jet) -> Jet:
 
     H(h) w = -ad_w' h for each body, so that H(M_b V) V = -b' M_b V.
     """
-    H = Jet([_momentum_blocks(h) for h in M_b @ body.V])
+    H = Jet([block_diagonal([lie.momentum_cross(h) for h in p.reshape(-1, 6)]) for p in M_b @ body.V])
     return -(M_b @ body.S) + 0.5 * (M_b @ body.b - body.b.T @ M_b + H)
-
-
-def _momentum_blocks(momenta: AnyArray) -> AnyArray:
-    matrix = np.zeros((len(momenta), len(momenta)), dtype=momenta.dtype)
-    for i in range(0, len(momenta), 6):
-        matrix[i : i + 6, i : i + 6] = lie.momentum_cross(momenta[i : i + 6])
-    return matrix
 
 
 CORIOLIS_FORMS: Mapping[str, Callable[[System, Jet], Jet]] = MappingProxyType(

@@ -42,21 +42,18 @@ class System:
 
 def system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
     """Kinematics for joint variables ``q`` (n,) and the m + 1 ``rates`` qd, qdd, …, each (n,)."""
-    E, e = robot.coupling
-    angles, speeds = E @ q + e, [E @ rate for rate in rates]
-    steps = [
-        lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, x)))
-        for joint, x in zip(robot.joints, angles, strict=True)
-    ]
-    A0 = _ancestors(robot, steps)
+    E, _ = robot.coupling
+    speeds = [E @ rate for rate in rates]
+    steps = joint_steps(robot, q)
+    A0 = ancestors(robot, steps)
     a = Jet(
-        [_blocks(robot, [joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in speeds]
+        [block_diagonal([joint.ad_screw * r for joint, r in zip(robot.joints, rate, strict=True)]) for rate in speeds]
     )
     S = _transport(A0, a)
     J = _rates_by(S, A0 @ screw_matrix(robot) @ E)
-    U = _rates_by(S, A0 @ _base(robot, steps))
+    U = _rates_by(S, A0 @ base_matrix(robot, steps))
     V = J @ Jet(rates)
-    b = Jet([_blocks(robot, [lie.ad(twist) for twist in V_k.reshape(-1, 6)]) for V_k in V])
+    b = Jet([ad_blocks(V_k) for V_k in V])
     return System(S=S, J=J, U=U, V=V, b=b)
 
 
@@ -81,15 +78,33 @@ def tool_matrix(robot: Robot, *, with_base: bool = False) -> AnyArray:
 
 def inertia_matrix(robot: Robot) -> AnyArray:
     """Constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (27), (30)."""
-    return _blocks(robot, [joint.spatial_inertia for joint in robot.joints])
+    return block_diagonal([joint.spatial_inertia for joint in robot.joints])
 
 
-def _ancestors(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
+def joint_steps(robot: Robot, q: AnyArray) -> list[AnyArray]:
+    """Ad (6, 6) of each joint, which takes twists from the parent's frame to the body's, for joint variables (n,)."""
+    E, e = robot.coupling
+    return [
+        lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, x)))
+        for joint, x in zip(robot.joints, E @ q + e, strict=True)
+    ]
+
+
+def parent_matrix(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
+    """D (6N, 6N) of A = (I - D)^-1: each of the steps at block (i, parent of i)."""
+    D = np.zeros((6 * len(robot.joints), 6 * len(robot.joints)), dtype=steps[0].dtype)
+    for i, joint in enumerate(robot.joints):
+        if joint.parent >= 0:
+            D[6 * i : 6 * i + 6, 6 * joint.parent : 6 * joint.parent + 6] = steps[i]
+    return D
+
+
+def ancestors(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
     """A (6N, 6N), equation (17): block (i, j) maps the twist of body j, an ancestor of body i, to body i.
 
-    A = (I - D)^-1, where D has Ad of each step at block (i, parent of i); rows are filled from the base outward.
+    A = (I - D)^-1 with D of :func:`parent_matrix`; rows are filled from the base outward.
     """
-    A = _blocks(robot, [np.eye(6, dtype=int)] * len(robot.joints)).astype(steps[0].dtype)
+    A = block_diagonal([np.eye(6, dtype=int)] * len(robot.joints)).astype(steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent >= 0:
             row, parent = slice(6 * i, 6 * i + 6), slice(6 * joint.parent, 6 * joint.parent + 6)
@@ -97,7 +112,7 @@ def _ancestors(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
     return A
 
 
-def _base(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
+def base_matrix(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
     """(6N, 6): maps a twist of the base to the bodies that are attached to it."""
     rows = np.zeros((6 * len(robot.joints), 6), dtype=steps[0].dtype)
     for i, joint in enumerate(robot.joints):
@@ -123,9 +138,14 @@ def _rates_by(S: Jet, value: AnyArray) -> Jet:
     return Jet(derivatives)
 
 
-def _blocks(robot: Robot, blocks: Sequence[AnyArray]) -> AnyArray:
-    """Block-diagonal matrix (6N, 6N) of one (6, 6) block for each body."""
-    matrix = np.zeros((6 * len(robot.joints), 6 * len(robot.joints)), dtype=np.result_type(*blocks))
+def ad_blocks(V: AnyArray) -> AnyArray:
+    """Block-diagonal matrix (6N, 6N) of ad of each of N stacked twists (6N,), equation (24)."""
+    return block_diagonal([lie.ad(twist) for twist in V.reshape(-1, 6)])
+
+
+def block_diagonal(blocks: Sequence[AnyArray]) -> AnyArray:
+    """Block-diagonal matrix (6N, 6N) of N blocks (6, 6)."""
+    matrix = np.zeros((6 * len(blocks), 6 * len(blocks)), dtype=np.result_type(*blocks))
     for i, block in enumerate(blocks):
         matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = block
     return matrix

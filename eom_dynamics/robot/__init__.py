@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robot model, and its readers for files and ROS 2 parameters."""
 
+from . import solids
+from .inertia import Inertial
 from .model import Frame, Joint, Limits, Mimic, Robot
 from .readers.loading import load_robot, packaged_robots
 from .readers.parameters import robot_from_parameters
@@ -8,6 +10,7 @@ from .readers.urdf_section import robot_from_urdf
 
 __all__ = [
     "Frame",
+    "Inertial",
     "Joint",
     "Limits",
     "Mimic",
@@ -16,4 +19,5 @@ __all__ = [
     "packaged_robots",
     "robot_from_parameters",
     "robot_from_urdf",
+    "solids",
 ]

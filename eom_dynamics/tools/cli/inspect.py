@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot as it was read: tree, joints, limits, mass, reach, merged links, assumptions, and operation counts.
 
-With a configuration, show where its tools are.
+With a configuration, show where its tools are; or print its equations of motion.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...exceptions import RobotDescriptionWarning
+from ...robot import Robot
 from ..inspect.facts import robot_facts
 from ..inspect.poses import as_table, tool_poses
 from ..inspect.template import TEMPLATE
@@ -21,6 +23,9 @@ from .console import complain
 from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "show a robot as it was read from its description"
+
+MOST_JOINTS = 5
+"""The equations of robots with more joints fill pages, and take minutes to simplify."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="Q",
         help="print the poses of the tools for these joint variables, rad or m, in the order of the joints",
     )
+    parser.add_argument(
+        "--equations",
+        choices=("latex", "python", "c"),
+        help=f"print the equations of motion by Lagrange, of at most {MOST_JOINTS} joints (needs the extra symbolic)",
+    )
+    parser.add_argument("--symbols", action="store_true", help="in the equations, symbols in place of numbers")
     parser.set_defaults(refuse=parser.error)
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
 
@@ -46,6 +57,10 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.template == (options.robot is not None):
         options.refuse("give ROBOT or --template")
+    if options.equations is not None and (options.json or options.pose is not None):
+        options.refuse("--equations goes with neither --json nor --pose")
+    if options.symbols and options.equations is None:
+        options.refuse("--symbols goes with --equations")
     if options.template:
         print(TEMPLATE, end="")
         return 0
@@ -56,9 +71,23 @@ def run(options: argparse.Namespace) -> int:
         names = ", ".join(robot.joint_names)
         options.refuse(f"--pose requires {robot.n} joint variables, has {len(options.pose)}: {names}")
     texts = [str(warning.message) for warning in caught]
-    facts = robot_facts(robot) if options.pose is None else tool_poses(robot, np.array(options.pose))
-    show = as_text if options.pose is None else as_table
-    print(json.dumps({**facts, "warnings": texts}, indent=2) if options.json else show(facts))
+    print(_equations(robot, options) if options.equations is not None else _facts(robot, texts, options))
     for text in texts:
         complain(options.program, f"warning: {text}")
     return 0
+
+
+def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:
+    facts = robot_facts(robot) if options.pose is None else tool_poses(robot, np.array(options.pose))
+    show = as_text if options.pose is None else as_table
+    return json.dumps({**facts, "warnings": texts}, indent=2) if options.json else show(facts)
+
+
+def _equations(robot: Robot, options: argparse.Namespace) -> str:
+    if robot.n > MOST_JOINTS:
+        options.refuse(f"--equations takes at most {MOST_JOINTS} joints, {robot.name} has {robot.n}: see codegen")
+    from ... import lagrange  # not at the top, since SymPy is optional and takes a second
+
+    system = lagrange.robot_lagrangian(robot, symbols=options.symbols)
+    text = lagrange.latex(system) if options.equations == "latex" else lagrange.code(system, options.equations)
+    return text.rstrip("\n")

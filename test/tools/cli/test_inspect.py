@@ -65,3 +65,29 @@ def test_poses_require_a_number_for_each_joint(capsys: pytest.CaptureFixture[str
     assert "--pose requires 2 joint variables, has 1: joint_1, joint_2" in capsys.readouterr().err
     assert main(["inspect", "planar_2r", "--pose", "0.1", "nan"]) == 2
     assert "q must be finite; entry [1] is nan" in capsys.readouterr().err
+
+
+def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:
+    lagrange = eom.lagrange
+    robot = eom.load_robot("planar_pr")
+    for language in ("latex", "python", "c"):
+        assert main(["inspect", "planar_pr", "--equations", language, "--symbols"]) == 0
+        system = lagrange.robot_lagrangian(robot, symbols=True)
+        expected = lagrange.latex(system) if language == "latex" else lagrange.code(system, language)
+        assert capsys.readouterr().out == expected
+    assert main(["inspect", "planar_pr", "--equations", "latex"]) == 0
+    assert "4.5" in capsys.readouterr().out  # the mass of both bodies
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["iiwa", "--equations", "c"], "--equations takes at most 5 joints, iiwa has 7"),
+        (["planar_pr", "--equations", "c", "--json"], "--equations goes with neither --json nor --pose"),
+        (["planar_pr", "--symbols"], "--symbols goes with --equations"),
+    ],
+)
+def test_wrong_use_of_equations(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["inspect", *arguments])
+    assert message in capsys.readouterr().err

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mass matrix, gravity and Coriolis tensor as sums over the bodies, by Jacobians of their centres of mass.
+
+With c, R, m and I the centre of mass, rotation, mass and inertia about the centre of mass of a body in the base frame,
+
+    M = sum of m J_c' J_c + J_w' I J_w,    Q_grav = -sum of m J_c' g,
+
+as in B. Siciliano et al., Robotics (2009), section 7.1.1. The column of joint i in J_w is its axis w_i, and in J_c the
+velocity that it gives the centre of mass. Of two joints on the way to a body, the one nearer to the base, a, turns what
+the other, b, does:
+
+    d(J_c)_b / dq_a = d(J_c)_a / dq_b = w_a x (J_c)_b,    d(w_b) / dq_a = w_a x w_b,    d(w_a) / dq_b = 0.
+
+This route shares only the poses of the bodies with the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import lie
+from ..arrays import AnyArray
+from ..kinematics.forward import body_poses
+from ..robot import Robot
+from ..robot.inertia import steiner
+from ..states import joint_vectors
+
+
+class BodyJacobians(NamedTuple):
+    """Jacobians of a body, along the axes of the base, with respect to the independent joint variables.
+
+    Attributes:
+        linear: J_c (3, n), velocity of the centre of mass.
+        angular: J_w (3, n), angular velocity.
+        inertia: I (3, 3) about the centre of mass, kg m².
+        mass: m, kg.
+    """
+
+    linear: AnyArray
+    angular: AnyArray
+    inertia: AnyArray
+    mass: float
+
+
+def center_of_mass_jacobians(robot: Robot, q: ArrayLike) -> list[BodyJacobians]:
+    """Jacobians of the centre of mass and of the rotation of each body, in the order of ``robot.joints``.
+
+    Args:
+        robot: the robot.
+        q: joint variables (n,), rad or m.
+
+    Raises:
+        StateError: q has the wrong shape or is not finite. So raise all functions here.
+    """
+    E, _ = robot.coupling
+    return [
+        BodyJacobians(linear @ E, angular @ E, inertia, joint.mass)
+        for joint, (linear, angular, inertia) in zip(robot.joints, _single(robot, q), strict=True)
+    ]
+
+
+def mass_matrix_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
+    """M (n, n), sum of m J_c' J_c + J_w' I J_w."""
+    return sum(
+        body.mass * body.linear.T @ body.linear + body.angular.T @ body.inertia @ body.angular
+        for body in center_of_mass_jacobians(robot, q)
+    )
+
+
+def gravity_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
+    """Q_grav (n,), minus the sum of m J_c' g."""
+    return -sum(body.mass * body.linear.T for body in center_of_mass_jacobians(robot, q)) @ robot.gravity
+
+
+def coriolis_tensor_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
+    """Christoffel symbols c_ijk (n, n, n), from the partial derivatives of the Jacobians with respect to q.
+
+    dM_ij/dq_k is the sum of m (dJ_c'/dq_k J_c + J_c' dJ_c/dq_k) and the same of J_w and I, where
+    dI/dq_k = [w_k] I - I [w_k].
+    """
+    E, _ = robot.coupling
+    total: AnyArray = np.zeros((len(E),) * 3)
+    for i, (J, w, inertia) in enumerate(_single(robot, q)):
+        path = _path(robot, i)
+        dM = np.zeros((len(E),) * 3, dtype=J.dtype)
+        for k in path:
+            dJ, dw = np.zeros_like(J), np.zeros_like(w)
+            for j in path:
+                dJ[:, j] = lie.skew(w[:, min(j, k)]) @ J[:, max(j, k)]
+                if k < j:
+                    dw[:, j] = lie.skew(w[:, k]) @ w[:, j]
+            turn = lie.skew(w[:, k])
+            half = robot.joints[i].mass * dJ.T @ J + dw.T @ inertia @ w
+            dM[:, :, k] = half + half.T + w.T @ (turn @ inertia - inertia @ turn) @ w
+        total = total + christoffel_symbols(dM)
+    return np.einsum("abc,ai,bj,ck->ijk", total, E, E, E)
+
+
+def christoffel_symbols(dM: AnyArray) -> AnyArray:
+    """c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2, from ``dM[i, j, k]`` = dM_ij/dq_k (n, n, n)."""
+    return (dM + np.swapaxes(dM, 1, 2) - np.moveaxis(dM, 2, 0)) / 2
+
+
+def _single(robot: Robot, q: ArrayLike) -> list[tuple[AnyArray, AnyArray, AnyArray]]:
+    """J_c, J_w, each (3, number of joints), and I of each body, as if all joints were independent."""
+    (q,) = joint_vectors(robot.n, q)
+    poses = body_poses(robot, q)
+    twists = [lie.space_twist(C, joint.screw) for C, joint in zip(poses, robot.joints, strict=True)]
+    bodies = []
+    for i, (C, joint) in enumerate(zip(poses, robot.joints, strict=True)):
+        center, R = lie.transformed(C, joint.center_of_mass), C[:3, :3]
+        J, w = (np.zeros((3, len(poses)), dtype=C.dtype) for _ in range(2))
+        for j in _path(robot, i):
+            axis, moment = twists[j][:3], twists[j][3:]
+            J[:, j], w[:, j] = moment + lie.skew(axis) @ center, axis
+        about_center = joint.inertia_about_origin - steiner(joint.mass, joint.center_of_mass)
+        bodies.append((J, w, R @ about_center @ R.T))
+    return bodies
+
+
+def _path(robot: Robot, body: int) -> list[int]:
+    """Joints between the base and a body, from the body's joint to the base."""
+    path = []
+    while body >= 0:
+        path.append(body)
+        body = robot.joints[body].parent
+    return path

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Newton-Euler equations of a single rigid body: about its centre of mass, and about any frame fixed to it.
+
+With the body twist V = (w; v) of a frame fixed to the body, its inertia matrix M in that frame and the wrench F that
+acts on the body,
+
+    h = M V,    F = M dV/dt - ad_V' M V,    T = V' M V / 2,    dT/dt = V' F.
+
+K. Lynch and F. Park, Modern Robotics (2017), section 8.2. Twists are (angular; linear), wrenches (moment; force), both
+in the frame; all of them (6,), or (…, 6) for many states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import lie
+from ..arrays import Array, times
+from ..exceptions import StateError
+from ..robot.inertia import Inertial, spatial_inertia
+from ..states import real_array
+
+
+@dataclass(frozen=True, eq=False)
+class RigidBody:
+    """A free rigid body, with its equations in a frame fixed to it.
+
+    Attributes:
+        inertial: mass, centre of mass and inertia in this frame.
+    """
+
+    inertial: Inertial
+
+    @cached_property
+    def inertia_matrix(self) -> Array:
+        """M (6, 6), equation (30) of Müller and Kumar; block-diagonal where the origin is the centre of mass."""
+        body = self.inertial
+        return spatial_inertia(body.mass, body.center_of_mass, body.about_origin)
+
+    def about_center_of_mass(self) -> RigidBody:
+        """The same body in the frame at its centre of mass, along the same axes."""
+        return self.seen_from(lie.pose(np.eye(3), self.inertial.center_of_mass))
+
+    def seen_from(self, frame: Array) -> RigidBody:
+        """The same body in a frame (4, 4) fixed to it, given by its pose in the present one.
+
+        There the inertia matrix is Ad' M Ad with Ad of this pose (Steiner's theorem is a part of it). A twist there is
+        ``lie.body_twist(frame, V)``, a wrench ``lie.body_wrench(frame, F)``.
+        """
+        return RigidBody(self.inertial.moved(lie.inverse(frame)))
+
+    def momentum(self, V: ArrayLike) -> Array:
+        """Angular momentum about the origin, N m s, and linear momentum, N s."""
+        return times(self.inertia_matrix, _vectors(V, "V"))
+
+    def wrench(self, V: ArrayLike, Vd: ArrayLike) -> Array:
+        """Wrench on the body that accelerates it with ``Vd``, the time derivative of its twist ``V``."""
+        V, Vd = _vectors(V, "V"), _vectors(Vd, "Vd")
+        return times(self.inertia_matrix, Vd) + self._bias(V)
+
+    def acceleration(self, V: ArrayLike, F: ArrayLike) -> Array:
+        """Time derivative of the twist ``V`` under a wrench ``F`` on the body.
+
+        Raises:
+            StateError: the body has no mass, or no inertia about some axis.
+        """
+        V, F = _vectors(V, "V"), _vectors(F, "F")
+        try:
+            # Fails exactly if the matrix is not positive definite.
+            np.linalg.cholesky(self.inertia_matrix)
+        except np.linalg.LinAlgError:
+            raise StateError(
+                "the body has no mass or no inertia about an axis, so that no wrench gives its acceleration"
+            ) from None
+        Vd = np.linalg.solve(self.inertia_matrix, (F - self._bias(V))[..., np.newaxis])[..., 0]
+        return np.asarray(Vd, dtype=float)
+
+    def kinetic_energy(self, V: ArrayLike) -> Array:
+        """V' M V / 2, J: () or (…)."""
+        V = _vectors(V, "V")
+        return np.asarray(0.5 * np.sum(V * times(self.inertia_matrix, V), axis=-1))
+
+    def power(self, V: ArrayLike, F: ArrayLike) -> Array:
+        """V' F, W: () or (…). With the wrench of all forces on the body, the rate of its kinetic energy."""
+        return np.asarray(np.sum(_vectors(V, "V") * _vectors(F, "F"), axis=-1))
+
+    def _bias(self, V: Array) -> Array:
+        """-ad_V' M V."""
+        return -times(np.swapaxes(lie.ad(V), -1, -2), times(self.inertia_matrix, V))
+
+
+def newton_euler(
+    mass: float, inertia: ArrayLike, w: ArrayLike, wd: ArrayLike, acceleration: ArrayLike
+) -> tuple[Array, Array]:
+    """Moment about the centre of mass and force on a rigid body: I wd + w x I w, and m a.
+
+    Args:
+        mass: m, kg.
+        inertia: I (3, 3) about the centre of mass, kg m², along axes fixed to the body.
+        w, wd: angular velocity (…, 3), rad/s, and its time derivative, along the same axes.
+        acceleration: a (…, 3) of the centre of mass, m/s², along any axes, which are then those of the force. It is
+            the second derivative of its position, not the linear part of the derivative of a body twist.
+    """
+    inertia = real_array(inertia, "inertia", (3, 3))
+    w, wd, a = (_vectors(x, name, 3) for x, name in ((w, "w"), (wd, "wd"), (acceleration, "acceleration")))
+    return times(inertia, wd) + np.cross(w, times(inertia, w)), float(mass) * a
+
+
+def _vectors(value: ArrayLike, name: str, size: int = 6) -> Array:
+    array = real_array(value, name)
+    if not array.ndim or array.shape[-1] != size:
+        raise StateError(f"{name} must have shape ({size},) or (…, {size}), has {array.shape}")
+    return array

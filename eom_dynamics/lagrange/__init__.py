@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equations of motion by Lagrange, as SymPy expressions: from the energies of a robot of a file, or of any system.
+
+Requires the extra ``symbolic``.
+"""
+
+from ..extras import require
+
+require("symbolic")  # before the modules below, which import SymPy
+
+from .lagrangian import FORMS, Lagrangian  # noqa: E402
+from .normal_form import normal_form  # noqa: E402
+from .planar_arm import planar_arm  # noqa: E402
+from .printing import code, latex  # noqa: E402
+from .robots import kinetic_energy, potential_energy, robot_lagrangian  # noqa: E402
+from .variables import rate, variables  # noqa: E402
+
+__all__ = [
+    "FORMS",
+    "Lagrangian",
+    "code",
+    "kinetic_energy",
+    "latex",
+    "normal_form",
+    "planar_arm",
+    "potential_energy",
+    "rate",
+    "robot_lagrangian",
+    "variables",
+]

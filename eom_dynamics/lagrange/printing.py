@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equations of motion as LaTeX, and as functions in Python (NumPy) and C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import sympy as sp
+from sympy.codegen.rewriting import create_expand_pow_optimization
+from sympy.printing.c import C99CodePrinter
+from sympy.printing.numpy import NumPyPrinter
+
+from .lagrangian import Lagrangian
+from .variables import latex_names
+
+
+def latex(system: Lagrangian) -> str:
+    """The terms M, c and g (and friction) and the equations of motion, as LaTeX with a display equation each.
+
+    Numbers are decimals, time derivatives have dots.
+    """
+    names = latex_names(system.q)
+
+    def printed(expression: Any) -> str:
+        text: str = sp.latex(_decimals(expression), symbol_names=names)
+        return text
+
+    terms = [("M", system.M), ("c", system.velocity_terms), ("g", system.gravity)]
+    if system.dissipation != 0:
+        terms.append((r"\tau_{f}", system.friction))
+    lines = [f"{name} = {printed(value)}" for name, value in terms]
+    lines += [rf"\tau_{{{i}}} = {printed(row)}" for i, row in enumerate(system.effort, start=1)]
+    return "\n".join(f"\\[ {line} \\]" for line in lines) + "\n"
+
+
+def code(system: Lagrangian, language: str = "python") -> str:
+    """Functions mass_matrix, velocity_terms, gravity and effort in a language; common subexpressions are shared.
+
+    Each takes q, qd and qdd as far as it depends on them in general, then the parameters that are symbols, in
+    alphabetical order. Python functions return NumPy arrays; C functions write to their last argument, row by row.
+
+    Args:
+        system: the system.
+        language: ``python`` or ``c``.
+
+    Raises:
+        ValueError: the language is unknown.
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, is {language!r}")
+    taken = {str(x) for x in system.q} | {str(x) for x in system.effort.free_symbols}
+    vectors = ((name, symbols) for name, symbols in (("q", system.q), ("qd", system.qd), ("qdd", system.qdd)))
+    states = [(_untaken(name, taken), symbols) for name, symbols in vectors]
+    functions = (
+        ("mass_matrix", system.M, states[:1]),
+        ("velocity_terms", system.velocity_terms, states[:2]),
+        ("gravity", system.gravity, states[:1]),
+        ("effort", system.effort, states),
+    )
+    known = {symbol for _, symbols in states for symbol in symbols}
+    header, function = LANGUAGES[language]
+    texts = [header]
+    for name, matrix, arguments in functions:
+        parameters = sorted(matrix.free_symbols - known, key=str)
+        texts.append(function(name, matrix, arguments, parameters, _untaken("out", taken)))
+    return "\n\n".join(texts)
+
+
+def _python(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], _: str) -> str:
+    printer = NumPyPrinter()
+    printed = printer.doprint
+    steps, body = _steps(matrix)
+    rows = [[printed(x) for x in body.row(i)] for i in range(body.rows)]
+    entries = ", ".join(f"[{', '.join(row)}]" if body.cols > 1 else row[0] for row in rows)
+    lines = [
+        f"def {name}({', '.join([vector for vector, _ in states] + [printed(p) for p in parameters])}):",
+        *(f"    ({', '.join(map(printed, symbols))},) = {vector}" for vector, symbols in states),
+        *(f"    {symbol} = {printed(value)}" for symbol, value in steps),
+        f"    return numpy.array([{entries}], dtype=float)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _c(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], out: str) -> str:
+    printer = C99CodePrinter()
+    printed, powers = printer.doprint, create_expand_pow_optimization(4)
+    steps, body = _steps(matrix)
+    arguments = [f"const double {vector}[{len(symbols)}]" for vector, symbols in states]
+    arguments += [f"double {printed(p)}" for p in parameters]
+    arguments += [f"double {out}[{body.rows * body.cols}]"]
+    used = set().union(*(value.free_symbols for _, value in steps), body.free_symbols)
+    lines = [f"void {name}({', '.join(arguments)})", "{"]
+    for vector, symbols in states:
+        read = [f"    const double {printed(x)} = {vector}[{i}];" for i, x in enumerate(symbols) if x in used]
+        lines += read or [f"    (void){vector};"]
+    lines += [f"    const double {symbol} = {printed(powers(value))};" for symbol, value in steps]
+    lines += [f"    {out}[{i}] = {printed(powers(x))};" for i, x in enumerate(body)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _untaken(name: str, taken: set[str]) -> str:
+    """The name, with underscores where a symbol has it."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _steps(matrix: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """Common subexpressions, and the matrix in terms of them; numbers as decimals."""
+    symbols = sp.numbered_symbols("x", exclude=matrix.free_symbols)
+    steps, body = sp.cse(_decimals(matrix, 17), symbols=symbols, list=False)
+    return steps, body
+
+
+def _decimals(expression: Any, digits: int = 15) -> Any:
+    """Floating-point numbers in place of fractions; halves and other powers stay as they are."""
+    fractions = {x: sp.Float(x, digits) for x in expression.atoms(sp.Rational) if not x.is_Integer}
+    return expression.xreplace(fractions)
+
+
+LANGUAGES: Mapping[str, tuple[str, Callable[..., str]]] = MappingProxyType(
+    {"python": ("import numpy", _python), "c": ("#include <math.h>", _c)}
+)
+"""Languages of :func:`code`: header, and printer of a function."""

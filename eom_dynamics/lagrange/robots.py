@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lagrangian of a robot: its energies from the poses and twists of its bodies.
+
+The pose C of each body is a product of exponentials; its twist is V^ = C^-1 dC/dt, with dC/dt by the chain rule. Then
+
+    T = sum of V' M V / 2,    U = -sum of m g' c,
+
+with the inertia matrix M and the centre of mass c of each body. Neither Jacobians nor adjoints enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from .. import lie
+from ..arrays import AnyArray
+from ..exceptions import RobotDescriptionError
+from ..robot import Joint, Robot
+from ..robot.inertia import steiner
+from .lagrangian import Lagrangian
+from .normal_form import exact, normal_form, normal_forms
+from .variables import variables
+
+
+def robot_lagrangian(
+    robot: Robot, *, symbols: bool = False, motors: bool = False, friction: bool = False
+) -> Lagrangian:
+    """Lagrangian of a robot in its independent joint variables q1 … qn.
+
+    Simplification keeps up with three joints in general directions, and with more where axes are parallel.
+
+    Args:
+        robot: the robot; its masses, lengths, … may be SymPy expressions.
+        symbols: put a symbol in place of each mass m, entry of a centre of mass c, of the inertia I about it and of
+            the position p of a body in its parent, that is not zero, with the number of the body in ``robot.joints``
+            (from 1), and g, K, B, d, f in place of gravity, stiffness, rotor inertia, damping and friction. Their
+            numbers are the Lagrangian's ``values``.
+        motors: add the rotors, by the robot's rotor model. A joint with a linear spring has the position of its motor,
+            on the link side of the gear, as another variable theta, after all q.
+        friction: add damping and dry friction of the joints.
+
+    Raises:
+        RobotDescriptionError: a spring is not linear, or joints are coupled, with ``motors``.
+    """
+    model = _exact_model(robot)
+    values: dict[Any, float] = {}
+    if symbols:
+        model, values = _with_symbols(model)
+    q, qd = variables(robot.n)
+    T, U = kinetic_energy(model.robot, q, qd), potential_energy(model.robot, q)
+    coordinates = q
+    if motors:
+        _check_motors(robot)
+        for k, spring in enumerate(joint.spring for joint in robot.independent_joints):
+            if not spring.is_rigid:
+                (theta,), _ = variables(f"theta{k + 1}")
+                coordinates = (*coordinates, theta)
+                U += model.stiffness[k] * (theta - q[k]) ** 2 / 2
+        T += _rotor_energy(model.robot, q, qd)
+    R = sp.S.Zero
+    if friction:
+        R = sp.Add(*(j.damping * v**2 / 2 + j.friction * sp.Abs(v) for j, v in _rates(model.robot, qd)))
+    used = T.free_symbols | U.free_symbols | R.free_symbols
+    return Lagrangian(coordinates, T, U, R, {symbol: value for symbol, value in values.items() if symbol in used})
+
+
+def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
+    """Sum of V' M V / 2 over the bodies, J, for symbols q and qd, n each."""
+    twists = zip(robot.joints, _twists(robot, q, qd), strict=True)
+    return normal_form(sp.Add(*(V @ joint.spatial_inertia @ V / 2 for joint, V in twists)))
+
+
+def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
+    """Minus the sum of m g' c over the bodies, J: zero for masses at the origin of the base."""
+    total = sp.S.Zero
+    for joint, C in zip(robot.joints, _poses(robot, q), strict=True):
+        total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))
+    return normal_form(total)
+
+
+def _rotor_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
+    """Sum of I (N thetad)²/2 over the motors, or of I (a' w + N thetad)²/2 with their carriers' w; B = N² I."""
+    total = sp.S.Zero
+    complete = robot.rotor_model == "complete"
+    twists = _twists(robot, q, qd) if complete else []
+    for k, joint in enumerate(robot.independent_joints):
+        spin = qd[k]
+        if not joint.spring.is_rigid:
+            _, (spin,) = variables(f"theta{k + 1}")
+        if complete and joint.mount.carrier >= 0:
+            spin += sum(normal_forms(joint.mount.axis) * twists[joint.mount.carrier][:3]) / exact(joint.gear_ratio)
+        total += joint.rotor_inertia * spin**2 / 2
+    return normal_form(total)
+
+
+def _twists(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> list[AnyArray]:
+    """Body twists (6,), simplified."""
+    twists = []
+    for C in _poses(robot, q):
+        rate = sum(np.vectorize(lambda x, i=i: sp.diff(x, q[i]), otypes=[object])(C) * qd[i] for i in range(len(q)))
+        back = C[:3, :3].T
+        turning, advancing = back @ rate[:3, :3], back @ rate[:3, 3]
+        twists.append(normal_forms([turning[2, 1], turning[0, 2], turning[1, 0], *advancing]))
+    return twists
+
+
+def _poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
+    """Poses of the bodies, simplified link by link, since unsimplified products grow exponentially."""
+    E, e = robot.coupling
+    poses: list[AnyArray] = []
+    for joint, x in zip(robot.joints, E @ np.array(q, dtype=object) + e, strict=True):
+        step = joint.reference_pose @ lie.exp(joint.screw, exact(x))
+        poses.append(normal_forms(step if joint.parent < 0 else poses[joint.parent] @ step))
+    return poses
+
+
+def _rates(robot: Robot, qd: tuple[Any, ...]) -> list[tuple[Joint, Any]]:
+    """All joints with their rates."""
+    E, _ = robot.coupling
+    return [(joint, exact(x)) for joint, x in zip(robot.joints, E @ np.array(qd, dtype=object), strict=True)]
+
+
+class _Model(NamedTuple):
+    """A robot of exact numbers or symbols, and the stiffness of its independent joints."""
+
+    robot: Robot
+    stiffness: tuple[Any, ...]
+
+
+def _exact_model(robot: Robot) -> _Model:
+    """The robot with fractions in place of floating-point numbers."""
+    joints = [
+        replace(
+            joint,
+            screw=_exact(joint.screw),
+            reference_pose=_exact(joint.reference_pose),
+            mass=exact(joint.mass),
+            center_of_mass=_exact(joint.center_of_mass),
+            inertia_about_origin=_exact(joint.inertia_about_origin),
+            rotor_inertia=exact(joint.rotor_inertia),
+            damping=exact(joint.damping),
+            friction=exact(joint.friction),
+        )
+        for joint in robot.joints
+    ]
+    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity))
+    return _Model(exact_robot, tuple(exact(float(joint.stiffness)) for joint in robot.independent_joints))
+
+
+def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
+    """The model with symbols in place of numbers, and their numbers."""
+    values: dict[Any, float] = {}
+
+    def named(name: str, value: Any) -> Any:
+        if value == 0 or value == sp.oo or value.free_symbols:
+            return value
+        symbol = sp.Symbol(name, positive=True) if value > 0 else sp.Symbol(name, real=True)
+        values[symbol] = float(value)
+        return symbol
+
+    def vector(name: str, entries: AnyArray, index: Any) -> AnyArray:
+        return np.array(
+            [named(f"{name}_{axis}{index}", x) for axis, x in zip("xyz", entries, strict=True)], dtype=object
+        )
+
+    joints = []
+    for i, joint in enumerate(model.robot.joints, start=1):
+        pose = joint.reference_pose.copy()
+        pose[:3, 3] = vector("p", pose[:3, 3], i)
+        mass, center = named(f"m{i}", joint.mass), vector("c", joint.center_of_mass, i)
+        about_center = joint.inertia_about_origin - steiner(joint.mass, joint.center_of_mass)
+        inertia = np.zeros((3, 3), dtype=object)
+        for a in range(3):
+            for b in range(a, 3):
+                inertia[a, b] = inertia[b, a] = named(f"I_{'xyz'[a]}{'xyz'[b]}{i}", _rounded(about_center[a, b], joint))
+        joints.append(
+            replace(
+                joint,
+                reference_pose=pose,
+                mass=mass,
+                center_of_mass=center,
+                inertia_about_origin=inertia + steiner(mass, center),
+                rotor_inertia=named(f"B{i}", joint.rotor_inertia),
+                damping=named(f"d{i}", joint.damping),
+                friction=named(f"f{i}", joint.friction),
+            )
+        )
+    stiffness = tuple(named(f"K{model.robot.independent[k] + 1}", value) for k, value in enumerate(model.stiffness))
+    gravity = model.robot.gravity
+    if np.count_nonzero(gravity) == 1:
+        gravity = np.array([sp.sign(x) * named("g", abs(x)) for x in gravity], dtype=object)
+    else:
+        gravity = vector("g", gravity, "")
+    return _Model(replace(model.robot, joints=tuple(joints), gravity=gravity), stiffness), values
+
+
+def _rounded(moment: Any, joint: Joint) -> Any:
+    """The moment, or zero where it is only a rounding error of the shift from the origin to the centre of mass."""
+    if moment.free_symbols or abs(moment) > sp.Rational(1, 10**14) * max(map(abs, joint.inertia_about_origin.flat)):
+        return moment
+    return sp.S.Zero
+
+
+def _check_motors(robot: Robot) -> None:
+    if robot.coupled_stiffness is not None or robot.transmission is not None:
+        raise RobotDescriptionError(
+            f"{robot.name}: the Lagrangian with motors has springs and motors joint by joint; write the energies of "
+            "coupled ones into a Lagrangian of your own"
+        )
+    for joint in robot.independent_joints:
+        if not joint.spring.is_rigid and (joint.spring.kind != "linear"):
+            raise RobotDescriptionError(
+                f"{joint.name}: the Lagrangian with motors has linear springs, this one is {joint.spring.kind}; write "
+                "its energy into U of a Lagrangian of your own"
+            )
+
+
+def _exact(array: AnyArray) -> AnyArray:
+    entries = np.asarray(array, dtype=object)
+    return np.array([exact(x) for x in entries.flat], dtype=object).reshape(entries.shape)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mass and inertia of solids of uniform density: box, cylinders, spheres, ellipsoid, capsule, and meshes.
+
+Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
+symmetry, where it has one, is z. :meth:`Inertial.moved` places a solid in the frame of a body; solids add up, and a
+hole is a solid of negative density:
+
+>>> plate = box([0.2, 0.1, 0.01], density=2700) + cylinder(0.02, 0.01, density=-2700)
+>>> round(plate.mass, 4)
+0.5061
+"""
+
+from __future__ import annotations
+
+import os
+from math import pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..actuators.checks import finite, positive, refuse
+from ..arrays import Array
+from ..exceptions import RobotDescriptionError
+from ..extras import require
+from .inertia import Inertial
+
+
+def box(size: ArrayLike, *, mass: float | None = None, density: float | None = None) -> Inertial:
+    """Cuboid with edges ``size`` (3,) along x, y, z, m.
+
+    Raises:
+        ParameterError: a length is not positive, or not exactly one of mass and density is given. So raise all solids.
+    """
+    edges = _lengths("size", size)
+    m = _mass(float(np.prod(edges)), mass, density)
+    return _centered(m, edges**2 / 12)
+
+
+def cylinder(radius: float, length: float, *, mass: float | None = None, density: float | None = None) -> Inertial:
+    """Solid cylinder about z, m."""
+    r, h = _length("radius", radius), _length("length", length)
+    m = _mass(pi * r**2 * h, mass, density)
+    return _centered(m, np.array([r**2 / 4, r**2 / 4, h**2 / 12]))
+
+
+def hollow_cylinder(
+    inner_radius: float, outer_radius: float, length: float, *, mass: float | None = None, density: float | None = None
+) -> Inertial:
+    """Tube about z, m."""
+    a, b = _shell(inner_radius, outer_radius)
+    h = _length("length", length)
+    m = _mass(pi * (b - a) * (b + a) * h, mass, density)
+    across = (a**2 + b**2) / 4
+    return _centered(m, np.array([across, across, h**2 / 12]))
+
+
+def sphere(radius: float, *, mass: float | None = None, density: float | None = None) -> Inertial:
+    """Solid sphere, m."""
+    r = _length("radius", radius)
+    return ellipsoid([r, r, r], mass=mass, density=density)
+
+
+def hollow_sphere(
+    inner_radius: float, outer_radius: float, *, mass: float | None = None, density: float | None = None
+) -> Inertial:
+    """Sphere with a concentric spherical hole, m."""
+    a, b = _shell(inner_radius, outer_radius)
+    # Divided by b - a, so that thin shells lose no digits.
+    cubes = a**2 + a * b + b**2
+    fifths = a**4 + a**3 * b + a**2 * b**2 + a * b**3 + b**4
+    m = _mass(4 / 3 * pi * (b - a) * cubes, mass, density)
+    return _centered(m, np.full(3, fifths / cubes / 5))
+
+
+def ellipsoid(semi_axes: ArrayLike, *, mass: float | None = None, density: float | None = None) -> Inertial:
+    """Solid ellipsoid with ``semi_axes`` (3,) along x, y, z, m."""
+    a = _lengths("semi_axes", semi_axes)
+    m = _mass(4 / 3 * pi * float(np.prod(a)), mass, density)
+    return _centered(m, a**2 / 5)
+
+
+def capsule(radius: float, length: float, *, mass: float | None = None, density: float | None = None) -> Inertial:
+    """Cylinder about z of this length, m, with a half sphere on each end."""
+    r, h = _length("radius", radius), _length("length", length)
+    volumes = np.array([pi * r**2 * h, 4 / 3 * pi * r**3])
+    shares = _mass(float(np.sum(volumes)), mass, density) * volumes / np.sum(volumes)
+    # Mean z² of the half spheres: theirs about the sphere's centre, moved by h/2, with their centroids at 3 r/8.
+    along = np.array([h**2 / 12, r**2 / 5 + h**2 / 4 + 3 * r * h / 8])
+    across = np.array([r**2 / 4, r**2 / 5])
+    m = float(np.sum(shares))
+    return _centered(m, np.array([shares @ across, shares @ across, shares @ along]) / m)
+
+
+def mesh(
+    path: str | os.PathLike[str], *, mass: float | None = None, density: float | None = None, scale: ArrayLike = 1.0
+) -> Inertial:
+    """Solid within a closed mesh, in the frame of its file (STL, OBJ, PLY, OFF, GLB, …); needs the extra ``mesh``.
+
+    Args:
+        path: the file.
+        mass: kg.
+        density: kg/m³.
+        scale: m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
+
+    Raises:
+        MissingLibraryError: trimesh is not installed.
+        RobotDescriptionError: the file cannot be read, or its mesh is not closed.
+    """
+    require("mesh")
+    factors = np.broadcast_to(finite("scale", scale), (3,))
+    if not np.all(factors):
+        refuse("scale", f"must not be zero, is {factors}")
+    solid = _closed(path)
+    solid.apply_transform(np.diag([*factors, 1.0]))
+    if solid.volume < 0:  # a mirrored mesh, or one with its faces inside out
+        solid.invert()
+    center = np.array(solid.center_mass)
+    solid.apply_translation(-center)  # far from its centre, the integrals cancel
+    m = _mass(float(solid.volume), mass, density)
+    about_center = np.array(solid.moment_inertia) * (m / solid.volume)
+    return Inertial.about_center(m, center + np.array(solid.center_mass), about_center)
+
+
+def _closed(path: str | os.PathLike[str]) -> Any:
+    import trimesh
+
+    name = os.fsdecode(path)
+    try:
+        solid = trimesh.load_mesh(name)
+    except Exception as error:
+        # trimesh raises whatever its readers do.
+        raise RobotDescriptionError(f"{name}: the mesh cannot be read: {error}") from error
+    if not isinstance(solid, trimesh.Trimesh):
+        solid = solid.to_mesh()
+    if solid.is_empty or not solid.is_watertight:
+        raise RobotDescriptionError(
+            f"{name}: the mesh is not closed, so that it has no volume; close it, or give mass and inertia"
+        )
+    return solid
+
+
+def _centered(mass: float, second_moments: Array) -> Inertial:
+    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m²."""
+    inertia = mass * np.diag(np.sum(second_moments) - second_moments)
+    return Inertial(mass, np.zeros(3), inertia)
+
+
+def _mass(volume: float, mass: float | None, density: float | None) -> float:
+    if (mass is None) == (density is None):
+        refuse("mass", "give either mass or density" + (", not both" if mass is not None else ""))
+    given = mass if mass is not None else density
+    name = "mass" if mass is not None else "density"
+    value = finite(name, given)
+    if value.ndim or not value:
+        refuse(name, f"must be a number other than zero, is {given}")
+    return float(value) * (1.0 if density is None else volume)
+
+
+def _length(name: str, value: float) -> float:
+    length = positive(name, value)
+    if length.ndim:
+        refuse(name, f"must be one number, has shape {length.shape}")
+    return float(length)
+
+
+def _lengths(name: str, value: ArrayLike) -> Array:
+    lengths = positive(name, value)
+    if lengths.shape != (3,):
+        refuse(name, f"must be three numbers, has shape {lengths.shape}")
+    return lengths
+
+
+def _shell(inner: float, outer: float) -> tuple[float, float]:
+    """Radii of a hollow solid."""
+    a, b = _length("inner_radius", inner), _length("outer_radius", outer)
+    if a >= b:
+        refuse("inner_radius", f"must be below outer_radius, {b:g}, is {a:g}")
+    return a, b

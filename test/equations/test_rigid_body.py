@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A single rigid body: against the rate of its momentum in an inertial frame, and against itself in other frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from chains import inertias, numbers
+from differences import derivative, deviation
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import StateError, lie
+from eom_dynamics.arrays import Array
+from eom_dynamics.equations import RigidBody, newton_euler
+from eom_dynamics.robot.inertia import Inertial, symmetric
+
+TOLERANCE = 1e-13
+"""Holds for 400 random bodies; rounding errors are relative to terms that cancel."""
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> RigidBody:
+    inertia = symmetric(*draw(inertias()))
+    return RigidBody(Inertial.about_center(draw(st.floats(0.5, 5.0)), draw(numbers(0.3, 3)), inertia))
+
+
+@st.composite
+def poses(draw: st.DrawFn) -> Array:
+    return lie.pose(Rotation.from_rotvec(draw(numbers(3.0, 3))).as_matrix(), draw(numbers(1.0, 3)))
+
+
+twists = numbers(2.0, 6)
+
+
+@given(bodies(), twists, twists)
+def test_the_wrench_changes_the_momentum_in_an_inertial_frame(body: RigidBody, V: Array, Vd: Array) -> None:
+    """By differences of the momentum along a motion with this twist and its derivative; 1e-11 is their error."""
+
+    def momentum(t: float) -> Array:
+        # The body twist of exp(t V + t² Vd / 2) is V + t Vd + O(t²): its brackets begin with [V, V] = 0.
+        return lie.space_wrench(lie.exp(t * V + t**2 / 2 * Vd), body.momentum(V + t * Vd))
+
+    assert deviation(body.wrench(V, Vd), derivative(momentum), floor=1.0) < 1e-11
+
+
+@given(bodies(), poses(), twists, twists)
+def test_all_frames_give_the_same(body: RigidBody, frame: Array, V: Array, Vd: Array) -> None:
+    other = body.seen_from(frame)
+    there, rate = lie.body_twist(frame, V), lie.body_twist(frame, Vd)
+    Ad = lie.Ad(frame)
+    assert deviation(other.inertia_matrix, Ad.T @ body.inertia_matrix @ Ad, floor=1.0) < TOLERANCE
+    assert deviation(other.wrench(there, rate), lie.body_wrench(frame, body.wrench(V, Vd)), floor=1.0) < TOLERANCE
+    assert deviation(other.momentum(there), lie.body_wrench(frame, body.momentum(V)), floor=1.0) < TOLERANCE
+    assert deviation(other.kinetic_energy(there), body.kinetic_energy(V), floor=1.0) < TOLERANCE
+
+
+@given(bodies(), twists, twists)
+def test_about_the_centre_of_mass_these_are_the_equations_of_newton_and_euler(
+    body: RigidBody, V: Array, Vd: Array
+) -> None:
+    center = body.about_center_of_mass()
+    assert deviation(center.inertial.center_of_mass, np.zeros(3), floor=1.0) < 1e-15
+    w, v = V[:3], V[3:]
+    moment, force = newton_euler(
+        body.inertial.mass, body.inertial.about_center_of_mass, w, Vd[:3], Vd[3:] + np.cross(w, v)
+    )
+    assert deviation(center.wrench(V, Vd), np.concatenate([moment, force]), floor=1.0) < TOLERANCE
+
+
+@given(bodies(), twists, twists)
+def test_acceleration_power_and_energy(body: RigidBody, V: Array, F: Array) -> None:
+    Vd = body.acceleration(V, F)
+    # The condition number of the inertia of a random body is up to 1e4.
+    assert deviation(body.wrench(V, Vd), F, floor=np.max(np.abs(V)) ** 2 + 1.0) < 1e-12
+    energy = derivative(lambda t: body.kinetic_energy(V + t * Vd))
+    assert deviation(body.power(V, F), energy, floor=np.max(np.abs(Vd)) + 1.0) < 1e-10
+
+
+def test_batches_are_their_states() -> None:
+    body = RigidBody(Inertial.about_center(2.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5])))
+    V, Vd = np.random.default_rng(0).normal(size=(2, 4, 6))
+    results = [body.wrench(V, Vd), body.acceleration(V, Vd), body.kinetic_energy(V), body.power(V, Vd)]
+    for i in range(4):
+        one = [
+            body.wrench(V[i], Vd[i]),
+            body.acceleration(V[i], Vd[i]),
+            body.kinetic_energy(V[i]),
+            body.power(V[i], Vd[i]),
+        ]
+        for many, single in zip(results, one, strict=True):
+            np.testing.assert_allclose(many[i], single, rtol=1e-13)
+
+
+def test_wrong_use() -> None:
+    body = RigidBody(Inertial.about_center(2.0, np.zeros(3), np.eye(3)))
+    with pytest.raises(StateError, match=r"^V must have shape \(6,\) or \(…, 6\), has \(5,\)"):
+        body.momentum(np.zeros(5))
+    with pytest.raises(StateError, match=r"^Vd must be finite; entry \[2\] is nan"):
+        body.wrench(np.zeros(6), [0, 0, np.nan, 0, 0, 0])
+    with pytest.raises(StateError, match="no mass"):
+        RigidBody(Inertial.massless()).acceleration(np.zeros(6), np.zeros(6))
+    with pytest.raises(StateError, match=r"^inertia must have shape"):
+        newton_euler(1.0, np.eye(2), np.zeros(3), np.zeros(3), np.zeros(3))

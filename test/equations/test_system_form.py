@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Newton-Euler in system form: against the closed form, the recursion, and Pinocchio with a floating base.
+
+The tolerances hold for 400 random trees; rounding errors are relative to terms that cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+from described_trees import random_tree
+from differences import deviation
+from hypothesis import given
+from trees import MovingTree, moving_trees
+
+from eom_dynamics import Joint, Robot, StateError, equations_of_motion, load_robot
+from eom_dynamics.equations import RigidBody, SystemForm, system_form
+from eom_dynamics.equations.system import system
+from eom_dynamics.recursion import inverse_dynamics, link_tree
+from eom_dynamics.robot import Inertial
+
+TOLERANCE = 1e-12
+BASE = np.random.default_rng(8).uniform(-1, 1, (2, 6))
+
+
+def with_mimic_joints_and_tools() -> Robot:
+    for seed in range(100):
+        described = random_tree(seed)
+        if len(described.joints) < 10 and len(described.tools) > 1:
+            robot = load_robot(described.urdf(), tools=described.tools)
+            if robot.n < len(robot.joints):
+                return robot
+    raise AssertionError("the first 100 trees have no mimic joint and several tools")
+
+
+def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> SystemForm:
+    """All terms with the closed form, and the efforts with the recursion."""
+    q, qd, qdd = states
+    form = system_form(robot, q, qd, qdd, wrench=(wrench,))
+    terms = equations_of_motion(robot, q, qd, wrench=(wrench,))
+    assert deviation(form.M, terms.M[0], floor=1.0) < TOLERANCE
+    assert deviation(form.c, terms.C[0] @ qd, floor=1.0) < TOLERANCE
+    assert deviation(form.C @ qd, form.c, floor=1.0) < TOLERANCE
+    assert deviation(form.g, terms.gravity[0], floor=1.0) < TOLERANCE
+    assert deviation(form.external, terms.external[0], floor=1.0) < TOLERANCE
+    assert deviation(form.tau, form.M @ qdd + form.c + form.g + form.external, floor=1.0) < TOLERANCE
+    (tau,) = inverse_dynamics(link_tree(robot), states.tolist(), [wrench.ravel().tolist()])
+    assert deviation(form.tau, np.array(tau), floor=1.0) < TOLERANCE
+    return form
+
+
+@given(moving_trees(1))
+def test_random_trees(tree: MovingTree) -> None:
+    form = check(tree.robot, tree.states, tree.wrench[0])
+    identity = np.eye(len(form.W))
+    assert deviation((identity - form.W) @ form.L, identity) < 1e-13
+    body = system(tree.robot, tree.states[0], tree.states[1:2])
+    assert deviation(form.L @ form.A, body.J[0], floor=1.0) < 1e-13
+    assert deviation(form.V, body.V[0], floor=1.0) < 1e-13
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: load_robot("dual_arm"), with_mimic_joints_and_tools], ids=["dual arm", "mimic"]
+)
+def test_mimic_joints_and_several_tools(make: Callable[[], Robot]) -> None:
+    robot = make()
+    rng = np.random.default_rng(5)
+    check(robot, rng.uniform(-1, 1, (3, robot.n)), rng.uniform(-5, 5, robot.wrench_shape))
+
+
+def test_its_coriolis_matrix_is_not_the_skew_one() -> None:
+    robot = load_robot("iiwa")
+    q, qd = np.random.default_rng(2).uniform(-1, 1, (2, 7))
+    Md = equations_of_motion(robot, q, qd, 0 * q).M[1]
+    difference = Md - 2 * system_form(robot, q, qd).C
+    assert deviation(difference, -difference.T) > 0.1
+
+
+@given(moving_trees(1))
+def test_a_moving_base_is_a_chain_of_six_more_joints(tree: MovingTree) -> None:
+    """Against Pinocchio's free-flyer, which carries the same tree and has a base without mass."""
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    from pinocchio_forces import tool_forces
+
+    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+
+    (q, qd, qdd), wrench = tree.states, tree.wrench[:1]
+    named = [replace(joint, name=f"joint_{i}") for i, joint in enumerate(tree.robot.joints)]
+    robot = replace(tree.robot, joints=tuple(named))
+    form = system_form(robot, q, qd, qdd, base_twist=BASE[0], base_acceleration=BASE[1], wrench=wrench)
+    fixed, floating = pinocchio_model(robot), pin.Model()
+    floating.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base")
+    floating.addFrame(pin.Frame("base", 1, 0, pin.SE3.Identity(), pin.BODY))
+    model = pin.appendModel(floating, fixed, 1, pin.SE3.Identity())
+    model.gravity = fixed.gravity
+
+    def linear_first(V: np.ndarray) -> np.ndarray:
+        return np.concatenate([V[3:], V[:3]])
+
+    configuration = np.concatenate([[0, 0, 0, 0, 0, 0, 1], q])
+    v, a = (np.concatenate([linear_first(V), rate]) for V, rate in zip(BASE, (qd, qdd), strict=True))
+    tau = pin.rnea(model, model.createData(), configuration, v, a, tool_forces(model, robot, wrench))
+    assert deviation(form.tau, tau[6:], floor=1.0) < TOLERANCE
+    assert deviation(form.M @ qdd + form.c + form.g + form.external, form.tau, floor=1.0) < TOLERANCE
+
+
+def test_the_wrenches_between_bodies_balance() -> None:
+    """The wrench on a body is what its parent gives minus what its children take: that of its momentum and gravity."""
+    robot = load_robot("dual_arm")
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, robot.n))
+    form = system_form(robot, q, qd, qdd)
+    on_bodies = (form.F - form.W.T @ form.F).reshape(-1, 6)
+    for i, joint in enumerate(robot.joints):
+        body = RigidBody(Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin))
+        V, Vd = (x.reshape(-1, 6)[i] for x in (form.V, form.Vd))
+        assert deviation(on_bodies[i], body.wrench(V, Vd), floor=100.0) < 1e-13
+
+
+def test_symbols() -> None:
+    """A pendulum hanging from a horizontal axis."""
+    m, L, g, x, xd, xdd = sp.symbols("m L g x xd xdd")
+    hinge = Joint(
+        "hinge",
+        np.array([0, 1, 0, 0, 0, 0]),
+        np.eye(4, dtype=int),
+        -1,
+        m,
+        np.array([0, 0, -L]),
+        m * np.diag([L**2, L**2, 0]),
+    )
+    form = system_form(Robot("p", (hinge,), np.array([0, 0, -g])), *(np.array([s]) for s in (x, xd, xdd)))
+    assert sp.simplify(form.tau[0] - m * L**2 * xdd - m * g * L * sp.sin(x)) == 0
+
+
+def test_wrong_arguments() -> None:
+    robot = load_robot("planar_2r")
+    with pytest.raises(StateError, match=r"^q must have shape \(2,\), has \(3, 2\)"):
+        system_form(robot, np.zeros((3, 2)))
+    with pytest.raises(StateError, match=r"^qdd must have shape \(2,\)"):
+        system_form(robot, np.zeros(2), np.zeros(2), np.zeros(3))
+    with pytest.raises(StateError, match=r"^base_twist must have shape \(6,\), has \(3,\)"):
+        system_form(robot, np.zeros(2), base_twist=np.zeros(3))
+    with pytest.raises(StateError, match=r"^base_acceleration must be finite"):
+        system_form(robot, np.zeros(2), base_acceleration=np.full(6, np.nan))

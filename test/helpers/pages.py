@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python code of a page of docs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from paths import DOCS
+
+
+def page_variables(name: str) -> dict[str, Any]:
+    """What the blocks of a page define, run one after the other, as a reader would."""
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) > 5
+    variables: dict[str, Any] = {}
+    exec("\n".join(blocks), variables)
+    return variables

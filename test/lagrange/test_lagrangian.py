@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lagrangians of robots: against the closed form, the programs, Pinocchio, and the feedforward of elastic joints."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+from compilation import COMPILERS, STRICT, compile_c
+from differences import deviation
+from hypothesis import given, settings
+from symbolic import number
+from trees import MovingTree, moving_trees
+
+from eom_dynamics import (
+    Dynamics,
+    ElasticArm,
+    Robot,
+    RobotDescriptionError,
+    derivatives_needed,
+    equations_of_motion,
+    lagrange,
+    load_robot,
+    motor_jet,
+)
+from eom_dynamics.actuators.springs import CubicSpring
+from eom_dynamics.equations import coriolis_tensor
+
+TOLERANCE = 1e-10
+"""Rounding errors of oblique axes, which SymPy squares and adds, relative to terms that cancel."""
+
+
+def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
+    """All terms with the closed form, and the energies with their programs."""
+    terms = equations_of_motion(robot, q, qd)
+    dynamics = Dynamics(robot, backend="numpy")
+    assert deviation(number(system, system.M, q), terms.M[0], floor=1.0) < TOLERANCE
+    assert deviation(number(system, system.gravity, q).ravel(), terms.gravity[0], floor=1.0) < TOLERANCE
+    assert deviation(number(system, system.velocity_terms, q, qd).ravel(), terms.C[0] @ qd, floor=1.0) < TOLERANCE
+    assert deviation(number(system, system.coriolis_matrix(), q, qd), terms.C[0], floor=1.0) < TOLERANCE
+    assert (
+        deviation(number(system, system.effort, q, qd, qdd).ravel(), dynamics.effort(q, qd, qdd), floor=1.0) < TOLERANCE
+    )
+    c = coriolis_tensor(robot, q, "jacobians")
+    assert deviation(number(system, system.christoffel, q), c, floor=1.0) < TOLERANCE
+    assert float(number(system, system.T, q, qd)) == pytest.approx(float(dynamics.kinetic_energy(q, qd)), abs=TOLERANCE)
+    assert float(number(system, system.U, q)) == pytest.approx(float(dynamics.potential_energy(q)), abs=100 * TOLERANCE)
+
+
+@settings(max_examples=8)
+@given(moving_trees(1, max_joints=2))
+def test_random_trees(tree: MovingTree) -> None:
+    check(tree.robot, lagrange.robot_lagrangian(tree.robot), *tree.states)
+
+
+@pytest.mark.parametrize("symbols", [False, True])
+@pytest.mark.parametrize("name", ["pendulum", "planar_2r", "planar_pr"])
+def test_packaged_robots(name: str, symbols: bool) -> None:
+    robot = load_robot(name)
+    states = np.random.default_rng(5).uniform(-1, 1, (3, robot.n))
+    check(robot, lagrange.robot_lagrangian(robot, symbols=symbols), *states)
+
+
+def test_an_arm_of_three_joints_with_symbols() -> None:
+    whole = load_robot("panda")
+    robot = Robot("shoulder", whole.joints[:3], whole.gravity)
+    system = lagrange.robot_lagrangian(robot, symbols=True)
+    assert {str(s) for s in system.values} >= {"m1", "c_x2", "I_xy3", "p_y3", "g"}
+    q, qd, qdd = np.random.default_rng(6).uniform(-1, 1, (3, 3))
+    terms = equations_of_motion(robot, q, qd)
+    assert deviation(number(system, system.M, q), terms.M[0]) < TOLERANCE
+    assert deviation(number(system, system.effort, q, qd, qdd), terms.efforts(qdd)[0]) < TOLERANCE
+
+
+def test_mimic_joints() -> None:
+    robot = load_robot(
+        """<robot name="gripper"><link name="base"/>
+        <link name="a"><inertial><origin xyz="0.1 0 0.2"/><mass value="2"/>
+          <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+        <link name="b"><inertial><origin xyz="0 0.3 0"/><mass value="1"/>
+          <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+        <joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint>
+        <joint name="k" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.4 0 0"/>
+          <axis xyz="0 0 1"/><mimic joint="j" multiplier="-0.5" offset="0.3"/></joint></robot>"""
+    )
+    assert (robot.n, len(robot.joints)) == (1, 2)
+    check(robot, lagrange.robot_lagrangian(robot), *np.array([[0.4], [1.2], [-0.7]]))
+
+
+def test_factorisations_of_the_velocity_terms() -> None:
+    """All have the same S qd; dM/dt - 2 S is skew-symmetric for that of the Christoffel symbols alone."""
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
+    qd = sp.Matrix(system.qd)
+    for form in lagrange.FORMS:
+        S = system.coriolis_matrix(form)
+        assert (S * qd - system.velocity_terms).applyfunc(lagrange.normal_form) == sp.zeros(2, 1)
+        N = (system.mass_rate - 2 * S).applyfunc(lagrange.normal_form)
+        assert ((N + N.T).applyfunc(lagrange.normal_form) == sp.zeros(2)) == (form == "christoffel")
+        # The power of the velocity terms is that of the changing mass matrix, whatever the form.
+        assert lagrange.normal_form((qd.T * N * qd)[0]) == 0
+    S, c = system.coriolis_matrix(), system.christoffel
+    for i, j in itertools.product(range(2), repeat=2):
+        assert lagrange.normal_form(S[i, j] - sum(c[i, j, k] * qd[k] for k in range(2))) == 0
+        assert system.C_k[i].is_symmetric()
+
+
+def test_the_equations_are_those_of_the_terms() -> None:
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(2), friction=True)
+    qdd = sp.Matrix(system.qdd)
+    rest = system.effort - (system.M * qdd + system.velocity_terms + system.gravity + system.friction)
+    assert rest.applyfunc(lagrange.normal_form) == sp.zeros(2, 1)
+
+
+@pytest.mark.parametrize("model", ["reduced", "complete"])
+def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
+    """The feedforward is a motion of the Lagrangian: with its motor effort on the motors, and none on the links."""
+    robot = load_robot("planar_2r")
+    joints = [replace(joint, gear_ratio=ratio) for joint, ratio in zip(robot.joints, (50.0, -30.0), strict=True)]
+    robot = replace(robot, joints=tuple(joints), rotor_model=model)
+    system = lagrange.robot_lagrangian(robot, motors=True, symbols=True)
+    assert [*map(str, system.q)] == ["q1", "q2", "theta1", "theta2"]
+    arm = ElasticArm(robot)
+    motion = np.random.default_rng(2).uniform(-1, 1, (derivatives_needed(arm) + 1, 2))
+    command = motor_jet(arm, motion)
+    states = [
+        np.concatenate([links, motors]) for links, motors in zip(motion, command.motor_position[:3], strict=False)
+    ]
+    effort = number(system, system.effort, *states)
+    assert deviation(effort, np.concatenate([np.zeros(2), command.motor_effort[0]]), floor=1.0) < TOLERANCE
+
+
+def test_rigid_joints_carry_their_rotors() -> None:
+    robot = load_robot("panda")
+    robot = Robot("r", robot.joints[:1], robot.gravity)
+    rigid = replace(robot, joints=(replace(robot.joints[0], spring=load_robot("pendulum").joints[0].spring),))
+    assert lagrange.robot_lagrangian(rigid, motors=True).n == 2
+    stiff = load_robot(
+        """<robot name="p"><link name="base"/><link name="a"><inertial><mass value="2"/>
+        <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+        <joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+        <dynamics damping="0.3" friction="0.2"/></joint></robot>"""
+    )
+    stiff = replace(stiff, joints=(replace(stiff.joints[0], rotor_inertia=0.05),))
+    system = lagrange.robot_lagrangian(stiff, motors=True, friction=True)
+    assert system.M[0] == sp.Rational(15, 100)
+    assert system.friction == sp.Matrix([sp.Rational(3, 10) * system.qd[0] + sp.sign(system.qd[0]) / 5])
+    named = lagrange.robot_lagrangian(stiff, motors=True, friction=True, symbols=True)
+    assert {str(s): x for s, x in named.values.items()} == {"I_zz1": 0.1, "B1": 0.05, "d1": 0.3, "f1": 0.2}
+    assert named.with_values().M == system.M
+    assert not named.with_values().values
+
+
+def test_python_code(tmp_path: Path) -> None:
+    system = lagrange.robot_lagrangian(load_robot("planar_2r"), symbols=True)
+    functions: dict[str, object] = {}
+    exec(lagrange.code(system), functions)
+    q, qd, qdd = np.random.default_rng(4).uniform(-1, 1, (3, 2))
+    values = {str(s): x for s, x in system.values.items()}
+    arguments = {"mass_matrix": (q,), "velocity_terms": (q, qd), "gravity": (q,), "effort": (q, qd, qdd)}
+    terms = {name: getattr(system, name if name != "mass_matrix" else "M") for name in arguments}
+    for name, states in arguments.items():
+        function = functions[name]
+        known = {s: values[s] for s in function.__code__.co_varnames[len(states) : function.__code__.co_argcount]}
+        assert deviation(function(*states, **known), number(system, terms[name], *states)) < 1e-14
+
+
+@pytest.mark.skipif("gcc" not in COMPILERS, reason="no C compiler gcc")
+def test_c_code(tmp_path: Path) -> None:
+    """With a variable that has the name of a vector, and one that is a reserved word."""
+    (q, phi), (qd, phid) = lagrange.variables("q phi")
+    J, out, double = sp.symbols("J out double", positive=True)
+    T = J * qd**2 / 2 + out * phid**2 * sp.cos(q) ** 2 / 3
+    system = lagrange.Lagrangian((q, phi), T, double * sp.sin(q), values={J: 2.0, out: 3.0, double: 5.0})
+    source = lagrange.code(system, "c")
+    built = compile_c([source], tmp_path, "-shared", "-fPIC", "-std=c99", *STRICT, compiler="gcc")
+    assert built.returncode == 0, built.stderr
+    effort = ctypes.CDLL(str(tmp_path / "built")).effort
+    vectors = [np.array(v) for v in ([0.3, 0.4], [1.0, -2.0], [0.5, 0.6])]
+    result = np.zeros(2)
+    pointers = [v.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for v in (*vectors, result)]
+    effort(*pointers[:3], *map(ctypes.c_double, (2.0, 5.0, 3.0)), pointers[3])
+    assert deviation(result, number(system, system.effort, *vectors)) < 1e-15
+
+
+def test_latex() -> None:
+    text = lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True))
+    assert r"\[ M = \left[\begin{matrix}m_{1} + m_{2} & - c_{x2} m_{2} \sin{\left(q_{2} \right)}" in text
+    assert r"c_{x2} m_{2} \dot{q}_{2}^{2} \cos" in text and r"\ddot{q}_{1}" in text
+    assert "4.4129925" in lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr")))  # m2 g d
+
+
+def test_wrong_use() -> None:
+    (q,), (qd,) = lagrange.variables(1)
+    with pytest.raises(ValueError, match="T must be quadratic in the rates"):
+        lagrange.Lagrangian((q,), qd**2 + qd)
+    with pytest.raises(ValueError, match="U must not depend on rates"):
+        lagrange.Lagrangian((q,), qd**2, qd)
+    system = lagrange.Lagrangian((q,), qd**2)
+    with pytest.raises(ValueError, match="form must be one of christoffel, mass_rate, momentum, is 'Skew'"):
+        system.coriolis_matrix("Skew")
+    with pytest.raises(ValueError, match="language must be one of python, c, is 'rust'"):
+        lagrange.code(system, "rust")
+    with pytest.raises(ValueError, match="n must be positive, is 0"):
+        lagrange.planar_arm(0)
+    robot = load_robot("pendulum")
+    cubic = replace(robot, joints=(replace(robot.joints[0], spring=CubicSpring(1.0, 2.0)),))
+    with pytest.raises(RobotDescriptionError, match=r"hinge: .* linear springs, this one is cubic"):
+        lagrange.robot_lagrangian(cubic, motors=True)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worked examples of docs/lagrange.md, entry by entry against the formulas of textbooks, which stand here.
+
+Nothing is rounded: each difference has to vanish identically.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import sympy as sp
+
+from eom_dynamics import lagrange, load_robot
+
+g = sp.Symbol("g", positive=True)
+
+
+def assert_equal(actual: sp.Matrix, expected: list[object]) -> None:
+    """Entry by entry, of a matrix or a column."""
+    wanted = sp.Matrix(expected)
+    assert actual.shape == wanted.shape
+    for i, j in product(range(wanted.rows), range(wanted.cols)):
+        assert lagrange.normal_form(actual[i, j] - wanted[i, j]) == 0, f"entry {i}, {j}: {actual[i, j]}"
+
+
+def positive(names: str) -> tuple[sp.Symbol, ...]:
+    return sp.symbols(names, positive=True)
+
+
+def test_actuated_pendulum_with_gear_and_friction() -> None:
+    """De Luca's single link: the equation on the side of the link, with viscous and dry friction."""
+    (theta,), (thetad,) = lagrange.variables("theta")
+    m, length, inertia, rotor, N, b, b_m, f = positive("m l I I_m N b b_m f")
+    motor = N * thetad
+    system = lagrange.Lagrangian(
+        (theta,),
+        T=(inertia + m * length**2) * thetad**2 / 2 + rotor * motor**2 / 2,
+        U=-m * g * length * sp.cos(theta),
+        dissipation=b * thetad**2 / 2 + b_m * motor**2 / 2 + f * sp.Abs(thetad),
+    )
+    total = inertia + m * length**2 + N**2 * rotor
+    expected = total * system.qdd[0] + (b + N**2 * b_m) * thetad + f * sp.sign(thetad) + m * g * length * sp.sin(theta)
+    assert sp.expand(system.effort[0] - expected) == 0
+    assert system.M[0] == sp.expand(total)
+
+
+def test_packaged_pendulum() -> None:
+    """Hanging at zero from a horizontal axis: its centre of mass is below the axis, and z up."""
+    system = lagrange.robot_lagrangian(load_robot("pendulum"), symbols=True)
+    m, c = sp.Symbol("m1", positive=True), sp.Symbol("c_z1", real=True)
+    (q,), (qdd,) = system.q, system.qdd
+    assert_equal(system.effort, [m * c**2 * qdd - m * g * c * sp.sin(q)])
+    assert system.values[c] == -0.5
+
+
+def test_planar_pr_robot() -> None:
+    system = lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True)
+    m1, m2, d, inertia = positive("m1 m2 c_x2 I_zz2")
+    _, q2 = system.q
+    _, qd2 = system.qd
+    assert_equal(system.M, [[m1 + m2, -m2 * d * sp.sin(q2)], [-m2 * d * sp.sin(q2), inertia + m2 * d**2]])
+    assert_equal(system.velocity_terms, [-m2 * d * sp.cos(q2) * qd2**2, 0])
+    assert_equal(system.gravity, [0, m2 * g * d * sp.cos(q2)])
+    assert_equal(system.C_k[0], [[0, 0], [0, -m2 * d * sp.cos(q2)]])
+    assert_equal(system.C_k[1], [[0, 0], [0, 0]])
+
+
+def test_planar_2r_with_all_inertias() -> None:
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
+    m1, m2, I1, I2, a1, a2, L1 = positive("m1 m2 I1 I2 a1 a2 L1")
+    (q1, q2), (qd1, qd2) = system.q, system.qd
+    M12 = I2 + m2 * (a2**2 + L1 * a2 * sp.cos(q2))
+    M11 = I1 + m1 * a1**2 + I2 + m2 * (L1**2 + a2**2 + 2 * L1 * a2 * sp.cos(q2))
+    h = m2 * L1 * a2 * sp.sin(q2)
+    outer = m2 * g * a2 * sp.cos(q1 + q2)
+    assert_equal(system.M, [[M11, M12], [M12, I2 + m2 * a2**2]])
+    assert_equal(system.velocity_terms, [-h * (2 * qd1 * qd2 + qd2**2), h * qd1**2])
+    assert_equal(system.gravity, [(m1 * a1 + m2 * L1) * g * sp.cos(q1) + outer, outer])
+    assert_equal(system.coriolis_matrix(), [[-h * qd2, -h * (qd1 + qd2)], [h * qd1, 0]])
+    assert_equal(system.C_k[0], [[0, -h], [-h, -h]])
+    assert_equal(system.C_k[1], [[h, 0], [0, 0]])
+
+
+def test_planar_2r_with_motors() -> None:
+    """The two-link planar arm of Siciliano et al., section 7.3.2, with geared rotors, the second on the first link."""
+    arm = lagrange.robot_lagrangian(lagrange.planar_arm(2))
+    qd1, qd2 = arm.qd
+    I_m1, I_m2, m_m2, k_r1, k_r2, L1 = positive("I_m1 I_m2 m_m2 k_r1 k_r2 L1")
+    rotors = I_m1 * (k_r1 * qd1) ** 2 / 2 + I_m2 * (qd1 + k_r2 * qd2) ** 2 / 2 + m_m2 * (L1 * qd1) ** 2 / 2
+    driven = lagrange.Lagrangian(arm.q, arm.T + rotors, arm.U)
+    first = I_m1 * k_r1**2 + I_m2 + m_m2 * L1**2
+    assert_equal(driven.M - arm.M, [[first, I_m2 * k_r2], [I_m2 * k_r2, I_m2 * k_r2**2]])
+    assert driven.velocity_terms == arm.velocity_terms
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_planar_arm_with_n_joints(n: int) -> None:
+    """By absolute angles: link k has its centre of mass at the sum of l_ka (cos phi_a, sin phi_a) over a <= k."""
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(n))
+    m, inertia, center, length = (positive(f"{name}1:{n + 1}") for name in ("m", "I", "a", "L"))
+    phi, phid = ([sum(x[: k + 1]) for k in range(n)] for x in (system.q, system.qd))
+
+    def reach(k: int, a: int) -> sp.Symbol:
+        return length[a] if a < k else center[k]
+
+    def mass(i: int, j: int) -> sp.Expr:
+        return sum(
+            inertia[k]
+            + m[k]
+            * sum(reach(k, a) * reach(k, b) * sp.cos(phi[a] - phi[b]) for a in range(i, k + 1) for b in range(j, k + 1))
+            for k in range(max(i, j), n)
+        )
+
+    centrifugal = [
+        sum(
+            m[k] * reach(k, a) * reach(k, b) * sp.sin(phi[a] - phi[b]) * phid[b] ** 2
+            for k in range(i, n)
+            for a in range(i, k + 1)
+            for b in range(k + 1)
+        )
+        for i in range(n)
+    ]
+    gravity = [
+        g * sum(m[k] * reach(k, a) * sp.cos(phi[a]) for k in range(i, n) for a in range(i, k + 1)) for i in range(n)
+    ]
+    assert_equal(system.M, [[mass(i, j) for j in range(n)] for i in range(n)])
+    assert_equal(system.gravity, gravity)
+    if n <= 3:  # the expressions grow with n⁴
+        assert_equal(system.velocity_terms, centrifugal)
+
+
+def test_elastic_pendulum() -> None:
+    system = lagrange.robot_lagrangian(load_robot("pendulum"), symbols=True, motors=True)
+    m, K, B = positive("m1 K1 B1")
+    c = sp.Symbol("c_z1", real=True)
+    (q, theta), (qdd, thetadd) = system.q, system.qdd
+    link = m * c**2 * qdd - m * g * c * sp.sin(q) + K * (q - theta)
+    assert_equal(system.effort, [link, B * thetadd + K * (theta - q)])
+    assert_equal(system.M, [[m * c**2, 0], [0, B]])
+
+
+def test_the_check_itself_finds_errors() -> None:
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(1))
+    with pytest.raises(AssertionError, match="entry 0, 0"):
+        assert_equal(system.M, [[sp.Symbol("I1", positive=True)]])

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inertia of solids: against Pinocchio, numeric integration, and meshes against sums of tetrahedra."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from differences import deviation
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import RobotDescriptionError, lie
+from eom_dynamics.arrays import Array
+from eom_dynamics.extras import MissingLibraryError
+from eom_dynamics.robot import solids
+from eom_dynamics.robot.inertia import Inertial
+from eom_dynamics.robot.physical_consistency import body_violation
+
+BODIES: dict[str, tuple[Inertial, Callable[[float], list[tuple[float, float]]], float]] = {
+    # solid of density 3; at a height z: signed ellipses (semi-axes along x and y); half of its height
+    "cylinder": (solids.cylinder(0.3, 0.8, density=3), lambda z: [(0.3, 0.3)], 0.4),
+    "sphere": (solids.sphere(0.3, density=3), lambda z: [(r := np.sqrt(0.09 - z**2), r)], 0.3),
+    "ellipsoid": (
+        solids.ellipsoid([0.3, 0.1, 0.5], density=3),
+        lambda z: [(0.3 * (s := np.sqrt(1 - (z / 0.5) ** 2)), 0.1 * s)],
+        0.5,
+    ),
+    "capsule": (
+        solids.capsule(0.3, 0.8, density=3),
+        lambda z: [(r := np.sqrt(0.09 - max(abs(z) - 0.4, 0.0) ** 2), r)],
+        0.7,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_solids_against_integration_over_their_slices(name: str) -> None:
+    """An ellipse with semi-axes a, b has the area pi a b and the mean x² a²/4. Gauss is exact on polynomial pieces."""
+    body, ellipses, height = BODIES[name]
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    edges = [-height, -0.4, 0.4, height] if name == "capsule" else [-height, height]
+    mass, moments = 0.0, np.zeros(3)
+    for low, high in pairwise(edges):
+        for node, weight in zip(nodes, weights, strict=True):
+            z = (low + high) / 2 + node * (high - low) / 2
+            for a, b in ellipses(z):
+                slice_mass = 3 * np.pi * a * b * weight * (high - low) / 2
+                mass += slice_mass
+                moments += slice_mass * np.array([a**2 / 4, b**2 / 4, z**2])
+    assert body.mass == pytest.approx(mass, rel=1e-14)
+    assert deviation(body.about_center_of_mass, np.diag(moments.sum() - moments)) < 1e-14
+
+
+def test_solids_against_pinocchio() -> None:
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    pairs = (
+        (solids.box([0.1, 0.2, 0.3], mass=2), pin.Inertia.FromBox(2, 0.1, 0.2, 0.3)),
+        (solids.cylinder(0.1, 0.5, mass=2), pin.Inertia.FromCylinder(2, 0.1, 0.5)),
+        (solids.sphere(0.1, mass=2), pin.Inertia.FromSphere(2, 0.1)),
+        (solids.ellipsoid([0.1, 0.2, 0.3], mass=2), pin.Inertia.FromEllipsoid(2, 0.1, 0.2, 0.3)),
+        (solids.capsule(0.1, 0.5, mass=2), pin.Inertia.FromCapsule(2, 0.1, 0.5)),
+    )
+    for ours, theirs in pairs:
+        assert ours.mass == theirs.mass
+        assert deviation(ours.about_origin, theirs.inertia) < 1e-15
+        assert body_violation(ours) is None
+
+
+def test_hollow_solids_are_differences_of_solid_ones() -> None:
+    tube = solids.cylinder(0.3, 0.8, density=3) + solids.cylinder(0.2, 0.8, density=-3)
+    shell = solids.sphere(0.3, density=3) + solids.sphere(0.2, density=-3)
+    for ours, expected in (
+        (solids.hollow_cylinder(0.2, 0.3, 0.8, density=3), tube),
+        (solids.hollow_sphere(0.2, 0.3, density=3), shell),
+    ):
+        assert ours.mass == pytest.approx(expected.mass, rel=1e-14)
+        assert deviation(ours.about_origin, expected.about_origin) < 1e-14
+    thin = solids.hollow_sphere(1.0, 1.0 + 1e-12, mass=3.0)
+    assert thin.about_origin[0, 0] == pytest.approx(2.0, rel=1e-11)  # 2/3 m r²
+
+
+def test_a_placed_solid() -> None:
+    """A thin rod along y that hangs from its end: m L²/3 about the end."""
+    pose = lie.pose(Rotation.from_euler("x", np.pi / 2).as_matrix(), [0, 0.25, 0])
+    rod = solids.cylinder(1e-6, 0.5, mass=2).moved(pose)
+    assert deviation(rod.about_origin, 2 * 0.25 / 3 * np.diag([1, 0, 1]), floor=1.0) < 1e-11
+    np.testing.assert_array_equal(rod.center_of_mass, [0, 0.25, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: solids.box([1, 1], mass=1), r"size: must be three numbers, has shape \(2,\)"),
+        (lambda: solids.box([1, -1, 1], mass=1), "size: must be finite and positive"),
+        (lambda: solids.sphere(float("nan"), mass=1), "radius: must be finite and positive, is nan"),
+        (lambda: solids.sphere("wide", mass=1), "radius: must be numbers, is 'wide'"),
+        (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
+        (lambda: solids.sphere(1), "mass: give either mass or density$"),
+        (lambda: solids.sphere(1, mass=1, density=1), "mass: give either mass or density, not both"),
+        (lambda: solids.sphere(1, mass=float("inf")), "mass: must be finite"),
+        (lambda: solids.sphere(1, density=0), "density: must be a number other than zero"),
+        (lambda: solids.hollow_cylinder(0.2, 0.2, 1, mass=1), "inner_radius: must be below outer_radius, 0.2, is 0.2"),
+    ],
+)
+def test_impossible_solids(make: Callable[[], Inertial], message: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=message):
+        make()
+
+
+def stl(points: Array, triangles: Array) -> str:
+    facets = [
+        "facet normal 0 0 0\nouter loop\n"
+        + "".join(f"vertex {x!r} {y!r} {z!r}\n" for x, y, z in points[list(triangle)].tolist())
+        + "endloop\nendfacet\n"
+        for triangle in triangles
+    ]
+    return f"solid part\n{''.join(facets)}endsolid part\n"
+
+
+def hull() -> tuple[Array, Array]:
+    """Points and outward triangles of a convex body far from the origin; coordinates as exact as STL's single ones."""
+    points = np.random.default_rng(2).integers(-20, 20, (12, 3)) / 64 + [10.0, -5.0, 3.0]
+    found = ConvexHull(points)
+    triangles = found.simplices.copy()
+    corners = points[triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inward = np.sum(normals * found.equations[:, :3], axis=1) < 0
+    triangles[inward] = triangles[inward][:, ::-1]
+    return points, triangles
+
+
+def tetrahedra(points: Array, triangles: Array) -> tuple[float, Array, Array]:
+    """Volume, centre, and inertia about it for density 1, by tetrahedra between an inner point and the triangles.
+
+    A tetrahedron with corners a, b, c, d has the mean (a a' + b b' + c c' + d d' + 16 m m') / 20 of x x', with m its
+    centroid.
+    """
+    inner = points.mean(axis=0)
+    volume, first, second = 0.0, np.zeros(3), np.zeros((3, 3))
+    for triangle in triangles:
+        corners = np.vstack([points[triangle] - inner, np.zeros(3)])
+        v = abs(np.linalg.det(corners[:3])) / 6
+        m = corners.mean(axis=0)
+        volume, first = volume + v, first + v * m
+        second += v * (corners.T @ corners + 16 * np.outer(m, m)) / 20
+    center = first / volume
+    second -= volume * np.outer(center, center)
+    return volume, inner + center, np.trace(second) * np.eye(3) - second
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_mesh_is_the_sum_of_its_tetrahedra(tmp_path: Path, flipped: bool) -> None:
+    pytest.importorskip("trimesh", reason="trimesh is not installed")
+    points, triangles = hull()
+    (tmp_path / "part.stl").write_text(stl(points, triangles[:, ::-1] if flipped else triangles), encoding="ascii")
+    volume, center, inertia = tetrahedra(points, triangles)
+    body = solids.mesh(tmp_path / "part.stl", density=3, scale=0.5)
+    assert body.mass == pytest.approx(3 * volume / 8, rel=1e-11)
+    assert deviation(body.center_of_mass, center / 2) < 1e-14
+    assert deviation(body.about_center_of_mass, 3 * inertia / 32) < 1e-10
+    assert solids.mesh(tmp_path / "part.stl", mass=3).mass == 3
+    mirrored = solids.mesh(tmp_path / "part.stl", density=3, scale=[-0.5, 0.5, 0.5])
+    assert deviation(mirrored.center_of_mass, center / 2 * [-1, 1, 1]) < 1e-14
+    assert mirrored.mass == pytest.approx(body.mass)
+
+
+def test_a_mesh_of_a_box(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
+    trimesh.creation.box([100, 200, 300]).export(tmp_path / "box.obj")
+    ours, expected = solids.mesh(tmp_path / "box.obj", mass=2, scale=1e-3), solids.box([0.1, 0.2, 0.3], mass=2)
+    assert deviation(ours.about_origin, expected.about_origin) < 1e-14
+
+
+def test_unusable_meshes(tmp_path: Path) -> None:
+    pytest.importorskip("trimesh", reason="trimesh is not installed")
+    points, triangles = hull()
+    (tmp_path / "open.stl").write_text(stl(points, triangles[1:]), encoding="ascii")
+    with pytest.raises(RobotDescriptionError, match=r"open\.stl: the mesh is not closed"):
+        solids.mesh(tmp_path / "open.stl", mass=1)
+    with pytest.raises(RobotDescriptionError, match=r"none\.stl: the mesh cannot be read"):
+        solids.mesh(tmp_path / "none.stl", mass=1)
+    (tmp_path / "part.stl").write_text(stl(points, triangles), encoding="ascii")
+    with pytest.raises(RobotDescriptionError, match="scale: must not be zero"):
+        solids.mesh(tmp_path / "part.stl", mass=1, scale=[1, 0, 1])
+
+
+def test_a_mesh_needs_trimesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    with pytest.raises(MissingLibraryError, match=r"trimesh is not installed.*eom_dynamics\[mesh\]"):
+        solids.mesh("part.stl", mass=1)
