@@ -15,12 +15,12 @@ from .arrays import Array
 from .codegen.backends import KERNELS, Kernel, working_kernel
 from .codegen.evaluation import evaluate
 from .codegen.native import NativeKernel
-from .codegen.programs import PROGRAMS
+from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
 from .exceptions import RobotDescriptionError, StateError
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
 from .robot.physical_consistency import joints_without_inertia
-from .states import STATE_NAMES, joint_states, wrenches, zeros_if_omitted
+from .states import STATE_NAMES, derivative_names, joint_states, wrenches, zeros_if_omitted
 
 # Of the eigenvalues of a spatial inertia, relative to the largest.
 _ROUNDING = 1e-12
@@ -42,7 +42,6 @@ class _Signature(NamedTuple):
 
 
 _SIGNATURES = {
-    "inverse_dynamics": _Signature(STATE_NAMES, wrenches=3, results=3, dimensions=1),
     "effort": _Signature(STATE_NAMES[:3], wrenches=1, results=1, dimensions=1),
     "mass_matrix": _Signature(("q",), wrenches=0, results=1, dimensions=2),
     "effort_partials": _Signature(STATE_NAMES[:3], wrenches=1, results=3, dimensions=2),
@@ -51,6 +50,7 @@ _SIGNATURES = {
     "coriolis_matrix": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=2),
     "coriolis_tensor": _Signature(("q",), wrenches=0, results=1, dimensions=3),
     "forward_dynamics": _Signature(("q", "qd", "tau"), wrenches=1, results=1, dimensions=1),
+    "forward_dynamics_partials": _Signature(("q", "qd", "tau"), wrenches=1, results=3, dimensions=2),
     "regressor": _Signature(STATE_NAMES[:3], wrenches=0, results=1, dimensions=2, parameters=True),
     "regressor_derivatives": _Signature(STATE_NAMES, wrenches=0, results=3, dimensions=2, parameters=True),
     "momentum": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=1),
@@ -86,21 +86,23 @@ def _state_method(method: _Method) -> _Method:
 
 
 class Dynamics:
-    """Inverse dynamics with two time derivatives, and forward dynamics, of one robot.
+    """Inverse dynamics with time derivatives, forward dynamics, and the terms of the equations of motion of one robot.
 
     The first use of a robot traces its dynamics and compiles them, which takes about a second; later uses load the
     result from a cache on disk (``$EOM_DYNAMICS_CACHE``, by default ``eom_dynamics`` in the user's cache folder).
 
     Attributes:
         robot: the robot.
+        order: highest time derivative of the efforts of :meth:`inverse_dynamics`.
         backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
     """
 
-    def __init__(self, robot: Robot, *, backend: str | None = None, friction: bool = False) -> None:
+    def __init__(self, robot: Robot, *, order: int = 2, friction: bool = False, backend: str | None = None) -> None:
         """Compile the inverse dynamics of a robot, or load them from the cache.
 
         Args:
             robot: the robot.
+            order: highest time derivative of the efforts, from 0; each takes some twice as much code as the one before.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts, as with a robot whose
@@ -108,13 +110,15 @@ class Dynamics:
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown.
+            ValueError: the backend is unknown, or the order is not an integer from 0.
             TypeError: ``robot`` is not a Robot.
         """
+        if not isinstance(order, int | np.integer) or order < 0:
+            raise ValueError(f"order must be an integer from 0, is {order!r}")
         if friction and isinstance(robot, Robot):
             robot = replace(robot, joint_friction=True)
-        self.backend, kernel = working_kernel(robot, PROGRAMS["inverse_dynamics"], backend)
-        self.robot = robot
+        self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
+        self.robot, self.order = robot, order
         self._kernels = {"inverse_dynamics": kernel}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
@@ -126,27 +130,37 @@ class Dynamics:
         qdd: ArrayLike,
         qddd: ArrayLike | None = None,
         qdddd: ArrayLike | None = None,
-        *,
+        *rates: ArrayLike | None,
         wrench: Sequence[ArrayLike] = (),
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
-        """Joint efforts tau and their time derivatives taud, taudd.
+        """Joint efforts tau and their time derivatives taud, taudd, … up to ``order``.
 
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n); rad or m, and
                 per s, s², s³, s⁴. Jerk and snap may be omitted, which means zero.
-            wrench: (W, Wd, Wdd), the wrench that the robot exerts on its surroundings at its tool and its time
+            rates: further time derivatives, up to that of order + 2, likewise.
+            wrench: (W, Wd, Wdd, …), the wrench that the robot exerts on its surroundings at its tool and its time
                 derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the
                 tool's frame, N m and N, and per s, s². Omitted ones are zero.
-            out: three C-contiguous arrays for the results, in their shapes.
+            out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
-            tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
+            tau, taud, taudd, …: order + 1 arrays (n,) or (N, n); N m or N, and per s, s², ….
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
+            StateError: an argument has the wrong shape or is not finite, or there are more than the order takes.
         """
-        states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd), finite=False)
+        given = [qddd, qdddd, *rates]
+        while given and given[-1] is None:
+            given.pop()
+        if len(given) > self.order:
+            raise StateError(
+                f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
+                f"{len(given) + 2}; see the order of Dynamics"
+            )
+        given += [None] * (self.order - len(given))
+        states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, *given), finite=False)
         return self._run("inverse_dynamics", states, wrench, out)
 
     @_state_method
@@ -310,9 +324,36 @@ class Dynamics:
         bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
         return solve_mass_matrix(self.robot.name, mass_matrix, np.asarray(tau, dtype=float) - bias)
 
+    @_state_method
+    def forward_dynamics_partials(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        *,
+        wrench: Sequence[ArrayLike] = (),
+        added_inertia: ArrayLike = 0.0,
+    ) -> tuple[Array, ...]:
+        """Partial derivatives of qdd with respect to q, qd and tau; the last is the inverse of M + diag(added_inertia).
+
+        Arguments and errors are those of :meth:`forward_dynamics`.
+
+        Returns:
+            dqdd_dq, dqdd_dqd, dqdd_dtau: each (n, n) or (N, n, n); row i is the gradient of acceleration i.
+        """
+        if self._articulated and np.ndim(added_inertia) == 0 and not added_inertia:
+            states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
+            return self._run("forward_dynamics_partials", states, wrench, None)
+        qdd = self.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=added_inertia)
+        by_q, by_qd, M = self.effort_partials(q, qd, qdd, wrench=wrench)
+        added = np.broadcast_to(added_inertia, qdd.shape)[..., np.newaxis, :]
+        M = M + np.eye(self.robot.n) * added
+        inverse = np.asarray(np.linalg.inv(M), dtype=float)
+        return -inverse @ by_q, -inverse @ by_qd, inverse
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
-        return partial(Dynamics, backend=self.backend), (self.robot,)
+        return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
 
     def _run(
         self,
@@ -322,8 +363,8 @@ class Dynamics:
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
         """Run a program on states that are all (n,) or all (N, n)."""
-        signature = _SIGNATURES[program]
-        if not hasattr(wrench, "__len__") or len(wrench) > 3:
+        signature = self._signature(program)
+        if not hasattr(wrench, "__len__") or len(wrench) > max(3, signature.wrenches):
             raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r}")
         samples = states[0].shape[:-1]
         shape = self.robot.wrench_shape
@@ -338,12 +379,12 @@ class Dynamics:
 
     def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """The method, or a compiled caller for one state in front of it."""
-        if program == "forward_dynamics" and not self._articulated:
+        if program.startswith("forward_dynamics") and not self._articulated:
             return method
         kernel = self._kernel(program)
         if not isinstance(kernel, NativeKernel):
             return method
-        signature = _SIGNATURES[program]
+        signature = self._signature(program)
         return kernel.state_call(
             len(signature.vectors),
             self.robot.n,
@@ -362,6 +403,12 @@ class Dynamics:
             return False
         inertias = [np.linalg.eigvalsh(joint.spatial_inertia) for joint in self.robot.joints]
         return all(x[0] >= -_ROUNDING * x[-1] for x in inertias) and not joints_without_inertia(self.robot)
+
+    def _signature(self, program: str) -> _Signature:
+        if program == "inverse_dynamics":
+            names = derivative_names("q", self.order + 3)
+            return _Signature(names, wrenches=self.order + 1, results=self.order + 1, dimensions=1)
+        return _SIGNATURES[program]
 
     def _shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
         shape = (self.robot.n,) * signature.dimensions

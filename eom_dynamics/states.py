@@ -11,13 +11,19 @@ from numpy.typing import ArrayLike
 from .arrays import AnyArray, Array
 from .exceptions import StateError
 
-STATE_NAMES = ("q", "qd", "qdd", "qddd", "qdddd")
+
+def derivative_names(name: str, count: int) -> tuple[str, ...]:
+    """Names of a quantity and its time derivatives: q, qd, qdd, …."""
+    return tuple(name + k * "d" for k in range(count))
+
+
+STATE_NAMES = derivative_names("q", 5)
 """Joint variables and their time derivatives."""
 
-WRENCH_NAMES = ("W", "Wd", "Wdd")
+WRENCH_NAMES = derivative_names("W", 3)
 """Tool wrench and its time derivatives."""
 
-EFFORT_NAMES = ("tau", "taud", "taudd")
+EFFORT_NAMES = derivative_names("tau", 3)
 """Joint efforts and their time derivatives."""
 
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chains import fixed_case
@@ -10,8 +13,9 @@ from differences import derivative, deviation, gradient
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot, packaged_robots
+from eom_dynamics import Dynamics, Robot, StateError, equations_of_motion, load_robot, packaged_robots
 from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.robot.model import Mimic
 
 
 def numpy_dynamics(robot: Robot) -> Dynamics:
@@ -75,6 +79,7 @@ def test_each_backend(backend: str) -> None:
         "coriolis_matrix": (q, qd),
         "coriolis_tensor": (q,),
         "forward_dynamics": (q, qd, tau),
+        "forward_dynamics_partials": (q, qd, tau),
         "momentum": (q, qd),
         "kinetic_energy": (q, qd),
         "potential_energy": (q,),
@@ -104,10 +109,64 @@ def test_against_pinocchio() -> None:
     assert dynamics.kinetic_energy(q, qd) == pytest.approx(pin.computeKineticEnergy(model, data, q, qd), rel=1e-13)
     energy = [dynamics.potential_energy(x) - pin.computePotentialEnergy(model, data, x) for x in (q, qd)]
     assert energy[0] == pytest.approx(energy[1], abs=1e-12)  # the same up to a constant
+    expected = pin.computeABADerivatives(model, data, q, qd, tau)
+    for found, wanted in zip(dynamics.forward_dynamics_partials(q, qd, tau), expected, strict=True):
+        assert deviation(found, wanted) < 1e-10
     # Columns are of other parameters, about the centres of the joints.
     Y = pin.computeJointTorqueRegressor(model, data, q, qd, qdd)
     parameters = np.concatenate([i.toDynamicParameters() for i in model.inertias.tolist()[1:]])
     assert deviation(dynamics.regressor(q, qd, qdd) @ dynamics.inertial_parameters, Y @ parameters) < 1e-13
+
+
+@pytest.mark.parametrize("mimic", [False, True])
+def test_partial_derivatives_of_forward_dynamics(mimic: bool) -> None:
+    """Of a robot whose joints are independent, and of one with a mimic joint, by its mass matrix."""
+    case = fixed_case("mixed_chain", 1)
+    robot = case.robot
+    if mimic:
+        *others, last = robot.joints
+        robot = replace(robot, joints=(*others, replace(last, mimic=Mimic(0, -1.5, 0.3))))
+    dynamics, n = numpy_dynamics(robot), robot.n
+    q, qd = (x[:n] for x in case.motion)
+    tau, wrench = np.linspace(-1, 2, n), [np.linspace(1, 2, 6)]
+    found = dynamics.forward_dynamics_partials(q, qd, tau, wrench=wrench)
+    for k, partial in enumerate(found):
+
+        def accelerations(moved: np.ndarray, k: int = k) -> np.ndarray:
+            state = [moved if i == k else x for i, x in enumerate((q, qd, tau))]
+            return dynamics.forward_dynamics(*state, wrench=wrench)
+
+        assert deviation(partial, gradient(accelerations, (q, qd, tau)[k])) < 1e-9
+
+
+@pytest.mark.parametrize("order", [0, 1, 3, 6])
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_efforts_of_any_order(order: int, backend: str) -> None:
+    case = fixed_case("mixed_chain", order + 2)
+    dynamics = Dynamics(case.robot, order=order, backend=backend)
+    wrench = np.random.default_rng(order).uniform(-5, 5, (order + 1, 6))
+    expected = equations_of_motion(case.robot, *case.motion[:-1], wrench=wrench).efforts(case.motion[-1])
+    found = dynamics.inverse_dynamics(*case.motion, wrench=wrench)
+    assert len(found) == order + 1
+    for k, (tau, wanted) in enumerate(zip(found, expected, strict=True)):
+        assert deviation(tau, wanted) < 1e-12, k
+    many = dynamics.inverse_dynamics(*(np.stack([x, x]) for x in case.motion), wrench=list(wrench))
+    for tau, one in zip(many, found, strict=True):
+        assert deviation(tau[1], one) < 1e-13
+    # What is omitted is zero.
+    rest = [np.zeros(4)] * order
+    short, full = dynamics.inverse_dynamics(*case.motion[:3]), dynamics.inverse_dynamics(*case.motion[:3], *rest)
+    assert all(np.array_equal(a, b) for a, b in zip(short, full, strict=True))
+    copied = pickle.loads(pickle.dumps(dynamics))
+    assert copied.order == order
+    with pytest.raises(StateError, match=f"to order {order} depend on q and {order + 2} time derivatives"):
+        dynamics.inverse_dynamics(*case.motion, np.zeros(4))
+
+
+@pytest.mark.parametrize("order", [-1, 1.0, "2", None])
+def test_an_order_is_refused_unless_it_is_a_number_from_zero(order: object) -> None:
+    with pytest.raises(ValueError, match="order must be an integer from 0, is"):
+        Dynamics(load_robot("pendulum"), order=order)  # type: ignore[arg-type]
 
 
 def test_the_power_of_the_efforts_is_the_rate_of_the_energy() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .expressions import Expression, Node, Op, Scalar
 from .program import operands
 
@@ -10,9 +12,11 @@ from .program import operands
 class Partials:
     """Derivatives with respect to one input; each node is differentiated once."""
 
-    def __init__(self, variable: Expression) -> None:
+    def __init__(self, variable: Expression, held: Sequence[Scalar] = ()) -> None:
+        """Set the input, and expressions that count as constant."""
         self._graph = variable.graph
-        self._known: dict[int, Scalar] = {variable.node: 1.0}
+        self._known: dict[int, Scalar] = {x.node: 0.0 for x in held if isinstance(x, Expression)}
+        self._known[variable.node] = 1.0
 
     def __call__(self, expression: Scalar) -> Scalar:
         """The derivative of an expression."""

@@ -7,8 +7,9 @@ Each function traces one program for a robot; names and units of its inputs and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +18,7 @@ from .. import recursion
 from ..recursion import LinkTree, link_tree
 from ..recursion.center_of_mass import first_moment
 from ..robot import Robot
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from .expressions import Expression, Scalar
 from .partials import Partials
 from .program import Program, c_name, trace
@@ -34,13 +35,21 @@ def inverse_dynamics(robot: Robot) -> Program:
     return _efforts("inverse_dynamics", robot, 3)
 
 
+def inverse_dynamics_of_order(order: int) -> Recipe:
+    """tau, taud, … up to a time derivative of any order, with the tool wrench."""
+    if order == len(EFFORT_NAMES) - 1:
+        return PROGRAMS["inverse_dynamics"]
+    trace_efforts = partial(_efforts, "inverse_dynamics", orders=order + 1)
+    return Recipe("inverse_dynamics", trace_efforts, (str(order),))
+
+
 def _efforts(name: str, robot: Robot, orders: int) -> Program:
-    states, wrenches = STATE_NAMES[: orders + 2], WRENCH_NAMES[:orders]
+    states, wrenches = derivative_names("q", orders + 2), derivative_names("W", orders)
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         values = recursion.inverse_dynamics(tree, [x[key] for key in states], [x[key] for key in wrenches])
-        return dict(zip(EFFORT_NAMES, values, strict=False))
+        return dict(zip(derivative_names("tau", orders), values, strict=True))
 
     return trace(c_name(name), dict.fromkeys(states, robot.n) | dict.fromkeys(wrenches, 6 * len(robot.tools)), compute)
 
@@ -144,6 +153,33 @@ def forward_dynamics(robot: Robot) -> Program:
     return trace(c_name("forward_dynamics"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
 
 
+def forward_dynamics_partials(robot: Robot) -> Program:
+    """Partial derivatives of qdd with respect to q, qd and tau (the last is the inverse of M), in row-major order.
+
+    Those of inverse dynamics are tau_q dq + tau_qd dqd + M dqdd = dtau, hence those of qdd -M⁻¹ tau_q, -M⁻¹ tau_qd.
+    """
+    tree, n = link_tree(robot), robot.n
+    rest = [0.0] * n
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
+        qdd = recursion.forward_dynamics(tree, x["q"], x["qd"], x["tau"], x["W"])
+        (tau,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], qdd], [x["W"]])
+        weightless = _weightless(tree)
+        # Symmetric: columns are rows.
+        inverse = [
+            recursion.forward_dynamics(weightless, x["q"], rest, [float(i == j) for i in range(n)]) for j in range(n)
+        ]
+        outputs = {}
+        for name in ("q", "qd"):
+            columns = [Partials(variable, held=qdd) for variable in x[name]]
+            at_rest = [[-column(effort) for effort in tau] for column in columns]
+            outputs[f"dqdd_d{name}"] = [_dot(row, column) for row in inverse for column in at_rest]
+        return outputs | {"dqdd_dtau": [entry for row in inverse for entry in row]}
+
+    names = ("q", "qd", "tau")
+    return trace(c_name("forward_dynamics_partials"), dict.fromkeys(names, n) | {"W": 6 * len(robot.tools)}, compute)
+
+
 def regressor(robot: Robot) -> Program:
     """Y of tau = Y pi, in row-major order."""
     return _regressors("regressor", robot, 1)
@@ -155,11 +191,12 @@ def regressor_derivatives(robot: Robot) -> Program:
 
 
 def _regressors(name: str, robot: Robot, orders: int) -> Program:
-    states = STATE_NAMES[: orders + 2]
+    states = derivative_names("q", orders + 2)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         levels = recursion.regressor(robot, [x[key] for key in states])
-        return {"Y" + k * "d": [entry for row in rows for entry in row] for k, rows in enumerate(levels)}
+        entries = [[entry for row in rows for entry in row] for rows in levels]
+        return dict(zip(derivative_names("Y", orders), entries, strict=True))
 
     return trace(c_name(name), dict.fromkeys(states, robot.n), compute)
 
@@ -179,10 +216,7 @@ def kinetic_energy(robot: Robot) -> Program:
     tree = _weightless(link_tree(robot))
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        total: Scalar = 0.0
-        for rate, momentum in zip(x["qd"], _momentum(tree, x), strict=True):
-            total = total + rate * momentum
-        return {"T": [0.5 * total]}
+        return {"T": [0.5 * _dot(x["qd"], _momentum(tree, x))]}
 
     return trace(c_name("kinetic_energy"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
 
@@ -193,10 +227,7 @@ def potential_energy(robot: Robot) -> Program:
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         _, (moment,) = first_moment(tree, [x["q"]])
-        total: Scalar = 0.0
-        for component, along in zip(moment, robot.gravity.tolist(), strict=True):
-            total = total - along * component
-        return {"U": [total]}
+        return {"U": [-_dot(robot.gravity.tolist(), moment)]}
 
     return trace(c_name("potential_energy"), {"q": robot.n}, compute)
 
@@ -204,6 +235,13 @@ def potential_energy(robot: Robot) -> Program:
 def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
     (product,) = recursion.inverse_dynamics(tree, [x["q"], [0.0] * tree.n, x["qd"]])
     return product
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
 
 
 def _weightless(tree: LinkTree) -> LinkTree:
@@ -231,6 +269,7 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
             coriolis_matrix,
             coriolis_tensor,
             forward_dynamics,
+            forward_dynamics_partials,
             regressor,
             regressor_derivatives,
             momentum,

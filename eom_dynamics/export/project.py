@@ -62,8 +62,11 @@ _MATRICES = {
     "dtau_dqdd": "partial derivatives of tau with respect to qdd, the mass matrix",
 }
 
+_DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
+
 STRAIGHT_LINE: Mapping[str, Recipe] = MappingProxyType(
-    {**PROGRAMS, "forward_kinematics": Recipe("forward_kinematics", forward_kinematics)}
+    {name: PROGRAMS[name] for name in _DYNAMICS}
+    | {"forward_kinematics": Recipe("forward_kinematics", forward_kinematics)}
 )
 """Functions that are one program."""
 

@@ -11,6 +11,9 @@ from ...codegen.programs import PROGRAMS
 from ...robot import Joint, Robot
 from ...robot.reach import reach
 
+COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
+"""Programs whose operations are counted; tracing some of the others takes a second."""
+
 # The cost of these, and of the search for the reach, grows with the square of the number of joints and more.
 _SQUARE = ("mass_matrix", "effort_partials")
 
@@ -40,8 +43,8 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             for tool in robot.tools
         ],
         "operations": {
-            name: program(robot).costs() if robot.n <= MOST_JOINTS or name not in _SQUARE else None
-            for name, program in PROGRAMS.items()
+            name: PROGRAMS[name](robot).costs() if robot.n <= MOST_JOINTS or name not in _SQUARE else None
+            for name in COUNTED
         },
         "joint_friction": robot.joint_friction,
         "merged": list(robot.merged),

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from paths import CONFIG
 
-from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.exceptions import KernelError
-from eom_dynamics.export import LANGUAGES, stored_values
+from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
 from eom_dynamics.tools.cli.main import main
 
 WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
@@ -31,7 +30,7 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
     assert not output.err
     written = contents(tmp_path / "code")
     assert {name.partition("/")[0] for name in written} == {"README.md", *LANGUAGES}
-    for function, program in PROGRAMS.items():
+    for function, program in STRAIGHT_LINE.items():
         assert {f"c/planar_2r_{function}.c", f"matlab/planar_2r_{function}.m"} <= set(written)
         assert {f"casadi/planar_2r_{function}.casadi", f"cuda/planar_2r_{function}.cu"} <= set(written)
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]

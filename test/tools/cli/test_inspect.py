@@ -12,7 +12,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import eom_dynamics as eom
-from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
@@ -31,7 +30,7 @@ def test_text_and_json_are_the_facts(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_suspicious_inertia_table_is_shown_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(facts, "PROGRAMS", {"effort": PROGRAMS["effort"]})
+    monkeypatch.setattr(facts, "COUNTED", ("effort",))
     monkeypatch.setattr(facts, "reach", lambda robot, tool: 1.0)
     packaged = (resources.files(eom) / "config" / "iiwa.yaml").read_text(encoding="utf-8")
     file = tmp_path / "link.yaml"
