@@ -22,6 +22,7 @@ from eom_dynamics.tools.benchmark.machine import machine
 
 SECTIONS = (
     "one_state",
+    "equations",
     "batch",
     "first_use",
     "scaling",

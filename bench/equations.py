@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Terms of the equations of motion in one state, called from Python, and in batches, beside Pinocchio's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from dynamics_peers import peers
+from report import Bar, Section, Table, error, seconds
+from settings import BATCH, Settings
+
+from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
+from eom_dynamics.tools.benchmark.timing import interleaved
+
+_STATES = 64
+
+# States of a batch of results with hundreds of entries each.
+_SHORT_BATCH = 10_000
+
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A method of :class:`Dynamics` and the function of Pinocchio that gives the same.
+
+    Attributes:
+        arguments: names of the vectors that both take.
+        function: of Pinocchio.
+        read: what of its result, or of its data, is compared.
+        batch: number of states of a batch.
+    """
+
+    arguments: tuple[str, ...]
+    function: Callable[..., Any]
+    read: Callable[[Any, Any], Any] = lambda result, data: result
+    batch: int = BATCH
+
+
+_STATE = ("q", "qd", "qdd")
+_PAIRS = {
+    "effort": _Pair(_STATE, pin.rnea),
+    "bias": _Pair(_STATE[:2], pin.nonLinearEffects),
+    "gravity": _Pair(_STATE[:1], pin.computeGeneralizedGravity),
+    "mass_matrix": _Pair(_STATE[:1], pin.crba, lambda result, data: np.triu(result) + np.triu(result, 1).T),
+    "coriolis_matrix": _Pair(_STATE[:2], pin.computeCoriolisMatrix),
+    "forward_dynamics": _Pair(("q", "qd", "tau"), pin.aba),
+    "effort_partials": _Pair(
+        _STATE, pin.computeRNEADerivatives, lambda result, data: np.array([data.dtau_dq, data.dtau_dv]), _SHORT_BATCH
+    ),
+    "forward_dynamics_partials": _Pair(
+        ("q", "qd", "tau"),
+        pin.computeABADerivatives,
+        lambda result, data: np.array([data.ddq_dq, data.ddq_dv]),
+        _SHORT_BATCH,
+    ),
+    "regressor": _Pair(_STATE, pin.computeJointTorqueRegressor, batch=_SHORT_BATCH),
+    "kinetic_energy": _Pair(_STATE[:2], pin.computeKineticEnergy),
+    "potential_energy": _Pair(_STATE[:1], pin.computePotentialEnergy),
+}
+
+
+def run(settings: Settings) -> Section:
+    """Compare results with Pinocchio's, then measure times."""
+    section = Section("equations", "Terms of the equations of motion")
+    robot = load_robot("iiwa")
+    model = pinocchio_model(robot)
+    data = model.createData()
+    dynamics = Dynamics(robot)
+    vectors = _vectors(robot, BATCH)
+    each = [{name: x[i].copy() for name, x in vectors.items()} for i in range(_STATES)]
+    errors = {name: _error(robot, dynamics, model, name, pair, each) for name, pair in _PAIRS.items()}
+    for name, off in errors.items():
+        assert off < _ROUNDING, f"{name} is off by {off}"
+
+    tasks = {}
+    for name, pair in _PAIRS.items():
+        states = [tuple(state[key] for key in pair.arguments) for state in each]
+        tasks[name] = one_by_one(getattr(dynamics, name), states)
+        tasks[f"pin {name}"] = one_by_one(pair.function, [(model, data, *state) for state in states])
+    times = interleaved(tasks, settings.rounds)
+    table = Table(
+        "iiwa, one state, called from Python",
+        ("`Dynamics`", "Pinocchio", "ours, median", "Pinocchio's", "ratio", "largest difference"),
+    )
+    ratios = {name: times.ratio(name, f"pin {name}") for name in _PAIRS}
+    for name, pair in _PAIRS.items():
+        ours, theirs = (seconds(times.median(key)) for key in (name, f"pin {name}"))
+        table.add(f"`{name}`", f"`{pair.function.__name__}`", ours, theirs, f"{ratios[name]:.2f}", error(errors[name]))
+
+    section.tables = [table, batches(dynamics, vectors, tasks, settings, section)]
+    worst = max(ratios, key=lambda name: ratios[name])
+    section.bars.insert(
+        0,
+        Bar("each call at most 1.0 × Pinocchio's", f"at most {ratios[worst]:.2f} × (`{worst}`)", ratios[worst] <= 1.0),
+    )
+    section.text = [
+        "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
+        f"that are ready; its regressor is of other parameters: compared are efforts. Batches are of {BATCH:,} states, of "
+        f"results with many entries {_SHORT_BATCH:,}; the loop calls the method for one state after the other."
+    ]
+    found, missing = peers(robot, {name: vectors[name] for name in ("q", "qd", "qdd", "qddd", "qdddd")}, settings)
+    section.tables.append(found)
+    section.text += missing
+    return section
+
+
+def batches(
+    dynamics: Dynamics, vectors: dict[str, Array], loops: dict[str, Any], settings: Settings, section: Section
+) -> Table:
+    """Times a state of batches beside loops over the same method, and over Pinocchio's function."""
+    tasks = {}
+    for name, pair in _PAIRS.items():
+        states = [vectors[key][: pair.batch] for key in pair.arguments]
+        method = getattr(dynamics, name)
+        tasks[f"batch {name}"] = type(loops[name])(lambda method=method, states=states: method(*states), pair.batch)
+        tasks[name], tasks[f"pin {name}"] = loops[name], loops[f"pin {name}"]
+    times = interleaved(tasks, settings.slow_rounds, at_least=0.02)
+    table = Table(
+        "iiwa, batches, all cores",
+        ("`Dynamics`", "median a state", "× loop over the same method", "× loop over Pinocchio's"),
+    )
+    faster = {}
+    for name in _PAIRS:
+        own, theirs = (times.ratio(key, f"batch {name}") for key in (name, f"pin {name}"))
+        faster[name] = theirs
+        table.add(f"`{name}`", seconds(times.median(f"batch {name}")), f"{own:.1f}", f"{theirs:.1f}")
+    worst = min(faster, key=lambda name: faster[name])
+    section.bars.append(
+        Bar(
+            "a batch at least 15 × faster than a loop over Pinocchio's function",
+            f"at least {faster[worst]:.1f} × (`{worst}`)",
+            faster[worst] >= 15,
+        )
+    )
+    return table
+
+
+def _vectors(robot: Robot, count: int) -> dict[str, Array]:
+    few = RandomStates(robot, _STATES)
+    names = ("q", "qd", "qdd", "qddd", "qdddd")
+    vectors = {name: np.resize(x, (count, robot.n)) for name, x in zip(names, few.states, strict=True)}
+    return vectors | {"tau": np.resize(few.efforts[0], (count, robot.n))}
+
+
+def _error(robot: Robot, dynamics: Dynamics, model: Any, name: str, pair: _Pair, each: list[dict[str, Array]]) -> float:
+    """Largest difference from Pinocchio, relative to its largest entry."""
+    data, ours, theirs = model.createData(), [], []
+    for state in each:
+        arguments = [state[key] for key in pair.arguments]
+        mine = getattr(dynamics, name)(*arguments)
+        found = pair.read(pair.function(model, data, *arguments), data)
+        if name == "regressor":
+            mine = mine @ dynamics.inertial_parameters
+            found = found @ np.concatenate([i.toDynamicParameters() for i in model.inertias.tolist()[1:]])
+        elif isinstance(mine, tuple):
+            mine = np.array(mine[:2])
+        ours.append(np.array(mine))
+        theirs.append(np.array(found))
+    a, b = np.array(ours), np.array(theirs)
+    if name == "potential_energy":  # the same up to a constant
+        a, b = a - a[0], b - b[0]
+    return float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
