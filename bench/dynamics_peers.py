@@ -10,6 +10,7 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from settings import Settings
 
 from eom_dynamics import Dynamics, Robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.robot.writers import robot_as_urdf
+from eom_dynamics.robot.inertia import Inertial
+from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.benchmark.states import one_by_one
 from eom_dynamics.tools.benchmark.timing import interleaved
 

@@ -103,8 +103,9 @@ def run(settings: Settings) -> Section:
     )
     section.text = [
         "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
-        f"that are ready; its regressor is of other parameters: compared are efforts. Batches are of {BATCH:,} states, of "
-        f"results with many entries {_SHORT_BATCH:,}; the loop calls the method for one state after the other."
+        "that are ready; its regressor is of other parameters: compared are efforts. Batches are of "
+        f"{BATCH:,} states, of results with many entries {_SHORT_BATCH:,}; loops call the function for one state "
+        "after the other."
     ]
     found, missing = peers(robot, {name: vectors[name] for name in ("q", "qd", "qdd", "qddd", "qdddd")}, settings)
     section.tables.append(found)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differential flatness: link motion to motor motion and effort, and back."""
 
+from .base_motion import BaseMotion, base_motion
 from .drive import Drive
 from .elastic_arm import ElasticArm, Feedforward
 from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
@@ -10,6 +11,7 @@ from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
 from .spring_chain import ChainJet, SpringChain, SpringStage, chain_derivatives_needed, chain_motor_jet
 
 __all__ = [
+    "BaseMotion",
     "ChainJet",
     "Drive",
     "ElasticArm",
@@ -20,6 +22,7 @@ __all__ = [
     "MotorJet",
     "SpringChain",
     "SpringStage",
+    "base_motion",
     "chain_derivatives_needed",
     "chain_gains",
     "chain_motor_jet",

@@ -15,6 +15,7 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +27,12 @@ from ..actuators.springs import RIGID, CoupledSpring, Deflections, Spring, sprin
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
+from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..states import joint_states, zeros_if_omitted
 from ..units import SHAFT_UNITS
+from .base_motion import BaseMotion
 from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
@@ -145,6 +148,7 @@ class ElasticArm:
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
+        base: BaseMotion | None = None,
     ) -> Feedforward:
         """Joint efforts, motor motion and motor efforts for a motion of the links.
 
@@ -160,14 +164,18 @@ class ElasticArm:
                 entries of other joints are not read. By default stiffness is nominal, and derivatives are zero.
             deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
                 read. By default deflections are without transient, :meth:`DampedSpring.settled`.
+            base: motion of the base; by default it is at rest. The first use compiles code for it.
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range.
+            StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
+                moves in the complete rotor model.
         """
         if qddd is None or qdddd is None:
             qddd, qdddd = zeros_if_omitted(q, qddd, qdddd)
         if self.rotors is None:
-            tau, taud, taudd = self.dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd, wrench=wrench)
+            tau, taud, taudd = self.efforts(q, qd, qdd, qddd, qdddd, wrench=wrench, base=base)
+        elif base is not None:
+            raise StateError("the complete rotor model has no moving base; the reduced one has")
         else:
             links = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
             following = [self.motors_following(x) for x in links]
@@ -193,6 +201,20 @@ class ElasticArm:
         else:
             effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
         return Feedforward(tau, taud, taudd, position, velocity, acceleration, effort)
+
+    def efforts(
+        self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
+    ) -> tuple[Array, ...]:
+        """Joint efforts tau, taud, taudd for q … qdddd; arguments and errors as in :meth:`feedforward`."""
+        if base is None:
+            return self.dynamics.inverse_dynamics(*states, wrench=wrench)
+        w, f = base
+        return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
+
+    @cached_property
+    def carried(self) -> FloatingBase:
+        """The links on a moving base; the first access compiles code for it."""
+        return FloatingBase(self.robot)
 
     def spring_efforts(
         self,

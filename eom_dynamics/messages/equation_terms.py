@@ -25,8 +25,8 @@ def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str,
     """
     fields: dict[str, Array] = {}
     for k, rate in enumerate(_RATES[: equations.order + 1]):
-        fields[f"mass_matrix{rate}"] = order.to_message(order.to_message(equations.M[k]).T).T
-        fields[f"coriolis_matrix{rate}"] = order.to_message(order.to_message(equations.C[k]).T).T
+        fields[f"mass_matrix{rate}"] = order.axes_to_message(equations.M[k], 2)
+        fields[f"coriolis_matrix{rate}"] = order.axes_to_message(equations.C[k], 2)
         fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])
         fields[f"external_effort{rate}"] = order.to_message(equations.external[k])
     for name, values in fields.items():

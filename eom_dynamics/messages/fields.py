@@ -10,6 +10,18 @@ WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
 STIFFNESS_FIELDS = ("stiffness", "stiffness_rate", "stiffness_acceleration")
 """Commanded stiffness and its time derivatives, in setpoints and requests."""
 
+BASE_FIELD = "base"
+"""Motion of the base, in setpoints and requests."""
+
+ANGULAR_FIELDS = ("angular_velocity", "angular_acceleration", "angular_jerk", "angular_snap")
+"""Angular velocity of a moving base and its time derivatives, in BaseMotion."""
+
+FORCE_FIELDS = ("specific_force", "specific_force_rate", "specific_force_acceleration")
+"""Specific force of a moving base and its time derivatives, in BaseMotion."""
+
+BASE_SHAPE = (len(ANGULAR_FIELDS + FORCE_FIELDS), 3)
+"""Shape of the numbers of a BaseMotion."""
+
 EFFORT_FIELDS = ("effort", "effort_rate", "effort_acceleration")
 """Fields of commands and responses with one entry for each joint."""
 

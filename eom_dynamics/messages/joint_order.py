@@ -94,6 +94,13 @@ class JointOrder:
         """Bring values (…, n) from the robot's order into the message's."""
         return values if self.robot_index is None else values[..., self.robot_index]
 
+    def axes_to_message(self, values: Array, axes: int) -> Array:
+        """Bring the last axes of values (…, n, n), or more of them, from the robot's order into the message's."""
+        if self.robot_index is not None:
+            for axis in range(-axes, 0):
+                values = np.take(values, self.robot_index, axis=axis)
+        return values
+
     def motors_to_message(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values (…, m) of motors from the robot's order into the message's."""
         return values if self.motor_index is None else values[..., self.motor_index]

@@ -13,6 +13,7 @@ from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
+from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
@@ -53,8 +54,9 @@ class Solution(NamedTuple):
 class Solver:
     """Checks setpoints and requests and computes their commands, for one arm."""
 
-    def __init__(self, arm: ElasticArm) -> None:
-        self.arm = arm
+    def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
+        """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
+        self.arm, self._moving_base = arm, moving_base
         self._orders = JointOrders(arm)
         self._deflections = DeflectionFilter(arm)
         self._limits = LimitCheck(arm)
@@ -81,14 +83,17 @@ class Solver:
         state = read_samples(message, order, optional=optional)[:, 0]
         wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
         stiffness = read_stiffness(message, order, arm.variable)
+        base = read_base_motion(message)
+        if base is not None and not self._moving_base:
+            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         deflection = None
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             if stamp is not None and self._deflections.needed:
-                efforts = np.stack(arm.dynamics.inverse_dynamics(*state, wrench=wrench))
+                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
                 _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self._deflections.at(stamp, efforts)
-            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection)
+            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
             exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()

@@ -476,6 +476,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if not self.active or self._solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
         limits = "warn" if self._limits == "clip" else self._limits
+        if request.include_matrices and len(request.base):
+            raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
         solution = self._solver.solve(request, optional=("jerk", "snap"), limits=limits)
         fields = solution.fields()
         if request.include_matrices:

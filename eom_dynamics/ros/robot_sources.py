@@ -27,7 +27,7 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_parameters
 from std_msgs.msg import String
 
-from ..elastic import ElasticArm
+from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
 from ..robot import Robot, load_robot, robot_from_parameters, robot_from_urdf
@@ -63,15 +63,21 @@ class Description:
         """Whether the section ``urdf`` applies."""
         return self.urdf is not None or (self.file is not None and self.file.endswith(URDF_ENDINGS))
 
-    def load(self) -> Loaded:
-        """Read, validate and compile; never raises. Not thread-safe, since it records warnings."""
+    def load(self, *, moving_base: bool = False) -> Loaded:
+        """Read, validate and compile, on request also for a moving base; never raises.
+
+        Not thread-safe, since it records warnings.
+        """
         try:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
                 arm = ElasticArm(with_prefix(self._robot(), self.prefix))
-                solver = Solver(arm)
+                solver = Solver(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
+                if moving_base:
+                    still = BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))
+                    arm.feedforward(*np.zeros((len(STATE_NAMES), arm.robot.n)), base=still)
         except EomDynamicsError as error:
             return Loaded(self, error="; ".join(error.errors))
         except Exception as error:

@@ -42,6 +42,7 @@ class RobotSupply:
         self._busy = False
         self._told = ""
         self._asking, self._since = True, time.monotonic()
+        self._moving_base = node.has_parameter("moving_base") and node.get_parameter("moving_base").value
         self._choice = chosen_source(node)
         self._source = open_source(node, self._choice, self._look)
         # Steady, since simulated time may be paused.
@@ -76,7 +77,7 @@ class RobotSupply:
             last = self._last
             # A file may have changed since.
             if last is None or last.description != description or last.solver is None or description.file:
-                self._last = description.load()
+                self._last = description.load(moving_base=self._moving_base)
             return self._last
 
     def log_warnings(self, loaded: Loaded) -> None:
@@ -127,7 +128,7 @@ class RobotSupply:
         if not self._is_new() or (description := self._source.description) is None:
             return None
         with self._loading:
-            self._last = description.load()
+            self._last = description.load(moving_base=self._moving_base)
             return self._last
 
     def _found(self, loaded: Loaded | None) -> None:

@@ -3,10 +3,12 @@
 
 import numpy as np
 import pytest
+from differences import gradient
 from node_client import message_fields
 from paths import CONFIG
 
 import eom_dynamics as eom
+from eom_dynamics.kinematics import body_poses
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
@@ -98,11 +100,31 @@ def test_forward_dynamics_undoes_inverse_dynamics(node, rng, rotors):
         effort=np.array(tau)[:, order],
         wrench=wrench,
         include_rotor_inertia=rotors,
+        include_partials=True,
     )
     assert answer.success, answer.message
     assert answer.joint_names == [NAMES[i] for i in order]
     # Mass matrices of an arm have condition numbers of some hundred.
     np.testing.assert_allclose(np.reshape(answer.acceleration, (20, N)), qdd[:, order], rtol=0, atol=1e-9)
+    dynamics = eom.Dynamics(ROBOT, backend="numpy")
+    added = rotors * ROTOR_INERTIA
+    for k, name in enumerate(("position", "velocity", "effort")):
+        found = np.reshape(getattr(answer, f"acceleration_by_{name}"), (20, N, N))
+
+        def accelerations(moved, k=k):
+            state = [moved if i == k else x for i, x in enumerate((q[3], qd[3], tau[3]))]
+            return dynamics.forward_dynamics(*state, wrench=(wrench[3],), added_inertia=added)
+
+        wanted = gradient(accelerations, (q[3], qd[3], tau[3])[k])[np.ix_(order, order)]
+        # Of differences of accelerations of up to 1e4.
+        np.testing.assert_allclose(found[3], wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
+
+
+def _potential_energy(q):
+    """By the product of exponentials."""
+    poses = body_poses(ROBOT, q)
+    centers = [(pose @ [*joint.center_of_mass, 1])[:3] for pose, joint in zip(poses, ROBOT.joints, strict=True)]
+    return -sum(joint.mass * ROBOT.gravity @ center for joint, center in zip(ROBOT.joints, centers, strict=True))
 
 
 @pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2), ("skew", 3), ("paper", 4)])
@@ -114,11 +136,21 @@ def test_the_terms_are_those_of_the_library(node, rng, coriolis, given):
         "GetEquationsOfMotion",
         joint_names=[NAMES[i] for i in order],
         coriolis=coriolis,
+        include_coriolis_tensor=coriolis == "christoffel",
         **dict(zip(STATE_FIELDS, state[:, order], strict=False)),
         **dict(zip(WRENCH_FIELDS, wrench, strict=True)),
     )
     assert answer.success, answer.message
     wanted = eom.equations_of_motion(ROBOT, *state, wrench=tuple(wrench), coriolis=coriolis or "christoffel")
+    q, qd = state[:2]
+    assert_close(answer.momentum, (wanted.M[0] @ qd)[order])
+    assert answer.kinetic_energy == pytest.approx(0.5 * qd @ wanted.M[0] @ qd, rel=1e-12)
+    assert answer.potential_energy == pytest.approx(_potential_energy(q), rel=1e-12)
+    if coriolis == "christoffel":
+        c = np.reshape(answer.coriolis_tensor, (N, N, N))
+        assert_close(c @ qd[order], wanted.C[0][np.ix_(order, order)])
+    else:
+        assert not len(answer.coriolis_tensor)
     for k, rate in enumerate(RATES):
         there = k < given - 1
         for name, values in (("mass_matrix", wanted.M), ("coriolis_matrix", wanted.C)):

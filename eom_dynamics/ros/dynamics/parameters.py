@@ -12,6 +12,11 @@ TABLE: Table = {
     "autostart": Definition(
         True, "configure and activate at startup; false leaves both to a lifecycle manager", read_only=True
     ),
+    "moving_base": Definition(
+        False,
+        "whether setpoints may have a motion of the base; then code for it is compiled when the robot is loaded",
+        read_only=True,
+    ),
     "setpoint_lifespan": Definition(
         0.0,
         "largest age of a setpoint by its stamp and the node's clock, in s; an older one is dropped. 0 accepts every "

@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import frames_by_name, kinematics_of
 from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
-from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
 from ...messages.poses import read_task_setpoint
 from ...messages.refusals import refusal_reason
@@ -93,7 +93,7 @@ class TaskTopic:
         setpoint.header = message.header
         for field, values in zip(STATE_FIELDS, (q[0], *rates[:, 0]), strict=True):
             setattr(setpoint, field, doubles(values))
-        for field in (*WRENCH_FIELDS, *STIFFNESS_FIELDS):
+        for field in (*WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD):
             setattr(setpoint, field, getattr(message, field))
         return setpoint
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...elastic import ElasticArm, LimitCheck
 from ...elastic.limit_violations import summary
 from ...exceptions import LimitError, StateError
@@ -14,6 +15,8 @@ from ...messages.joint_order import JointOrders
 from ...messages.samples import read_samples, read_stiffness, write
 from ...messages.wrenches import read_wrenches
 from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
+
+_PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "acceleration_by_effort")
 
 
 def inverse_dynamics_batch(
@@ -63,13 +66,18 @@ def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Requ
         RobotDescriptionError: the robot has no forward dynamics.
     """
     order = JointOrders(arm).of(request.joint_names)
-    q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=request.MAX_SAMPLES)
+    most = request.MAX_SAMPLES_WITH_PARTIALS if request.include_partials else request.MAX_SAMPLES
+    q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=most)
     wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot, len(q))
     rotors = _rotors(arm) if request.include_rotor_inertia else 0.0
     with np.errstate(all="ignore"):
         qdd = arm.dynamics.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=rotors)
+        partials: tuple[Array, ...] = ()
+        if request.include_partials:
+            partials = arm.dynamics.forward_dynamics_partials(q, qd, tau, wrench=wrench, added_inertia=rotors)
     response = ComputeForwardDynamics.Response(success=True, joint_names=order.names)
     write(response, ("acceleration",), [order.to_message(qdd)])
+    write(response, _PARTIALS[: len(partials)], [order.axes_to_message(partial, 2) for partial in partials])
     return response
 
 

@@ -32,5 +32,18 @@ def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquation
         found = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
     response = GetEquationsOfMotion.Response(success=True, joint_names=order.names)
     terms = equation_terms(found, order)
+    dynamics, qd = arm.dynamics, rates[0]
+    with np.errstate(all="ignore"):
+        terms["momentum"] = order.to_message(dynamics.momentum(q, qd))
+        if request.include_coriolis_tensor:
+            terms["coriolis_tensor"] = order.axes_to_message(dynamics.coriolis_tensor(q), 3)
+        energies = {
+            "kinetic_energy": float(dynamics.kinetic_energy(q, qd)),
+            "potential_energy": float(dynamics.potential_energy(q)),
+        }
     write(response, list(terms), list(terms.values()))
+    for name, energy in energies.items():
+        if not np.isfinite(energy):
+            raise StateError(f"numbers too large: {name} would not be finite")
+        setattr(response, name, energy)
     return response

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ..bags import Layout
 from ..bags.layout import Bytes
 
@@ -50,7 +50,8 @@ class Batch:
         frame: their frame_id.
         names: their joint_names.
         fields: of JointTrajectorySetpoint, by name: (N, number of entries), wrenches (N, number of entries, 6), moment
-            first; absent or without entries where the messages have none.
+            first, motions of the base (N, number of entries, 7, 3); absent or without entries where the messages have
+            none.
         measured: (N, n) recorded efforts of the joints in ``names``, or None.
     """
 
@@ -69,7 +70,7 @@ class Batch:
 
     def message(self, row: int) -> Any:
         """One of the setpoints, as the node's solver takes it."""
-        empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS), ())
+        empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD), ())
         rows = {name: np.ascontiguousarray(values[row]) for name, values in self.fields.items()}
         return SimpleNamespace(joint_names=self.names, **(empty | rows))
 

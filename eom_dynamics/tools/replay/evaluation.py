@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...exceptions import LimitError
+from ...messages.base_motion import base_of_rows
 from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
+    BASE_FIELD,
     COMMAND_FIELDS,
     EFFORT_FIELDS,
     MOTOR_FIELDS,
@@ -170,6 +172,7 @@ class Evaluation:
         return (
             all(batch.entries(name) == n for name in STATE_FIELDS)
             and all(batch.entries(name) in (0, tools) for name in WRENCH_FIELDS)
+            and batch.entries(BASE_FIELD) <= 1
             and stiffness <= {0, n}
             and (batch.entries("stiffness") == n or stiffness == {0})
         )
@@ -191,8 +194,10 @@ class Evaluation:
         states, stiffness = (list(map(order.to_robot, given(fields))) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
         one_tool = len(self.arm.robot.tools) == 1
         wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
+        bases = given([BASE_FIELD])
+        base = base_of_rows(np.moveaxis(bases[0][:, 0], 0, 1)) if bases else None
         with np.errstate(all="ignore"):
-            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
+            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness, base=base)
             efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
             # Rows that were not computed hold anything.
             done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))

@@ -10,7 +10,7 @@ import numpy as np
 from rosbags.interfaces import Nodetype
 
 from ...arrays import Array
-from ...messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ..bags import Bag, BagError, Layouts, Rows, Topic
 from .batch import Batch, Refusals, Stamps
 
@@ -48,7 +48,7 @@ def setpoint_batches(
             stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
             fields = {
                 name: layout.numbers(rows, name).astype(float)
-                for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
+                for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD)
                 if layout.has(name)
             }
             try:
@@ -56,6 +56,8 @@ def setpoint_batches(
             except ValueError as error:
                 refusals.add(str(error), int(stamps.recorded[0]), len(rows))
                 continue
+            if BASE_FIELD in fields:
+                fields[BASE_FIELD] = fields[BASE_FIELD].reshape(len(rows), -1, *BASE_SHAPE)
             yield Batch(stamps, layout.message.header.frame_id, list(layout.message.joint_names), fields)
 
 

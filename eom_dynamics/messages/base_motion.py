@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion of the base in messages as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import BaseMotion
+from ..exceptions import StateError
+from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS
+from .samples import getter
+
+_FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
+
+
+def read_base_motion(message: Any) -> BaseMotion | None:
+    """Motion of the base of a setpoint or request; None for a base at rest.
+
+    Args:
+        message: a setpoint or request; the entry of its field is a ``BaseMotion``, or rows of an array (7, 3).
+
+    Raises:
+        StateError: there are several entries, or a number is not finite.
+    """
+    entries = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
+    if not len(entries):
+        return None
+    if len(entries) > 1:
+        raise StateError(f"base has {len(entries)} entries, must have one or none")
+    values = entries[0] if isinstance(entries[0], np.ndarray) else _vectors(entries[0])
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
+    return base_of_rows(values)
+
+
+def base_of_rows(values: Array) -> BaseMotion:
+    """Motion of the base from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
+    return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
+
+
+def _vectors(entry: Any) -> Array:
+    return np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(entry)])
