@@ -48,7 +48,7 @@ def peers(robot: Robot, vectors: Mapping[str, Array], settings: Settings) -> tup
     ways, missing = dict(ours), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "robot.urdf"
-        path.write_text(robot_as_urdf(_with_base(robot)).text, encoding="utf-8")
+        path.write_text(robot_as_urdf(base_with_inertia(robot)).text, encoding="utf-8")
         for package, make in _PEERS.items():
             if importlib.util.find_spec(package) is None:
                 missing.append(package)
@@ -79,7 +79,7 @@ def peers(robot: Robot, vectors: Mapping[str, Array], settings: Settings) -> tup
     return table, [f"Not installed, and therefore not compared: {', '.join(missing)}."] if missing else []
 
 
-def _with_base(robot: Robot) -> Robot:
+def base_with_inertia(robot: Robot) -> Robot:
     """Robot whose base has an inertia, which some libraries require, although it does not move."""
     return replace(robot, base=Inertial.about_center(1.0, np.zeros(3), np.eye(3)))
 
