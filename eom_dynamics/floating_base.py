@@ -190,8 +190,8 @@ class FloatingBase:
         qddd: ArrayLike | None = None,
         qdddd: ArrayLike | None = None,
         *,
-        angular_velocity: Sequence[ArrayLike] = (),
-        specific_force: Sequence[ArrayLike],
+        angular_velocity: Sequence[ArrayLike] | Array = (),
+        specific_force: Sequence[ArrayLike] | Array,
         wrench: Sequence[ArrayLike] = (),
     ) -> tuple[Array, ...]:
         """Joint efforts of an arm on a base of which an inertial measurement unit tells the motion.

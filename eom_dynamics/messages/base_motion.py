@@ -25,14 +25,14 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     Raises:
         StateError: there are several entries, or a number is not finite.
     """
-    entries = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
+    entries: Any = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
     if not len(entries):
         return None
     if len(entries) > 1:
         raise StateError(f"base has {len(entries)} entries, must have one or none")
     values = entries[0] if isinstance(entries[0], np.ndarray) else _vectors(entries[0])
     if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
+        row, column = map(int, np.argwhere(~np.isfinite(values))[0])
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
     return base_of_rows(values)
 
