@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import lie
 from ..arrays import AnyArray
 from ..jet import Jet, leibniz
 from ..robot import Robot
@@ -40,7 +39,7 @@ from .closed_form import (
     mass_matrix,
     require_form,
 )
-from .system import System, inertia_matrix, system, tool_matrix
+from .system import System, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
 
 _TWIST = 6
 
@@ -105,7 +104,7 @@ def _equations(
     robot: Robot, pose: AnyArray, q: AnyArray, rates: Sequence[AnyArray], wrench: Sequence[AnyArray], coriolis: str
 ) -> FloatingEquationsOfMotion:
     body = floating_system(robot, q, rates)
-    inertia = _with_base(robot.base.spatial_inertia, inertia_matrix(robot))
+    inertia = block_diagonal([robot.base.spatial_inertia, inertia_matrix(robot)])
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(rates) - 1))
     M = mass_matrix(body, M_b)
     G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
@@ -131,8 +130,8 @@ def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> Sys
         ]
     )
     V = H @ Jet(rates)
-    b = Jet([_blocks([lie.ad(twist) for twist in V_k.reshape(-1, _TWIST)]) for V_k in V])
-    S = Jet([_with_base(zero, S_k) for S_k in fixed.S])
+    b = Jet([ad_blocks(V_k) for V_k in V])
+    S = Jet([block_diagonal([zero, S_k]) for S_k in fixed.S])
     return System(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
 
 
@@ -142,18 +141,3 @@ def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:
     for k in range(len(w) - 1):
         known.append(leibniz(known, w, k, np.cross))
     return Jet([np.concatenate([np.zeros(3), -g]) for g in known])
-
-
-def _with_base(first: AnyArray, others: AnyArray) -> AnyArray:
-    """Block-diagonal matrix of a block (6, 6) of the base and a matrix of the bodies."""
-    return _blocks([first, others])
-
-
-def _blocks(blocks: Sequence[AnyArray]) -> AnyArray:
-    size = sum(map(len, blocks))
-    matrix, at = np.zeros((size, size), dtype=np.result_type(*blocks)), 0
-    for block in blocks:
-        end = at + len(block)
-        matrix[at:end, at:end] = block
-        at = end
-    return matrix

@@ -144,8 +144,11 @@ def ad_blocks(V: AnyArray) -> AnyArray:
 
 
 def block_diagonal(blocks: Sequence[AnyArray]) -> AnyArray:
-    """Block-diagonal matrix (6N, 6N) of N blocks (6, 6)."""
-    matrix = np.zeros((6 * len(blocks), 6 * len(blocks)), dtype=np.result_type(*blocks))
-    for i, block in enumerate(blocks):
-        matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = block
+    """Block-diagonal matrix of square blocks of any sizes."""
+    size = sum(map(len, blocks))
+    matrix, start = np.zeros((size, size), dtype=np.result_type(*blocks)), 0
+    for block in blocks:
+        end = start + len(block)
+        matrix[start:end, start:end] = block
+        start = end
     return matrix
