@@ -21,7 +21,8 @@ def columns(rows: Sequence[Sequence[str]], right_from: int) -> list[str]:
 def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a table of the operations of programs by kind; ``costs`` are those of :meth:`Program.costs` by name."""
     # Not all programs have operations of all kinds.
-    kinds = list(max(costs.values(), key=len))
+    longest = max(costs.values(), key=len)
+    kinds = list(longest)
     header = ("operations per state", *(kind.replace("_", " ") for kind in kinds))
     rows = ((name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items())
     return columns([header, *rows], right_from=1)
