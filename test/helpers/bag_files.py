@@ -62,7 +62,7 @@ def setpoint(
         name: wrenches(values) if name in WRENCHES else np.array(values, dtype=float)
         for name, values in numbers.items()
     }
-    return STORE.types[SETPOINT](header=header(time, frame), joint_names=list(names), **fields)
+    return STORE.types[SETPOINT](header=header(time, frame), joint_names=list(names), base=[], **fields)
 
 
 def joint_state(time: int, names: Sequence[str], position: Sequence[float], effort: Sequence[float] = ()) -> Any:

@@ -340,7 +340,7 @@ def test_a_bad_robot_of_another_node_is_delivered_once_and_can_be_corrected_ther
 
 
 def test_an_internal_error_is_reported_with_its_traceback(probe, tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise ZeroDivisionError("on purpose")
 
     monkeypatch.setattr("eom_dynamics.ros.robot_sources.Solver", fail)
