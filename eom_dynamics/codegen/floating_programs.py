@@ -16,20 +16,19 @@ import numpy as np
 from ..jet import Jet
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.center_of_mass import first_moment
+from ..recursion.composite import BASE
 from ..recursion.composite import coriolis_matrix as coriolis
 from ..recursion.composite import mass_matrix as inertia
 from ..recursion.forward_dynamics import forward_dynamics_on_base
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
-from ..recursion.vectors import Vector, vector_cross
+from ..recursion.scalars import Matrix, Numbers, vector_cross
+from ..recursion.vectors import Vector
 from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .expressions import Expression, Scalar
 from .kinematic_programs import frame_details
 from .program import Program, c_name, trace
 from .recipe import Recipe
-
-BASE = 6
-"""Components of the twist of the base, before the joint rates."""
 
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
 """Twist of the base and joint rates, and their time derivatives."""
@@ -351,7 +350,7 @@ def _jets(levels: Sequence[Sequence[Scalar]]) -> Vector:
     return [Jet(entries) for entries in zip(*levels, strict=True)]
 
 
-def _base(pose: Sequence[Scalar]) -> tuple[kinematics.Matrix, kinematics.Numbers]:
+def _base(pose: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
     return [list(pose[4 * i : 4 * i + 3]) for i in range(3)], _position(pose)
 
 
@@ -376,7 +375,7 @@ def _entries(matrix: Sequence[Sequence[Scalar]]) -> list[Scalar]:
     return [entry for row in matrix for entry in row]
 
 
-def _pose_entries(rotation: kinematics.Matrix, position: kinematics.Numbers) -> list[Scalar]:
+def _pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
     return [x for row, p in zip(rotation, position, strict=True) for x in (*row, p)] + [0.0, 0.0, 0.0, 1.0]
 
 

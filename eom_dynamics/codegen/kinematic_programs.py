@@ -12,6 +12,7 @@ import numpy as np
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.center_of_mass import center_of_mass as center
 from ..recursion.joint_rates import joint_rates as rates_of
+from ..recursion.scalars import Matrix, Numbers
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length, moving_joints
 from .expressions import Expression, Scalar
@@ -193,10 +194,10 @@ def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot) -> Program:
     return trace(c_name("poses_and_jacobians"), {"q": robot.n}, compute)
 
 
-def _rows(columns: list[kinematics.Numbers]) -> list[Scalar]:
+def _rows(columns: list[Numbers]) -> list[Scalar]:
     return [column[i] for i in range(6) for column in columns]
 
 
-def _entries(rotation: kinematics.Matrix, position: kinematics.Numbers) -> list[Scalar]:
+def _entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
     rows = [[*row, x] for row, x in zip(rotation, position, strict=True)]
     return [x for row in rows for x in row] + [0.0, 0.0, 0.0, 1.0]

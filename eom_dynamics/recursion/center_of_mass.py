@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from ..arrays import Array
 from ..jet import Jet
 from .links import LinkTree
-from .vectors import Angle, Scalar, Vector, add, rotated, shifted_sincos
+from .scalars import Scalar
+from .vectors import Angle, Vector, add, rotated, shifted_sincos
 
 
 def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from .links import Link, LinkTree, Moments
-from .vectors import Scalar, shifted_sincos, vector_cross
+from .scalars import Matrix, Numbers, Scalar, plus, product, transposed, transposed_product, vector_cross
+from .vectors import shifted_sincos
 
-Numbers: TypeAlias = list[Scalar]
-Matrix: TypeAlias = list[Numbers]
+BASE = 6
+"""Rows of the twist of the base, which come first."""
 
 
 def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
@@ -44,11 +44,11 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
     bodies = _composites(tree, steps, rates=False)
     M = _empty(tree)
     for j, link in enumerate(tree.links):
-        force, row = bodies[j].force(*_axis(link)), 6 + link.coordinate
+        force, row = bodies[j].force(*_axis(link)), BASE + link.coordinate
         i = j
         while i >= 0:
             other = tree.links[i]
-            column = 6 + other.coordinate
+            column = BASE + other.coordinate
             entry = link.ratio * other.ratio * _along(other, force)
             M[row][column] = M[row][column] + entry
             if i != j:
@@ -58,8 +58,8 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
         for k, entry in enumerate(force):
             M[row][k] = M[k][row] = M[row][k] + link.ratio * entry
     base = bodies[-1]
-    for k in range(6):
-        unit = [float(i == k) for i in range(6)]
+    for k in range(BASE):
+        unit = [float(i == k) for i in range(BASE)]
         for i, entry in enumerate(base.force(unit[:3], unit[3:])):
             M[i][k] = entry
     return M
@@ -83,25 +83,25 @@ def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w
     bodies = _composites(tree, steps, rates=True)
     C = _empty(tree)
     for j, link in enumerate(tree.links):
-        axis, row = _axis(link), 6 + link.coordinate
+        axis, row = _axis(link), BASE + link.coordinate
         force = bodies[j].force_of_rates(*axis, turning[j])
         momentum = bodies[j].force(*axis)
         transposed = bodies[j].transposed_rates(*axis, turning[j])
         i = j
         while i >= 0:
             other = tree.links[i]
-            column, factor = 6 + other.coordinate, link.ratio * other.ratio
+            column, factor = BASE + other.coordinate, link.ratio * other.ratio
             C[column][row] = C[column][row] + factor * _along(other, force)
             if i != j:
                 C[row][column] = C[row][column] + factor * _along(other, transposed)
             transposed = steps[i].force_out(steps[i].moving(transposed, momentum))
             momentum, force = steps[i].force_out(momentum), steps[i].force_out(force)
             i = other.parent
-        for k in range(6):
+        for k in range(BASE):
             C[k][row] = C[k][row] + link.ratio * force[k]
             C[row][k] = C[row][k] + link.ratio * transposed[k]
-    for k in range(6):
-        unit = [float(i == k) for i in range(6)]
+    for k in range(BASE):
+        unit = [float(i == k) for i in range(BASE)]
         for i, entry in enumerate(bodies[-1].force_of_rates(unit[:3], unit[3:], list(w))):
             C[i][k] = entry
     return C
@@ -127,9 +127,9 @@ class _Composite:
     def force(self, w: Sequence[Scalar], v: Sequence[Scalar]) -> Numbers:
         """Moment and force for a rate (w, v) of the twist: accelerations v + w x r of the points."""
         trace = self.Z[0][0] + self.Z[1][1] + self.Z[2][2]
-        spin = [trace * x - y for x, y in zip(w, _product(self.Z, w), strict=True)]
-        moment = _plus(spin, vector_cross(self.h, v))
-        return [*moment, *_plus([self.mass * x for x in v], vector_cross(w, self.h))]
+        spin = [trace * x - y for x, y in zip(w, product(self.Z, w), strict=True)]
+        moment = plus(spin, vector_cross(self.h, v))
+        return [*moment, *plus([self.mass * x for x in v], vector_cross(w, self.h))]
 
     def force_of_rates(self, w: Sequence[Scalar], v: Sequence[Scalar], turning: Numbers) -> Numbers:
         """Moment and force for a constant twist (w, v) of a frame that turns.
@@ -137,22 +137,22 @@ class _Composite:
         The points accelerate by turning x (v + w x r) + w x dr/dt.
         """
         steady = vector_cross(turning, v)
-        swept = vector_cross(_product(self.Z, turning), w)  # sum of r x (turning x (w x r))
+        swept = vector_cross(product(self.Z, turning), w)  # sum of r x (turning x (w x r))
         trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
-        changed = [trace * x - y for x, y in zip(w, _transposed_product(self.Y, w), strict=True)]
-        moment = _plus(_plus(swept, changed), vector_cross(self.h, steady))
-        inner = _plus([self.mass * x for x in steady], vector_cross(turning, vector_cross(w, self.h)))
-        return [*moment, *_plus(inner, vector_cross(w, self.dh))]
+        changed = [trace * x - y for x, y in zip(w, transposed_product(self.Y, w), strict=True)]
+        moment = plus(plus(swept, changed), vector_cross(self.h, steady))
+        inner = plus([self.mass * x for x in steady], vector_cross(turning, vector_cross(w, self.h)))
+        return [*moment, *plus(inner, vector_cross(w, self.dh))]
 
     def transposed_rates(self, moment: Sequence[Scalar], force: Sequence[Scalar], turning: Numbers) -> Numbers:
         """The transpose of the matrix of :meth:`force_of_rates` times a vector."""
-        swept = vector_cross(moment, _product(self.Z, turning))
+        swept = vector_cross(moment, product(self.Z, turning))
         trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
-        changed = [trace * x - y for x, y in zip(moment, _product(self.Y, moment), strict=True)]
+        changed = [trace * x - y for x, y in zip(moment, product(self.Y, moment), strict=True)]
         across = vector_cross(self.h, vector_cross(force, turning))
-        upper = _plus(_plus(swept, changed), _plus(across, vector_cross(self.dh, force)))
+        upper = plus(plus(swept, changed), plus(across, vector_cross(self.dh, force)))
         lower = vector_cross(turning, vector_cross(self.h, moment))
-        return [*upper, *_plus(lower, [self.mass * x for x in vector_cross(force, turning)])]
+        return [*upper, *plus(lower, [self.mass * x for x in vector_cross(force, turning)])]
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,11 @@ class _Step:
         x, y, z = vector
         if self.sine is not None:
             x, y = self.cosine * x - self.sine * y, self.sine * x + self.cosine * y
-        return _product(self.rotation, [x, y, z])
+        return product(self.rotation, [x, y, z])
 
     def into(self, vector: Sequence[Scalar]) -> Numbers:
         """Rotate a vector of the parent into the frame of the link."""
-        x, y, z = _transposed_product(self.rotation, vector)
+        x, y, z = transposed_product(self.rotation, vector)
         if self.sine is not None:
             x, y = self.cosine * x + self.sine * y, self.cosine * y - self.sine * x
         return [x, y, z]
@@ -205,21 +205,21 @@ class _Step:
     def matrix_out(self, matrix: Matrix) -> Matrix:
         """R A R' for a matrix of the link."""
         columns = [self.out(row) for row in matrix]  # rows of A R', that is, columns of R A'
-        return _transposed([self.out(column) for column in _transposed(columns)])
+        return transposed([self.out(column) for column in transposed(columns)])
 
     def force_out(self, wrench: Numbers) -> Numbers:
         """Moment and force in the frame of the parent and about its origin."""
         (x, y, z), force = wrench[:3], wrench[3:]
         moment = self.out([x - self.shift * force[1], y + self.shift * force[0], z])
         force = self.out(force)
-        return [*_plus(moment, vector_cross(self.translation, force)), *force]
+        return [*plus(moment, vector_cross(self.translation, force)), *force]
 
     def moving(self, rates: Numbers, wrench: Numbers) -> Numbers:
         """Add what the motion of the joint does to a wrench: w x moment + v x force, w x force."""
         nx, ny, _, fx, fy, _ = wrench
         w, v = self.turn_rate, self.shift_rate
         extra = [-(w * ny) - v * fy, w * nx + v * fx, 0.0, -(w * fy), w * fx, 0.0]
-        return _plus(rates, extra)
+        return plus(rates, extra)
 
 
 def _composites(tree: LinkTree, steps: Sequence[_Step], *, rates: bool) -> list[_Composite]:
@@ -237,7 +237,7 @@ def _alone(body: Link | Moments) -> _Composite:
 
 
 def _together(a: _Composite, b: _Composite) -> _Composite:
-    return _Composite(a.mass + b.mass, _plus(a.h, b.h), _sum(a.Z, b.Z), _plus(a.dh, b.dh), _sum(a.Y, b.Y))
+    return _Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
 
 
 def _moved_out(body: _Composite, step: _Step, *, rates: bool) -> _Composite:
@@ -259,7 +259,7 @@ def _moved_out(body: _Composite, step: _Step, *, rates: bool) -> _Composite:
         dh, Y = step.out(dh), step.matrix_out(Y)
         Y = _sum(Y, [[x * y for y in dh] for x in t])
     Z = _symmetric(_sum(Z, _shifted(h, t, m)))
-    return _Composite(m, _plus(h, [m * x for x in t]), Z, dh, Y)
+    return _Composite(m, plus(h, [m * x for x in t]), Z, dh, Y)
 
 
 def _shifted(h: Sequence[Scalar], t: Sequence[Scalar], m: float) -> Matrix:
@@ -278,28 +278,11 @@ def _along(link: Link, wrench: Numbers) -> Scalar:
 
 
 def _empty(tree: LinkTree) -> Matrix:
-    return [[0.0] * (6 + tree.n) for _ in range(6 + tree.n)]
-
-
-def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
-    return [x + y for x, y in zip(a, b, strict=True)]
+    return [[0.0] * (BASE + tree.n) for _ in range(BASE + tree.n)]
 
 
 def _sum(a: Matrix, b: Matrix) -> Matrix:
-    return [_plus(x, y) for x, y in zip(a, b, strict=True)]
-
-
-def _product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:
-    x, y, z = vector
-    return [row[0] * x + row[1] * y + row[2] * z for row in matrix]
-
-
-def _transposed_product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:
-    return _product(_transposed(matrix), vector)
-
-
-def _transposed(matrix: Sequence[Sequence[Scalar]]) -> Matrix:
-    return [list(column) for column in zip(*matrix, strict=True)]
+    return [plus(x, y) for x, y in zip(a, b, strict=True)]
 
 
 def _symmetric(matrix: Matrix) -> Matrix:

@@ -20,9 +20,9 @@ import numpy as np
 
 from ..arrays import Array
 from .joint_friction import joint_friction
-from .kinematics import Matrix, Numbers
 from .links import Link, LinkTree, Moments
-from .vectors import Scalar, shifted_sincos
+from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
+from .vectors import shifted_sincos
 
 Spatial: TypeAlias = list[Scalar]
 
@@ -76,7 +76,7 @@ def forward_dynamics_on_base(
     _articulate(tree, bodies, nu[6:], tau[6:], (), base)
     accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
     qdd = _accelerations(tree, bodies, accelerated)
-    return [*accelerated[:3], *_plus(accelerated[3:], gravity), *qdd]
+    return [*accelerated[:3], *plus(accelerated[3:], gravity), *qdd]
 
 
 def _bodies(
@@ -90,7 +90,7 @@ def _bodies(
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         body = bodies[i] if i >= 0 else base
         if body is not None:
-            body.p = _plus(body.p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
+            body.p = plus(body.p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
     return bodies
 
 
@@ -107,20 +107,20 @@ def _articulate(
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
-        body.U = _times(body.inertia, S)
-        D = _dot(S, body.U)
+        body.U = product(body.inertia, S)
+        D = dot(S, body.U)
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
         body.reciprocal = 1.0 / D
-        body.u = tau[link.coordinate] - friction[link.coordinate][0] - _dot(S, body.p)
+        body.u = tau[link.coordinate] - friction[link.coordinate][0] - dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base
         if parent is not None:
             scaled = [x * body.reciprocal for x in body.U]
             rows = zip(body.inertia, scaled, strict=True)
             inertia = [[a - x * y for a, y in zip(row, body.U, strict=True)] for row, x in rows]
-            force = _plus(body.p, _plus(_times(inertia, body.c), [x * body.u for x in scaled]))
-            parent.inertia = [_plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
-            parent.p = _plus(parent.p, _force_out(body, force))
+            force = plus(body.p, plus(product(inertia, body.c), [x * body.u for x in scaled]))
+            parent.inertia = [plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
+            parent.p = plus(parent.p, _force_out(body, force))
 
 
 def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[Scalar]:
@@ -129,10 +129,10 @@ def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[S
     result: list[Scalar] = [0.0] * tree.n
     for link, body in zip(tree.links, bodies, strict=True):
         before = accelerations[link.parent] if link.parent >= 0 else base
-        a = _plus(_motion_in(body, before), body.c)
-        qdd = (body.u - _dot(body.U, a)) * body.reciprocal
+        a = plus(_motion_in(body, before), body.c)
+        qdd = (body.u - dot(body.U, a)) * body.reciprocal
         result[link.coordinate] = qdd
-        accelerations.append(_plus(a, [x * qdd for x in _axis(link)]))
+        accelerations.append(plus(a, [x * qdd for x in _axis(link)]))
     return result
 
 
@@ -181,17 +181,17 @@ def _moving(link: Link, q: Scalar, qd: Scalar, parent: _Body | None) -> _Body:
     body = _Body(R, r, [0.0] * 6, [0.0] * 6, _rigid(link), [0.0] * 6, [])
     joint = [x * qd for x in _axis(link)]
     before = _motion_in(body, parent.velocity) if parent is not None else [0.0] * 6
-    body.velocity = v = _plus(before, joint)
+    body.velocity = v = plus(before, joint)
     w = v[:3]
-    body.c = [*_cross(w, joint[:3]), *_plus(_cross(w, joint[3:]), _cross(v[3:], joint[:3]))]
+    body.c = [*vector_cross(w, joint[:3]), *plus(vector_cross(w, joint[3:]), vector_cross(v[3:], joint[:3]))]
     return _with_momentum(body)
 
 
 def _with_momentum(body: _Body) -> _Body:
     """The body with the force p that keeps its velocity, due to the momentum that turns with it."""
-    momentum, w = _times(body.inertia, body.velocity), body.velocity[:3]
+    momentum, w = product(body.inertia, body.velocity), body.velocity[:3]
     moment, force = momentum[:3], momentum[3:]
-    body.p = [*_plus(_cross(w, moment), _cross(body.velocity[3:], force)), *_cross(w, force)]
+    body.p = [*plus(vector_cross(w, moment), vector_cross(body.velocity[3:], force)), *vector_cross(w, force)]
     return body
 
 
@@ -211,14 +211,14 @@ def _axis(link: Link) -> list[float]:
 
 def _motion_in(body: _Body, v: Spatial) -> Spatial:
     """Velocity or acceleration of the parent at the origin of the link, in its frame."""
-    moved = _plus(v[3:], _cross(v[:3], body.r))
-    return [*_back(body.R, v[:3]), *_back(body.R, moved)]
+    moved = plus(v[3:], vector_cross(v[:3], body.r))
+    return [*transposed_product(body.R, v[:3]), *transposed_product(body.R, moved)]
 
 
 def _force_out(body: _Body, f: Spatial) -> Spatial:
     """Moment and force of a link in its parent's frame, about its parent's origin."""
-    moment, force = _product(body.R, f[:3]), _product(body.R, f[3:])
-    return [*_plus(moment, _cross(body.r, force)), *force]
+    moment, force = product(body.R, f[:3]), product(body.R, f[3:])
+    return [*plus(moment, vector_cross(body.r, force)), *force]
 
 
 def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:
@@ -231,32 +231,5 @@ def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:
 
 def _at_link(pose: Array, wrench: Sequence[Scalar]) -> Spatial:
     R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
-    moment, force = _product(R, wrench[:3]), _product(R, wrench[3:])
-    return [*_plus(moment, _cross(r, force)), *force]
-
-
-def _times(matrix: Sequence[Spatial], vector: Sequence[Scalar]) -> Spatial:
-    return [_dot(row, vector) for row in matrix]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total
-
-
-def _product(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
-    return [_dot(row, vector) for row in matrix]
-
-
-def _back(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
-    return [_dot(column, vector) for column in zip(*matrix, strict=True)]
-
-
-def _cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-
-
-def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [x + y for x, y in zip(a, b, strict=True)]
+    moment, force = product(R, wrench[:3]), product(R, wrench[3:])
+    return [*plus(moment, vector_cross(r, force)), *force]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..jet import Jet
 from .links import LinkTree
-from .vectors import Scalar
+from .scalars import Scalar
 
 
 def joint_friction(tree: LinkTree, rates: Sequence[Sequence[Scalar]]) -> list[Jet]:

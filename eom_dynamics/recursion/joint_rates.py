@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from .kinematics import Matrix, Numbers, jacobian
+from .kinematics import jacobian
 from .links import LinkTree
-from .vectors import Scalar
+from .scalars import Matrix, Numbers, Scalar, product
 
 
 class JointRates(NamedTuple):
@@ -71,15 +71,15 @@ def joint_rates(
         rest = [unit * entry - known for unit, entry, known in zip(units, V, _known(J, x), strict=True)]
         if wide:
             known = [a + b for a, b in zip(preferred, _known(Jt, y), strict=True)]
-            y.append(_product(inverse, [a - b for a, b in zip(rest, _product(J[0], known), strict=True)]))
-            x.append([a + b for a, b in zip(known, _product(Jt[0], y[-1]), strict=True)])
+            y.append(product(inverse, [a - b for a, b in zip(rest, product(J[0], known), strict=True)]))
+            x.append([a + b for a, b in zip(known, product(Jt[0], y[-1]), strict=True)])
         else:
             right = [
                 a + b + squared_damping * c
-                for a, b, c in zip(_product(Jt[0], rest), _known(Jt, missed), preferred, strict=True)
+                for a, b, c in zip(product(Jt[0], rest), _known(Jt, missed), preferred, strict=True)
             ]
-            x.append(_product(inverse, right))
-        missed.append([a - b for a, b in zip(rest, _product(J[0], x[-1]), strict=True)])
+            x.append(product(inverse, right))
+        missed.append([a - b for a, b in zip(rest, product(J[0], x[-1]), strict=True)])
         every = dict(enumerate(u)) | dict(zip(moving, x[-1], strict=True))
         rates.append([value * scales[j] for j, value in sorted(every.items())])
     in_si = [[entry * (1.0 / unit) for entry, unit in zip(level, units, strict=True)] for level in missed]
@@ -91,16 +91,6 @@ def _known(matrices: Sequence[Matrix], vectors: Sequence[Numbers]) -> Numbers:
     k = len(vectors)
     total: Numbers = [0.0] * len(matrices[0])
     for j in range(1, k + 1):
-        product = _product(matrices[j], vectors[k - j])
-        total = [a + comb(k, j) * b for a, b in zip(total, product, strict=True)]
+        term = product(matrices[j], vectors[k - j])
+        total = [a + comb(k, j) * b for a, b in zip(total, term, strict=True)]
     return total
-
-
-def _product(matrix: Matrix, vector: Numbers) -> Numbers:
-    result: Numbers = []
-    for row in matrix:
-        total: Scalar = 0.0
-        for a, b in zip(row, vector, strict=True):
-            total = total + a * b
-        result.append(total)
-    return result

@@ -15,16 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb
-from typing import TypeAlias
 
 from ..jet import Jet, leibniz
 from .links import Link, LinkTree
-from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos
-
-Numbers: TypeAlias = list[Scalar]
-"""Entries of a vector: three of a position, six of a twist."""
-
-Matrix: TypeAlias = list[Numbers]
+from .scalars import Matrix, Numbers, Scalar, dot, minus, plus, product, vector_cross
+from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos
 
 REPRESENTATIONS = ("body", "space", "world_aligned")
 """Twist in the moving frame; in the base, about its origin; along the axes of the base, about the moving origin."""
@@ -90,11 +85,11 @@ def jacobian(
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
     # About the origin of the base or about the point, along the axes of the base.
-    about = [0.0] * 3 if representation == "space" else _plus(position, _product(rotation, point))
-    columns = [_column(link, axis, _minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
+    about = [0.0] * 3 if representation == "space" else plus(position, product(rotation, point))
+    columns = [_column(link, axis, minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
     if representation == "body":
         back = [list(column) for column in zip(*rotation, strict=True)]
-        columns = [[*_product(back, column[:3]), *_product(back, column[3:])] for column in columns]
+        columns = [[*product(back, column[:3]), *product(back, column[3:])] for column in columns]
     rates = [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     derivatives = _DERIVATIVES[representation](columns, rates, len(states) - 1)
     return [_by_joint(tree, path, columns) for columns in derivatives]
@@ -126,9 +121,9 @@ def jacobian_on_base(
     path = _path(tree)
     back = [list(column) for column in zip(*rotation, strict=True)]
     units = [[float(i == k) for i in range(3)] for k in range(3)]
-    columns = [[*unit, *_cross(unit, position)] for unit in units] + [[0.0, 0.0, 0.0, *unit] for unit in units]
-    columns += [_column(link, axis, _minus(position, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
-    columns = [[*_product(back, column[:3]), *_product(back, column[3:])] for column in columns]
+    columns = [[*unit, *vector_cross(unit, position)] for unit in units] + [[0.0, 0.0, 0.0, *unit] for unit in units]
+    columns += [_column(link, axis, minus(position, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
+    columns = [[*product(back, column[:3]), *product(back, column[3:])] for column in columns]
     still: Numbers = [0.0] * (len(states) - 1)
     rates = [still] * 6 + [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     levels = _body_derivatives(columns, rates, len(states) - 1)
@@ -150,7 +145,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
         found.append(levels[0])
         levels = [
             [
-                _plus(column, _leibniz(twists[: k + 1], [level[i] for level in levels[: k + 1]], k, _bracket))
+                plus(column, _leibniz(twists[: k + 1], [level[i] for level in levels[: k + 1]], k, _bracket))
                 for i, column in enumerate(levels[k + 1])
             ]
             for k in range(len(levels) - 1)
@@ -164,14 +159,14 @@ def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]
 
 
 def _composed(outer: tuple[Matrix, Numbers], inner: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
-    columns = [_product(outer[0], column) for column in zip(*inner[0], strict=True)]
-    return [list(row) for row in zip(*columns, strict=True)], _plus(outer[1], _product(outer[0], inner[1]))
+    columns = [product(outer[0], column) for column in zip(*inner[0], strict=True)]
+    return [list(row) for row in zip(*columns, strict=True)], plus(outer[1], product(outer[0], inner[1]))
 
 
 def _turned_out(rotation: Matrix, position: Numbers, twist: Numbers) -> Numbers:
     """Ad of a pose times a twist."""
-    w, v = _product(rotation, twist[:3]), _product(rotation, twist[3:])
-    return [*w, *_plus(v, _cross(position, w))]
+    w, v = product(rotation, twist[:3]), product(rotation, twist[3:])
+    return [*w, *plus(v, vector_cross(position, w))]
 
 
 def _body_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
@@ -189,7 +184,7 @@ def _space_derivatives(
         before = [[0.0] * 6 for _ in range(order + 1)]
         for i in range(len(columns)):
             twists.append(before)
-            before = [_plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
+            before = [plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
         levels.append(
             [
                 _bracket_derivative(twists[i], [[sign * x for x in level[i]] for level in levels], order)
@@ -207,7 +202,7 @@ def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers], ord
     for order in range(orders):
         velocity = [0.0] * 3
         for i in range(len(columns)):
-            velocity = _plus(velocity, _rate(levels, rates, i, order)[3:])
+            velocity = plus(velocity, _rate(levels, rates, i, order)[3:])
         lever.append(velocity)
         level = []
         for i in range(len(columns)):
@@ -215,7 +210,7 @@ def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers], ord
             level.append(
                 [
                     *about_fixed[order + 1][i][:3],
-                    *_plus(about_fixed[order + 1][i][3:], _leibniz(turning, lever, order + 1, _cross)),
+                    *plus(about_fixed[order + 1][i][3:], _leibniz(turning, lever, order + 1, vector_cross)),
                 ]
             )
         levels.append(level)
@@ -245,7 +240,7 @@ def _leibniz(
     total: Numbers = []
     for j in range(order + 1):
         term = [comb(order, j) * x for x in product(left[j], right[order - j])]
-        total = _plus(total, term) if total else term
+        total = plus(total, term) if total else term
     return total
 
 
@@ -255,8 +250,8 @@ def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[t
     p: Numbers = [0.0] * 3
     axes = []
     for link in _path(tree):
-        p = _plus(p, _product(R, link.translation.tolist()))
-        R = [[_dot(row, column) for column in link.rotation.T.tolist()] for row in R]
+        p = plus(p, product(R, link.translation.tolist()))
+        R = [[dot(row, column) for column in link.rotation.T.tolist()] for row in R]
         x = link.ratio * q[link.coordinate]
         shift = link.pitch * x + link.offset
         p = [p[i] + R[i][2] * shift for i in range(3)]
@@ -265,8 +260,8 @@ def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[t
             R = [[c * row[0] + s * row[1], c * row[1] - s * row[0], row[2]] for row in R]
         axes.append(([row[2] for row in R], p))
     at = tree.tools[0][1]
-    p = _plus(p, _product(R, at[:3, 3].tolist()))
-    return [[_dot(row, column) for column in at[:3, :3].T.tolist()] for row in R], p, axes
+    p = plus(p, product(R, at[:3, 3].tolist()))
+    return [[dot(row, column) for column in at[:3, :3].T.tolist()] for row in R], p, axes
 
 
 def _path(tree: LinkTree) -> list[Link]:
@@ -282,14 +277,14 @@ def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:
     """Twist of a unit rate, about a point at ``lever`` from the axis."""
     if not link.turns:
         return [0.0, 0.0, 0.0, *axis]
-    return [*axis, *_plus(_cross(axis, lever), [link.pitch * x for x in axis])]
+    return [*axis, *plus(vector_cross(axis, lever), [link.pitch * x for x in axis])]
 
 
 def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) -> list[Numbers]:
     """Columns of the joint variables, which mimic joints share."""
     result: list[Numbers] = [[0.0] * 6 for _ in range(tree.n)]
     for link, column in zip(path, columns, strict=True):
-        result[link.coordinate] = _plus(result[link.coordinate], [link.ratio * x for x in column])
+        result[link.coordinate] = plus(result[link.coordinate], [link.ratio * x for x in column])
     return result
 
 
@@ -299,24 +294,4 @@ def _velocity_at(point: Sequence[float], w: Vector, v: Vector) -> Vector:
 
 
 def _bracket(a: Numbers, b: Numbers) -> Numbers:
-    return [*_cross(a[:3], b[:3]), *_plus(_cross(a[:3], b[3:]), _cross(a[3:], b[:3]))]
-
-
-def _cross(a: Numbers, b: Numbers) -> Numbers:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _product(matrix: Matrix, vector: Sequence[Scalar]) -> Numbers:
-    return [_dot(row, vector) for row in matrix]
-
-
-def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
-    return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
-    return [x - y for x, y in zip(a, b, strict=True)]
+    return [*vector_cross(a[:3], b[:3]), *plus(vector_cross(a[:3], b[3:]), vector_cross(a[3:], b[:3]))]

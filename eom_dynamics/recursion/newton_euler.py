@@ -26,7 +26,8 @@ from typing import Any
 from ..jet import Jet
 from .joint_friction import joint_friction
 from .links import Link, LinkTree
-from .vectors import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times, vector_cross
+from .scalars import Scalar, vector_cross
+from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos, times
 
 
 def inverse_dynamics(

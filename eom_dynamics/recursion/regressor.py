@@ -20,7 +20,7 @@ from ..arrays import Array
 from ..robot import Joint, Robot
 from .links import Link, link_frames, tree_in_frames
 from .newton_euler import inverse_dynamics
-from .vectors import Scalar
+from .scalars import Scalar
 
 PARAMETERS = 10
 """Inertial parameters of a body."""

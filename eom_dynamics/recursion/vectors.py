@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb, pi
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..jet import Jet
 from ..lie import sincos
+from .scalars import Scalar
 
-Scalar: TypeAlias = Any
 Vector: TypeAlias = list[Jet]
 
 
@@ -74,11 +74,6 @@ def cross(c: Sequence[float], a: Vector) -> Vector:
     """Cross product of a constant vector with a vector."""
     x, y, z = c
     return [y * a[2] - z * a[1], z * a[0] - x * a[2], x * a[1] - y * a[0]]
-
-
-def vector_cross(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    """Cross product of two vectors of jets or scalars."""
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def rotated(matrix: list[list[float]], a: Vector) -> Vector:
