@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,16 +16,16 @@ from .codegen.backends import KERNELS, Kernel, working_kernel
 from .codegen.evaluation import evaluate
 from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
-from .exceptions import RobotDescriptionError, StateError
+from .codegen.state_method import state_method
+from .exceptions import StateError
+from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
 from .robot.physical_consistency import joints_without_inertia
-from .states import STATE_NAMES, derivative_names, joint_states, wrenches, zeros_if_omitted
+from .states import STATE_NAMES, derivative_names, joint_states, real_array, wrenches, zeros_if_omitted
 
 # Of the eigenvalues of a spatial inertia, relative to the largest.
 _ROUNDING = 1e-12
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class _Signature(NamedTuple):
@@ -41,6 +41,8 @@ class _Signature(NamedTuple):
     parameters: bool = False
 
 
+_FORWARD = ("q", "qd", "tau")
+
 _SIGNATURES = {
     "effort": _Signature(STATE_NAMES[:3], wrenches=1, results=1, dimensions=1),
     "mass_matrix": _Signature(("q",), wrenches=0, results=1, dimensions=2),
@@ -49,40 +51,17 @@ _SIGNATURES = {
     "gravity": _Signature(("q",), wrenches=0, results=1, dimensions=1),
     "coriolis_matrix": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=2),
     "coriolis_tensor": _Signature(("q",), wrenches=0, results=1, dimensions=3),
-    "forward_dynamics": _Signature(("q", "qd", "tau"), wrenches=1, results=1, dimensions=1),
-    "forward_dynamics_partials": _Signature(("q", "qd", "tau"), wrenches=1, results=3, dimensions=2),
+    "forward_dynamics": _Signature(_FORWARD, wrenches=1, results=1, dimensions=1),
+    "forward_dynamics_with_added_inertia": _Signature(
+        (*_FORWARD, "added_inertia"), wrenches=1, results=1, dimensions=1
+    ),
+    "forward_dynamics_partials": _Signature(_FORWARD, wrenches=1, results=3, dimensions=2),
     "regressor": _Signature(STATE_NAMES[:3], wrenches=0, results=1, dimensions=2, parameters=True),
     "regressor_derivatives": _Signature(STATE_NAMES, wrenches=0, results=3, dimensions=2, parameters=True),
     "momentum": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=1),
     "kinetic_energy": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=0),
     "potential_energy": _Signature(("q",), wrenches=0, results=1, dimensions=0),
 }
-
-
-class _StateMethod:
-    """A method of :class:`Dynamics` whose calls for one state cost no more than a call in C.
-
-    Like :func:`functools.cached_property`: the class has the plain method, each instance a compiled caller, which is
-    made at first access. The caller takes one state of plain arrays; it passes any other arguments to the method.
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, dynamics: Dynamics | None, owner: type | None = None) -> Callable[..., Any]:
-        if dynamics is None:
-            return self._method
-        call = dynamics._state_call(self._name, self._method.__get__(dynamics))
-        # Not through vars(), which would slow down each attribute access of the instance.
-        setattr(dynamics, self._name, call)
-        return call
-
-
-def _state_method(method: _Method) -> _Method:
-    return cast(_Method, _StateMethod(method))
 
 
 class Dynamics:
@@ -122,7 +101,7 @@ class Dynamics:
         self._kernels = {"inverse_dynamics": kernel}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
-    @_state_method
+    @state_method
     def inverse_dynamics(
         self,
         q: ArrayLike,
@@ -163,7 +142,7 @@ class Dynamics:
         states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, *given), finite=False)
         return self._run("inverse_dynamics", states, wrench, out)
 
-    @_state_method
+    @state_method
     def effort(
         self,
         q: ArrayLike,
@@ -177,12 +156,12 @@ class Dynamics:
         states = joint_states(self.robot.n, q, qd, qdd, finite=False)
         return self._run("effort", states, wrench, out)[0]
 
-    @_state_method
+    @state_method
     def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n)."""
         return self._run("mass_matrix", joint_states(self.robot.n, q, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def effort_partials(
         self,
         q: ArrayLike,
@@ -202,7 +181,7 @@ class Dynamics:
         states = joint_states(self.robot.n, q, qd, qdd, finite=False)
         return self._run("effort_partials", states, wrench, out)
 
-    @_state_method
+    @state_method
     def bias(
         self, q: ArrayLike, qd: ArrayLike, *, wrench: Sequence[ArrayLike] = (), out: Sequence[Array] | None = None
     ) -> Array:
@@ -212,17 +191,17 @@ class Dynamics:
         """
         return self._run("bias", joint_states(self.robot.n, q, qd, finite=False), wrench, out)[0]
 
-    @_state_method
+    @state_method
     def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Joint efforts that hold the robot against gravity, Q_grav: (n,) or (N, n)."""
         return self._run("gravity", joint_states(self.robot.n, q, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Coriolis matrix C of Christoffel symbols: (n, n) or (N, n, n). C qd are efforts; dM/dt - 2 C is skew."""
         return self._run("coriolis_matrix", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def coriolis_tensor(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Christoffel symbols of the first kind, c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2.
 
@@ -231,7 +210,7 @@ class Dynamics:
         """
         return self._run("coriolis_tensor", joint_states(self.robot.n, q, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Regressor Y: joint efforts without a wrench are tau = Y pi, linear in the inertial parameters of the bodies.
 
@@ -243,7 +222,7 @@ class Dynamics:
         """
         return self._run("regressor", joint_states(self.robot.n, q, qd, qdd, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def regressor_derivatives(
         self,
         q: ArrayLike,
@@ -272,22 +251,22 @@ class Dynamics:
         parameters: Array = np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
         return parameters
 
-    @_state_method
+    @state_method
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Momenta of the joint variables, M qd: (n,) or (N, n)."""
         return self._run("momentum", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def kinetic_energy(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Kinetic energy of the bodies, J: () or (N,)."""
         return self._run("kinetic_energy", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def potential_energy(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Potential energy of the bodies in gravity, J: () or (N,); zero where their first moment is."""
         return self._run("potential_energy", joint_states(self.robot.n, q, finite=False), (), out)[0]
 
-    @_state_method
+    @state_method
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -299,8 +278,8 @@ class Dynamics:
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
 
-        By the articulated-body algorithm in O(n) where joints are independent and bodies are possible, and nothing is
-        added; else by the mass matrix.
+        By the articulated-body algorithm in O(n) where joints are independent and bodies are possible; else by the mass
+        matrix.
 
         Args:
             q, qd, tau: joint variables, velocities and efforts, each (n,) or (N, n); rad or m, per s, N m or N.
@@ -315,16 +294,17 @@ class Dynamics:
             StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the mass matrix is not positive definite; see :func:`solve_mass_matrix`.
         """
-        if self._articulated and np.ndim(added_inertia) == 0 and not added_inertia:
-            states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
+        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=_FORWARD)
+        added = _added_inertia(added_inertia, states[0].shape)
+        if self._articulated and np.any(added):
+            return self._run("forward_dynamics_with_added_inertia", (*states, added), wrench, None)[0]
+        if self._articulated:
             return self._run("forward_dynamics", states, wrench, None)[0]
-        q = np.asarray(q, dtype=float)
-        added = np.broadcast_to(added_inertia, q.shape)[..., np.newaxis, :]
-        mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added
+        mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added[..., np.newaxis, :]
         bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
         return solve_mass_matrix(self.robot.name, mass_matrix, np.asarray(tau, dtype=float) - bias)
 
-    @_state_method
+    @state_method
     def forward_dynamics_partials(
         self,
         q: ArrayLike,
@@ -341,13 +321,13 @@ class Dynamics:
         Returns:
             dqdd_dq, dqdd_dqd, dqdd_dtau: each (n, n) or (N, n, n); row i is the gradient of acceleration i.
         """
-        if self._articulated and np.ndim(added_inertia) == 0 and not added_inertia:
-            states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
+        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=_FORWARD)
+        added = _added_inertia(added_inertia, states[0].shape)
+        if self._articulated and not np.any(added):
             return self._run("forward_dynamics_partials", states, wrench, None)
         qdd = self.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=added_inertia)
         by_q, by_qd, M = self.effort_partials(q, qd, qdd, wrench=wrench)
-        added = np.broadcast_to(added_inertia, qdd.shape)[..., np.newaxis, :]
-        M = M + np.eye(self.robot.n) * added
+        M = M + np.eye(self.robot.n) * added[..., np.newaxis, :]
         inverse = np.asarray(np.linalg.inv(M), dtype=float)
         return -inverse @ by_q, -inverse @ by_qd, inverse
 
@@ -423,26 +403,10 @@ class Dynamics:
         return kernel
 
 
-def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
-    """Accelerations (…, k) for an inertia matrix (…, k, k) and efforts (…, k).
-
-    Args:
-        robot: name of the robot, for the error message.
-        inertia: symmetric, kg m² or kg.
-        efforts: N m or N.
-
-    Raises:
-        RobotDescriptionError: the matrix is not positive definite, because a body has an impossible inertia or a chain
-            ends in massless bodies.
-    """
-    try:
-        # Cholesky rather than LU, since it fails exactly if the matrix is not positive definite.
-        lower = np.linalg.cholesky(inertia)
-    except np.linalg.LinAlgError:
-        raise RobotDescriptionError(
-            f"{robot}: the mass matrix is not positive definite, so forward dynamics has no unique solution; check "
-            "mass, center_of_mass and inertia of the bodies, and look for a massless body at the end of a chain"
-        ) from None
-    right = efforts[..., np.newaxis]
-    solved: Array = np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, right))[..., 0]
-    return solved
+def _added_inertia(value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """An inertia for each joint of each state of this shape."""
+    added = real_array(value, "added_inertia")
+    if added.size != 1 and added.shape not in (shape, shape[-1:]):
+        either = " or ".join(map(str, dict.fromkeys((shape[-1:], shape))))
+        raise StateError(f"added_inertia must be a number or have shape {either}, has {added.shape}")
+    return np.broadcast_to(added, shape)

@@ -14,14 +14,15 @@ from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import KERNELS, Kernel, require_robot, working_kernel
 from .codegen.evaluation import evaluate
-from .codegen.floating_programs import BASE, IMU_NAMES, RATE_NAMES
+from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
 from .codegen.native import NativeKernel
 from .codegen.recipe import Recipe
-from .dynamics import _state_method, solve_mass_matrix
+from .codegen.state_method import state_method
 from .exceptions import RobotDescriptionError, StateError
 from .kinematics.compiled import frames_by_name
+from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
-from .recursion.composite import mass_matrix
+from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS
 from .robot import Frame, Robot
 from .spelling import hint
@@ -124,7 +125,7 @@ class FloatingBase:
         """Mass of all bodies with the base, kg."""
         return programs.total_mass(self.robot)
 
-    @_state_method
+    @state_method
     def inverse_dynamics(
         self,
         pose: ArrayLike,
@@ -154,14 +155,14 @@ class FloatingBase:
         """
         return self._run("inverse_dynamics", self._with_zeros(pose, q, nu, nud, nudd, nuddd), wrench)
 
-    @_state_method
+    @state_method
     def effort(
         self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, nud: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
         """Efforts tau (6 + n,) or (N, 6 + n); arguments and errors as in :meth:`inverse_dynamics`."""
         return self._run("effort", (pose, q, nu, nud), wrench)[0]
 
-    @_state_method
+    @state_method
     def joint_efforts(
         self,
         pose: ArrayLike,
@@ -228,22 +229,22 @@ class FloatingBase:
         rates = [still if rate is None else rate for rate in (qddd, qdddd)]
         return self._run("imu_efforts", (q, qd, qdd, *rates, *jets), wrench)
 
-    @_state_method
+    @state_method
     def bias(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, *, wrench: Sequence[ArrayLike] = ()) -> Array:
         """Efforts at nud = 0, C nu + Q_grav + Q_ext: (6 + n,) or (N, 6 + n)."""
         return self._run("bias", (pose, q, nu), wrench)[0]
 
-    @_state_method
+    @state_method
     def gravity(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Efforts that hold the robot against gravity, Q_grav: (6 + n,) or (N, 6 + n)."""
         return self._run("gravity", (pose, q))[0]
 
-    @_state_method
+    @state_method
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Mass matrix M: (6 + n, 6 + n) or (N, 6 + n, 6 + n). It does not depend on the pose of the base."""
         return self._run("mass_matrix", (q,))[0]
 
-    @_state_method
+    @state_method
     def coriolis_matrix(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Coriolis matrix C, linear in nu: (6 + n, 6 + n) or (N, 6 + n, 6 + n). dM/dt - 2 C is skew-symmetric.
 
@@ -300,22 +301,22 @@ class FloatingBase:
         (_, _, _, efforts), _ = state_arrays((pose, q, nu, tau), ("pose", "q", "nu", "tau"), self._shapes("pqmm"))
         return solve_mass_matrix(self.robot.name, self.mass_matrix(q), efforts - self.bias(pose, q, nu, wrench=wrench))
 
-    @_state_method
+    @state_method
     def momentum(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Momenta M nu (6 + n,) or (N, 6 + n): that of the robot in the frame of the base, and those of the joints."""
         return self._run("momentum", (q, nu))[0]
 
-    @_state_method
+    @state_method
     def kinetic_energy(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Kinetic energy of the bodies, J: () or (N,)."""
         return self._run("kinetic_energy", (q, nu))[0]
 
-    @_state_method
+    @state_method
     def potential_energy(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Potential energy in gravity, J: () or (N,); zero with the centre of mass in the inertial origin."""
         return self._run("potential_energy", (pose, q))[0]
 
-    @_state_method
+    @state_method
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
         """Angular momentum about the centre of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
 
@@ -325,7 +326,7 @@ class FloatingBase:
         """
         return self._run("centroidal_momentum", (pose, q, nu))[0]
 
-    @_state_method
+    @state_method
     def centroidal_momentum_matrix(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Matrix A of the centroidal momentum h = A nu: (6, 6 + n) or (N, 6, 6 + n); errors as there.
 
@@ -356,7 +357,7 @@ class FloatingBase:
             call = self._compiled(key, recipe, "pq" + orders * "m", orders, [_POINT] * (orders + 1))
         return call(pose, q, *rates)
 
-    @_state_method
+    @state_method
     def center_of_mass_jacobian(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Jacobian of the centre of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
         return self._run("center_of_mass_jacobian", (pose, q))[0]

@@ -15,8 +15,10 @@ from types import MappingProxyType
 import numpy as np
 
 from .. import recursion
-from ..recursion import LinkTree, link_tree
+from ..recursion import LinkTree, composite, link_tree
 from ..recursion.center_of_mass import first_moment
+from ..recursion.composite import BASE
+from ..recursion.scalars import Matrix, dot
 from ..robot import Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from .expressions import Expression, Scalar
@@ -59,8 +61,7 @@ def mass_matrix(robot: Robot) -> Program:
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        columns = [_column(tree, x["q"], j) for j in range(robot.n)]
-        return {"M": [columns[j][i] for i in range(robot.n) for j in range(robot.n)]}
+        return {"M": [entry for row in _of_joints(composite.mass_matrix(tree, x["q"])) for entry in row]}
 
     return trace(c_name("mass_matrix"), {"q": robot.n}, compute)
 
@@ -104,53 +105,44 @@ def gravity(robot: Robot) -> Program:
 
 
 def coriolis_matrix(robot: Robot) -> Program:
-    """C of Christoffel symbols, in row-major order: half the partial derivative of C qd with respect to qd."""
-    tree = _weightless(link_tree(robot))
+    """C of Christoffel symbols, in row-major order."""
+    tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        (product,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * tree.n])
-        columns = [Partials(variable) for variable in x["qd"]]
-        return {"C": [0.5 * column(effort) for effort in product for column in columns]}
+        return {"C": [entry for row in _coriolis_matrix(tree, x["q"], x["qd"]) for entry in row]}
 
     return trace(c_name("coriolis_matrix"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
 
 
 def coriolis_tensor(robot: Robot) -> Program:
     """Christoffel symbols c_ijk in row-major order: C_ij = sum over k of c_ijk qd_k."""
-    tree = _weightless(link_tree(robot))
-    pairs = [(j, k) for j in range(robot.n) for k in range(robot.n)]
+    tree, n = link_tree(robot), robot.n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        # C qd is quadratic in qd: half of its second derivatives, by unit velocities.
-        def product(j: int, k: int) -> list[Scalar]:
-            unit = [float(i == j) + float(i == k) for i in range(robot.n)]
-            (efforts,) = recursion.inverse_dynamics(tree, [x["q"], unit, [0.0] * robot.n])
-            return efforts
-
-        squares = [product(j, j) for j in range(robot.n)]  # of twice the unit velocity: four times the square
-        mixed = {(j, k): product(j, k) for j, k in pairs if j < k}
-        symbols = []
-        for i in range(robot.n):
-            for j, k in pairs:
-                if j == k:
-                    symbols.append(0.25 * squares[j][i])
-                else:
-                    both = mixed[min(j, k), max(j, k)][i]
-                    symbols.append(0.5 * (both - 0.25 * squares[j][i] - 0.25 * squares[k][i]))
-        return {"c": symbols}
+        layers = [_coriolis_matrix(tree, x["q"], [float(i == k) for i in range(n)]) for k in range(n)]
+        return {"c": [layers[k][i][j] for i in range(n) for j in range(n) for k in range(n)]}
 
     return trace(c_name("coriolis_tensor"), {"q": robot.n}, compute)
 
 
 def forward_dynamics(robot: Robot) -> Program:
     """qdd under joint efforts, with the tool wrench."""
+    return _forward_dynamics("forward_dynamics", robot, ())
+
+
+def forward_dynamics_with_added_inertia(robot: Robot) -> Program:
+    """The same with an inertia added to the diagonal of M."""
+    return _forward_dynamics("forward_dynamics_with_added_inertia", robot, ("added_inertia",))
+
+
+def _forward_dynamics(name: str, robot: Robot, added: tuple[str, ...]) -> Program:
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {"qdd": recursion.forward_dynamics(tree, x["q"], x["qd"], x["tau"], x["W"])}
+        return {"qdd": recursion.forward_dynamics(tree, x["q"], x["qd"], x["tau"], x["W"], *(x[a] for a in added))}
 
-    names = ("q", "qd", "tau")
-    return trace(c_name("forward_dynamics"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
+    vectors = dict.fromkeys(("q", "qd", "tau", *added), robot.n)
+    return trace(c_name(name), vectors | {"W": 6 * len(robot.tools)}, compute)
 
 
 def forward_dynamics_partials(robot: Robot) -> Program:
@@ -173,7 +165,7 @@ def forward_dynamics_partials(robot: Robot) -> Program:
         for name in ("q", "qd"):
             columns = [Partials(variable, held=qdd) for variable in x[name]]
             at_rest = [[-column(effort) for effort in tau] for column in columns]
-            outputs[f"dqdd_d{name}"] = [_dot(row, column) for row in inverse for column in at_rest]
+            outputs[f"dqdd_d{name}"] = [dot(row, column) for row in inverse for column in at_rest]
         return outputs | {"dqdd_dtau": [entry for row in inverse for entry in row]}
 
     names = ("q", "qd", "tau")
@@ -216,7 +208,7 @@ def kinetic_energy(robot: Robot) -> Program:
     tree = _weightless(link_tree(robot))
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {"T": [0.5 * _dot(x["qd"], _momentum(tree, x))]}
+        return {"T": [0.5 * dot(x["qd"], _momentum(tree, x))]}
 
     return trace(c_name("kinetic_energy"), dict.fromkeys(STATE_NAMES[:2], robot.n), compute)
 
@@ -227,7 +219,7 @@ def potential_energy(robot: Robot) -> Program:
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         _, (moment,) = first_moment(tree, [x["q"]])
-        return {"U": [-_dot(robot.gravity.tolist(), moment)]}
+        return {"U": [-dot(robot.gravity.tolist(), moment)]}
 
     return trace(c_name("potential_energy"), {"q": robot.n}, compute)
 
@@ -237,23 +229,18 @@ def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
     return product
 
 
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total
+def _coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Matrix:
+    return _of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
+
+
+def _of_joints(matrix: Matrix) -> Matrix:
+    """The rows and columns of the joint variables, of a matrix for a moving base."""
+    return [row[BASE:] for row in matrix[BASE:]]
 
 
 def _weightless(tree: LinkTree) -> LinkTree:
     """Inertia alone: without gravity and joint friction."""
     return replace(tree, gravity=np.zeros(3), friction=())
-
-
-def _column(tree: LinkTree, q: list[Expression], j: int) -> list[Scalar]:
-    """Column j of M: the efforts for a unit acceleration of joint j at rest, without gravity."""
-    unit = [float(i == j) for i in range(tree.n)]
-    (tau,) = recursion.inverse_dynamics(_weightless(tree), [q, [0.0] * tree.n, unit])
-    return tau
 
 
 PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
@@ -269,6 +256,7 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
             coriolis_matrix,
             coriolis_tensor,
             forward_dynamics,
+            forward_dynamics_with_added_inertia,
             forward_dynamics_partials,
             regressor,
             regressor_derivatives,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..dynamics import solve_mass_matrix
+from ..mass_matrix import solve_mass_matrix
 
 # Singular values below this share of the largest one are zero: about 1000 times the rounding error.
 SINGULAR = 1e-12

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuators.actuator import stacked
 from ..arrays import Array, times
-from ..dynamics import solve_mass_matrix
 from ..elastic import ElasticArm, motor_jet
 from ..exceptions import RobotDescriptionError
+from ..mass_matrix import solve_mass_matrix
 from ..states import STATE_NAMES, joint_states
 from .plant_inertia import plant_inertia
 

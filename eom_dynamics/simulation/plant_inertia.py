@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, times
-from ..dynamics import solve_mass_matrix
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import CarriedRotors
+from ..mass_matrix import solve_mass_matrix
 
 
 class PlantInertia(Protocol):
@@ -55,7 +55,7 @@ class ReducedInertia:
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
         self._rotors = arm.motor_inertia
         self._of_joint = _of_joint(arm)
-        # A plain zero rather than zeros, with which forward dynamics are of O(n).
+        # A plain zero rather than zeros, which would be added in each call.
         added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
         self._added = added if np.any(added) else 0.0
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
