@@ -74,7 +74,11 @@ def digest(*parts: bytes | str) -> str:
 
 
 def _entries(folder: int, key: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(f"{key}-") and name.endswith(".so")]
+    return [name for name in os.listdir(folder) if _is_entry(name, key)]
+
+
+def _is_entry(name: str, key: str) -> bool:
+    return name.startswith(f"{key}-") and name.endswith(".so")
 
 
 def _name(key: str, content: bytes) -> str:
@@ -112,7 +116,7 @@ def _added(folder: int, key: str, content: bytes) -> str:
 def _remove_unusable(folder: int, key: str) -> None:
     """Remove damaged entries of a key, and what killed processes have left."""
     for name in os.listdir(folder):
-        if name in _entries(folder, key) or (name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED):
+        if _is_entry(name, key) or (name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED):
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
 

@@ -91,6 +91,19 @@ class TestEntries:
         assert build.count == 1
         assert len(entries(folder)) == 1
 
+    def test_the_folder_is_read_as_often_however_many_entries_there_are(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        readings: list[Any] = []
+        listdir = os.listdir
+        monkeypatch.setattr(cache.os, "listdir", lambda folder: readings.append(folder) or listdir(folder))
+        counts = []
+        for key in (KEY, *(f"{k:040x}" for k in range(20))):
+            readings.clear()
+            entry(key, Build())
+            counts.append(len(readings))
+        assert set(counts) == {2}
+
     def test_each_key_has_an_entry(self, folder: Path) -> None:
         first, second = entry(KEY, Build(b"one")), entry(KEY + "0", Build(b"two"))
         assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
