@@ -25,6 +25,7 @@ from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS
 from .robot import Frame, Robot
+from .robot.physical_consistency import body_violation
 from .spelling import hint
 from .states import STATE_NAMES, WRENCH_NAMES, real_array, state_arrays, wrenches
 
@@ -105,8 +106,11 @@ class FloatingBase:
             KernelError: the requested backend is unavailable.
             ValueError: the backend is unknown.
             TypeError: ``robot`` is not a Robot.
+            RobotDescriptionError: no rigid body has the inertia of the base.
         """
         require_robot(robot)
+        if violation := body_violation(robot.base):
+            raise RobotDescriptionError(f"{robot.name}: base: {violation}")
         self.backend, kernel = working_kernel(robot, programs.recipe(robot, "effort"), backend)
         self.robot = robot
         self._frames = {"base": Frame("base", -1, np.eye(4))} | frames_by_name(robot)
