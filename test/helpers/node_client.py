@@ -133,7 +133,9 @@ class Client:
         deadline = time.monotonic() + PATIENCE
         while not condition():
             assert self.process.process.poll() is None, f"the node ended:\n{self.process.log}"
-            assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}"
+            assert time.monotonic() < deadline, (
+                f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}\nand last {self.diagnostics[-1:]}"
+            )
             self._executor.spin_once(timeout_sec=0.05)
 
     def repeat(self, action, condition, what):
@@ -331,8 +333,9 @@ class Starter:
         return self._clients[-1]
 
     def planning(self, *ros_arguments, **options):
-        """Start a ``planning_node``."""
-        return self(*ros_arguments, module="planning_node", client=Client, **options)
+        """Start a ``planning_node``, by default not niced: the workers of a test run would keep it from running."""
+        arguments = ("-p", "niceness:=0", *ros_arguments)
+        return self(*arguments, module="planning_node", client=Client, **options)
 
     def close(self):
         processes.end(*(client.process.process for client in self._clients))

@@ -80,7 +80,7 @@ class Stack:
             self.node.repeat(
                 lambda told=told: self._clock.publish(told),
                 lambda: self.node.feedforward and stamp_of(self.node.feedforward[-1]) >= min(self.now, until),
-                "a command",
+                f"the command of {self.now}",
             )
 
     def wait_until_playing(self):
