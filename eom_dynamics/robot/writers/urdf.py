@@ -122,7 +122,8 @@ class _Writer:
     def _transmission(self, joint: Joint) -> None:
         element = ET.SubElement(self.root, "transmission", name=f"{joint.name}_transmission")
         ET.SubElement(element, "type").text = "transmission_interface/SimpleTransmission"
-        ET.SubElement(element, "joint", name=joint.name)
+        interface = ET.SubElement(ET.SubElement(element, "joint", name=joint.name), "hardwareInterface")
+        interface.text = "hardware_interface/EffortJointInterface"  # required by the format, and by urdf_parser_py
         motor = ET.SubElement(element, "actuator", name=f"{joint.name}_motor")
         ET.SubElement(motor, "mechanicalReduction").text = _word(joint.gear_ratio)
         if joint.rotor_inertia:
