@@ -102,8 +102,9 @@ def _frax(robot: Robot, urdf: Path) -> dict[str, Function]:
     from frax import Robot as Model
 
     model = Model(str(urdf))
-    gravity = jnp.concatenate([jnp.asarray(robot.gravity), jnp.zeros(3)])
-    return _by_jax("frax: `rnea`", lambda q, qd, qdd: model.rnea(q, qd, qdd, gravity, None))
+    # Gravity as an acceleration of the base.
+    base = jnp.concatenate([-jnp.asarray(robot.gravity), jnp.zeros(3)])
+    return _by_jax("frax: `rnea`", lambda q, qd, qdd: model.rnea(q, qd, qdd, base, None))
 
 
 def _adam(robot: Robot, urdf: Path) -> dict[str, Function]:
@@ -114,7 +115,7 @@ def _adam(robot: Robot, urdf: Path) -> dict[str, Function]:
     jax.config.update("jax_enable_x64", val=True)
     from adam.jax import KinDynComputations
 
-    model = KinDynComputations(str(urdf), [f"{joint.name}_joint" for joint in robot.joints])
+    model = KinDynComputations(str(urdf), [joint.name for joint in robot.joints])
     model.set_frame_velocity_representation(adam.Representations.BODY_FIXED_REPRESENTATION)
     model.g = jnp.concatenate([jnp.asarray(robot.gravity), jnp.zeros(3)])
     base, rest = jnp.eye(4), jnp.zeros(6)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from dynamics_peers import peers
+from floating_base import floating_base
 from report import Bar, Section, Table, error, seconds
 from settings import BATCH, Settings
 
@@ -95,7 +96,9 @@ def run(settings: Settings) -> Section:
         ours, theirs = (seconds(times.median(key)) for key in (name, f"pin {name}"))
         table.add(f"`{name}`", f"`{pair.function.__name__}`", ours, theirs, f"{ratios[name]:.2f}", error(errors[name]))
 
-    section.tables = [table, batches(dynamics, vectors, tasks, settings, section)]
+    of_base, more = floating_base(settings)
+    section.tables = [table, of_base, batches(dynamics, vectors, tasks, settings, section)]
+    ratios |= {f"FloatingBase.{name}": ratio for name, ratio in more.items()}
     worst = max(ratios, key=lambda name: ratios[name])
     section.bars.insert(
         0,

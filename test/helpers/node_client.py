@@ -134,7 +134,8 @@ class Client:
         while not condition():
             assert self.process.process.poll() is None, f"the node ended:\n{self.process.log}"
             assert time.monotonic() < deadline, (
-                f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}\nand last {self.diagnostics[-1:]}"
+                f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}"
+                f"\nand last {self.diagnostics[-1:]}"
             )
             self._executor.spin_once(timeout_sec=0.05)
 
