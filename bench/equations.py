@@ -108,7 +108,8 @@ def run(settings: Settings) -> Section:
         "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
         "that are ready; its regressor is of other parameters: compared are efforts. Batches are of "
         f"{BATCH:,} states, of results with many entries {_SHORT_BATCH:,}; loops call the function for one state "
-        "after the other."
+        "after the other. Results of batches are new arrays, whose memory the system clears: for those with many "
+        "entries, that and writing them take most of the time."
     ]
     found, missing = peers(robot, {name: vectors[name] for name in ("q", "qd", "qdd", "qddd", "qdddd")}, settings)
     section.tables.append(found)
