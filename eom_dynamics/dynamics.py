@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .codegen.backends import KERNELS, Kernel, working_kernel
+from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
 from .codegen.evaluation import evaluate
 from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
@@ -22,7 +21,15 @@ from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
 from .robot.physical_consistency import joints_without_inertia
-from .states import STATE_NAMES, derivative_names, joint_states, real_array, wrenches, zeros_if_omitted
+from .states import (
+    STATE_NAMES,
+    derivative_names,
+    is_sequence,
+    joint_states,
+    real_array,
+    wrenches,
+    zeros_if_omitted,
+)
 
 # Of the eigenvalues of a spatial inertia, relative to the largest.
 _ROUNDING = 1e-12
@@ -76,7 +83,9 @@ class Dynamics:
         backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
     """
 
-    def __init__(self, robot: Robot, *, order: int = 2, friction: bool = False, backend: str | None = None) -> None:
+    def __init__(
+        self, robot: Robot, *, order: int = 2, friction: bool | None = None, backend: str | None = None
+    ) -> None:
         """Compile the inverse dynamics of a robot, or load them from the cache.
 
         Args:
@@ -84,18 +93,17 @@ class Dynamics:
             order: highest time derivative of the efforts, from 0; each takes some twice as much code as the one before.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
-            friction: whether joint damping and dry friction are part of all efforts, as with a robot whose
+            friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, or the order is not an integer from 0.
+            ValueError: the backend is unknown, the order is not an integer from 0, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
-        if not isinstance(order, int | np.integer) or order < 0:
+        if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
             raise ValueError(f"order must be an integer from 0, is {order!r}")
-        if friction and isinstance(robot, Robot):
-            robot = replace(robot, joint_friction=True)
+        robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
         self._kernels = {"inverse_dynamics": kernel}
@@ -285,13 +293,13 @@ class Dynamics:
             q, qd, tau: joint variables, velocities and efforts, each (n,) or (N, n); rad or m, per s, N m or N.
             wrench: (W,) as in :meth:`inverse_dynamics`.
             added_inertia: added to the diagonal of the mass matrix, for example of rotors that turn with their links;
-                a number, (n,) or (N, n), kg m² or kg.
+                a number, (n,) or (N, n), kg m² or kg, not negative.
 
         Returns:
             qdd: (n,) or (N, n), rad/s² or m/s².
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
+            StateError: an argument has the wrong shape or is not finite, or an added inertia is negative.
             RobotDescriptionError: the mass matrix is not positive definite; see :func:`solve_mass_matrix`.
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=_FORWARD)
@@ -300,9 +308,10 @@ class Dynamics:
             return self._run("forward_dynamics_with_added_inertia", (*states, added), wrench, None)[0]
         if self._articulated:
             return self._run("forward_dynamics", states, wrench, None)[0]
+        q, qd, tau = joint_states(self.robot.n, *states, names=_FORWARD)
         mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added[..., np.newaxis, :]
         bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
-        return solve_mass_matrix(self.robot.name, mass_matrix, np.asarray(tau, dtype=float) - bias)
+        return solve_mass_matrix(self.robot.name, mass_matrix, tau - bias)
 
     @state_method
     def forward_dynamics_partials(
@@ -344,8 +353,8 @@ class Dynamics:
     ) -> tuple[Array, ...]:
         """Run a program on states that are all (n,) or all (N, n)."""
         signature = self._signature(program)
-        if not hasattr(wrench, "__len__") or len(wrench) > max(3, signature.wrenches):
-            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r}")
+        if not is_sequence(wrench) or len(wrench) > max(3, signature.wrenches):
+            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r:.60}")
         samples = states[0].shape[:-1]
         shape = self.robot.wrench_shape
         forces = wrenches(wrench, signature.wrenches, shape, samples, finite=samples == (0,))
@@ -371,7 +380,7 @@ class Dynamics:
             self._shapes(signature),
             method,
             wrenches=signature.wrenches,
-            wrench_size=6 * len(self.robot.tools),
+            wrench_shape=self.robot.wrench_shape,
             alone=signature.results == 1,
         )
 
@@ -409,4 +418,6 @@ def _added_inertia(value: ArrayLike, shape: tuple[int, ...]) -> Array:
     if added.size != 1 and added.shape not in (shape, shape[-1:]):
         either = " or ".join(map(str, dict.fromkeys((shape[-1:], shape))))
         raise StateError(f"added_inertia must be a number or have shape {either}, has {added.shape}")
-    return np.broadcast_to(added, shape)
+    if np.any(added < 0):
+        raise StateError(f"added_inertia must not be negative, is {np.min(added):g}")
+    return np.broadcast_to(added if added.size != 1 else added.reshape(()), shape)

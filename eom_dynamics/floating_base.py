@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .arrays import Array
 from .codegen import floating_programs as programs
-from .codegen.backends import KERNELS, Kernel, require_robot, working_kernel
+from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
 from .codegen.evaluation import evaluate
 from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
 from .codegen.native import NativeKernel
@@ -27,7 +27,16 @@ from .recursion.kinematics import REPRESENTATIONS
 from .robot import Frame, Robot
 from .robot.physical_consistency import body_violation
 from .spelling import hint
-from .states import STATE_NAMES, WRENCH_NAMES, real_array, state_arrays, wrenches
+from .states import (
+    STATE_NAMES,
+    WRENCH_NAMES,
+    is_sequence,
+    real_array,
+    shape_of,
+    state_arrays,
+    wrenches,
+    zeros_if_omitted,
+)
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
 _SINGULAR = 1e-12
@@ -95,20 +104,20 @@ class FloatingBase:
         backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
     """
 
-    def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
+    def __init__(self, robot: Robot, *, friction: bool | None = None, backend: str | None = None) -> None:
         """Compile the efforts of a robot on a floating base, or load them from the cache.
 
         Args:
             robot: the robot.
-            backend: as for :class:`.Dynamics`.
+            friction, backend: as for :class:`.Dynamics`.
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown.
+            ValueError: the backend is unknown, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
             RobotDescriptionError: no rigid body has the inertia of the base.
         """
-        require_robot(robot)
+        robot = with_friction(robot, friction)
         if violation := body_violation(robot.base):
             raise RobotDescriptionError(f"{robot.name}: base: {violation}")
         self.backend, kernel = working_kernel(robot, programs.recipe(robot, "effort"), backend)
@@ -221,16 +230,15 @@ class FloatingBase:
             StateError: an argument has the wrong shape or is not finite, or there is no specific force.
         """
         given = [("angular_velocity", angular_velocity, 4), ("specific_force", specific_force, 3)]
-        if not hasattr(specific_force, "__len__") or not len(specific_force):
+        if not is_sequence(specific_force) or not len(specific_force):
             raise StateError("specific_force must be (f, fd, fdd), at least its first item")
-        zero = np.zeros((*np.shape(q)[:-1], 3))
+        zero = np.zeros((*shape_of(q, STATE_NAMES[0])[:-1], 3))
         jets: list[ArrayLike] = []
         for name, levels, count in given:
-            if not hasattr(levels, "__len__") or len(levels) > count or np.ndim(next(iter(levels), zero)) == 0:
+            if not is_sequence(levels) or len(levels) > count or not shape_of(next(iter(levels), zero), name):
                 raise StateError(f"{name} must be a sequence of at most {count} vectors, is {levels!r:.60}")
             jets += [*levels, *[zero] * (count - len(levels))]
-        still = np.zeros(np.shape(q))
-        rates = [still if rate is None else rate for rate in (qddd, qdddd)]
+        rates = zeros_if_omitted(q, qddd, qdddd)
         return self._run("imu_efforts", (q, qd, qdd, *rates, *jets), wrench)
 
     @state_method
@@ -268,7 +276,7 @@ class FloatingBase:
         (checked,), samples = state_arrays((q,), ("q",), [(self.robot.n,)])
         size = BASE + self.robot.n
         count = samples[0] if samples else 1
-        each = np.repeat(checked.reshape(count, -1), size, axis=0)
+        each = np.repeat(checked.reshape(count, self.robot.n), size, axis=0)
         C = self.coriolis_matrix(each, np.tile(np.eye(size), (count, 1))).reshape(*samples, size, size, size)
         tensor: Array = np.ascontiguousarray(np.moveaxis(C, -3, -1))
         return tensor
@@ -296,11 +304,13 @@ class FloatingBase:
             nud: (6 + n,) or (N, 6 + n).
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
+            StateError: an argument has the wrong shape or is not finite. For joint efforts u (n,) on a free base, tau
+                is ``u @ floating.selection``.
             RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.
         """
         if self._articulated:
             return self._forward_dynamics(pose, q, nu, tau, wrench=wrench)
+        self._require_wrench_on_base(tau)
         self._require_definite()
         (_, _, _, efforts), _ = state_arrays((pose, q, nu, tau), ("pose", "q", "nu", "tau"), self._shapes("pqmm"))
         return solve_mass_matrix(self.robot.name, self.mass_matrix(q), efforts - self.bias(pose, q, nu, wrench=wrench))
@@ -381,7 +391,10 @@ class FloatingBase:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             call = self._compiled(key, programs.pose(self.robot, self.frame(frame)), "pq", 0, [_POSE])
         found: Array = call(pose, q)
@@ -406,7 +419,10 @@ class FloatingBase:
         if not orders:
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             recipe = programs.motion(self.robot, self.frame(frame), orders)
             call = self._compiled(key, recipe, "pq" + orders * "m", orders, [_POSE, *[_TWIST] * orders])
@@ -471,11 +487,13 @@ class FloatingBase:
         if frame is None:
             return self.robot.tools[0]
         if isinstance(frame, Frame):
+            if not isinstance(frame.joint, int | np.integer):
+                raise StateError(f"joint of the frame {frame.name!r:.60} must be an index, is {frame.joint!r:.60}")
             if not -1 <= frame.joint < len(self.robot.joints):
                 raise StateError(f"{self.robot.name} has no body {frame.joint} for the frame {frame.name!r:.60}")
             real_array(frame.pose, f"pose of the frame {frame.name!r:.60}", _POSE)
             return frame
-        if frame not in self._frames:
+        if not isinstance(frame, str) or frame not in self._frames:
             raise StateError(f"{self.robot.name} has no frame {frame!r:.60}; {hint(str(frame), self._frames)}")
         return self._frames[frame]
 
@@ -488,6 +506,7 @@ class FloatingBase:
         def general(
             pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
         ) -> Array:
+            self._require_wrench_on_base(tau)
             return self._run("forward_dynamics", (pose, q, nu, tau), wrench)[0]
 
         return self._state_call("forward_dynamics", general)
@@ -521,6 +540,14 @@ class FloatingBase:
                 f"base of a parameter file), it has {self.robot.base.mass:g} kg"
             )
 
+    def _require_wrench_on_base(self, tau: ArrayLike) -> None:
+        n, shape = self.robot.n, shape_of(tau, "tau")
+        if shape[-1:] == (n,):
+            raise StateError(
+                f"tau must have shape ({BASE + n},) or (N, {BASE + n}), has {shape}: it starts with the wrench on the "
+                "base; for joint efforts u on a free base it is u @ floating.selection"
+            )
+
     def _require_mass(self) -> None:
         if not self.total_mass:
             raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
@@ -530,7 +557,10 @@ class FloatingBase:
     ) -> Any:
         orders = len(states) - 1
         key = "jacobian", frame, reference, orders
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             if reference not in REPRESENTATIONS:
                 raise ValueError(f"reference must be one of {', '.join(REPRESENTATIONS)}, is {reference!r}")
@@ -545,12 +575,14 @@ class FloatingBase:
 
     def _with_zeros(self, *values: ArrayLike | None) -> list[ArrayLike]:
         """The arguments, with zeros of the shape of nu in place of None."""
-        return [np.zeros(np.shape(values[2])) if value is None else value for value in values]  # type: ignore[arg-type]
+        pose, q, nu, *rates = values
+        assert pose is not None and q is not None and nu is not None
+        return [pose, q, nu, *zeros_if_omitted(nu, *rates, name=RATE_NAMES[0])]
 
     def _run(self, program: str, values: Sequence[ArrayLike], wrench: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
         signature = _SIGNATURES[program]
-        if not hasattr(wrench, "__len__") or len(wrench) > len(WRENCH_NAMES):
-            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r}")
+        if not is_sequence(wrench) or len(wrench) > len(WRENCH_NAMES):
+            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r:.60}")
         shapes = self._argument_shapes(signature)
         states, samples = state_arrays(values, signature.arguments, shapes, finite=False)
         at_tools = wrenches(wrench, signature.wrenches, self.robot.wrench_shape, samples, finite=samples == (0,))
@@ -575,7 +607,7 @@ class FloatingBase:
             self._result_shapes(signature),
             method,
             wrenches=signature.wrenches,
-            wrench_size=6 * len(self.robot.tools),
+            wrench_shape=self.robot.wrench_shape,
             alone=len(signature.results) == 1,
             inputs=self._argument_shapes(signature),
         )

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,9 +107,27 @@ def state_arrays(
     return arrays, samples
 
 
-def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
-    """The vectors, with zeros of the shape of q in place of None."""
-    return [np.zeros(np.shape(q)) if vector is None else vector for vector in vectors]
+def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None, name: str = STATE_NAMES[0]) -> list[ArrayLike]:
+    """The vectors, with zeros of the shape of q in place of None; ``name`` is that of q, in errors."""
+    if all(vector is not None for vector in vectors):
+        return list(vectors)  # type: ignore[arg-type]
+    zero = np.zeros(shape_of(q, name))
+    return [zero if vector is None else vector for vector in vectors]
+
+
+def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
+    """Shape of an array.
+
+    Raises:
+        StateError: it is none; with its name.
+    """
+    return _array(value, name).shape
+
+
+def is_sequence(value: object) -> bool:
+    """Whether a value has items in order, unlike a set, a mapping, a text or a number."""
+    ordered = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
+    return ordered and not isinstance(value, str | bytes | Mapping)
 
 
 def wrenches(
@@ -118,6 +137,7 @@ def wrenches(
     samples: tuple[int, ...] = (),
     *,
     finite: bool = True,
+    symbols: bool = False,
 ) -> list[AnyArray]:
     """A wrench and its time derivatives as ``count`` arrays (*samples, *shape); omitted ones are zero.
 
@@ -127,25 +147,53 @@ def wrenches(
         shape: (6,) or (number of tools, 6).
         samples: () or (N,).
         finite: whether to check that all numbers are finite; False if a kernel does so.
+        symbols: whether to return symbols unchanged rather than refuse them.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite.
+        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
     """
+    if not is_sequence(wrench):
+        raise StateError(f"wrench must be (W, Wd, …), is {wrench!r:.60}")
     given = []
     for k, W in enumerate(wrench):
         name = f"wrench {_name(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(np.broadcast_to(_checked(W, name, leading + shape, finite=finite), samples + shape))
+        given.append(
+            np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols, finite=finite), samples + shape)
+        )
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
-def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None) -> Array:
-    """An array of finite numbers, of a shape if one is given.
+def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None, *, finite: bool = True) -> Array:
+    """An array of numbers, of a shape if one is given; of finite ones unless ``finite`` is False.
 
     Raises:
         StateError: it is something else; with its name.
     """
-    return _checked(value, name, np.shape(_array(value, name)) if shape is None else shape, symbols=False)
+    return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
+
+
+def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
+    """A number for all entries, or a vector (size,), as an array (size,); ``finite`` as for :func:`real_array`.
+
+    Raises:
+        StateError: it is something else; with its name.
+    """
+    array = real_array(value, name, finite=finite)
+    if array.shape not in ((), (size,)):
+        raise StateError(f"{name} must be a number or have shape ({size},), has {array.shape}")
+    return np.broadcast_to(array, (size,))
+
+
+def constant(value: ArrayLike, name: str) -> AnyArray:
+    """A read-only copy of an array.
+
+    Raises:
+        StateError: it is none; with its name.
+    """
+    array = _array(value, name).copy()
+    array.setflags(write=False)
+    return array
 
 
 def all_finite(arrays: Sequence[AnyArray]) -> bool:
@@ -163,18 +211,28 @@ def _checked(
         return array
     if array.dtype.kind not in "biuf":
         raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
-    array = np.ascontiguousarray(array, dtype=float)
+    array = np.asarray(array, dtype=float, order="C")  # ascontiguousarray makes vectors of numbers
     if finite and not np.isfinite(array).all():
+        if not array.ndim:
+            raise StateError(f"{name} must be finite, is {array}")
         index = np.argwhere(~np.isfinite(array))[0]
         raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
     return array
 
 
 def _array(value: ArrayLike, name: str) -> AnyArray:
+    rows = value if isinstance(value, list | tuple) else (value,)
+    # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
+    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(np.any(_mask(row)) for row in rows):
+        raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
         return np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError):  # rows of different lengths
         raise StateError(f"{name} is not an array of numbers") from None
+
+
+def _mask(value: object) -> Any:
+    return getattr(value, "mask", False) if isinstance(value, np.ndarray) else False
 
 
 def _name(names: Sequence[str], order: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -101,6 +102,21 @@ def require_robot(robot: object) -> None:
         raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
 
 
+def with_friction(robot: Robot, friction: bool | None) -> Robot:
+    """The robot with or without joint friction; as it is for None.
+
+    Raises:
+        ValueError: ``friction`` is something else.
+        TypeError: ``robot`` is not a Robot.
+    """
+    require_robot(robot)
+    if friction is not None and not isinstance(friction, bool | np.bool_):
+        raise ValueError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
+    if friction is None or robot.joint_friction == friction:
+        return robot
+    return replace(robot, joint_friction=bool(friction))
+
+
 def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[str, Kernel]:
     """Kernel of a program, and the name of its backend.
 
@@ -115,7 +131,7 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
         ValueError: the backend is unknown.
         TypeError: ``robot`` is not a Robot.
     """
-    if backend is not None and backend not in KERNELS:
+    if backend is not None and (not isinstance(backend, str) or backend not in KERNELS):
         raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
     require_robot(robot)
     if backend is not None:

@@ -82,7 +82,7 @@ class NativeKernel:
         general: Callable[..., Any],
         *,
         wrenches: int = 0,
-        wrench_size: int = 0,
+        wrench_shape: tuple[int, ...] = (6,),
         alone: bool = False,
         inputs: Sequence[tuple[int, ...]] | None = None,
     ) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ class NativeKernel:
             shapes: of the results.
             general: called in place of the kernel unless the arguments are plain arrays of one state.
             wrenches: largest number of wrenches, the items of the keyword argument ``wrench``; omitted ones are zero.
-            wrench_size: 6 times the number of tools.
+            wrench_shape: of each wrench, (6,) or (number of tools, 6).
             alone: whether to return the only result rather than a tuple of results.
 
         Returns:
@@ -110,7 +110,7 @@ class NativeKernel:
             return general
         address = ctypes.cast(self._one, ctypes.c_void_p).value
         caller: Callable[..., Any] = module.Caller(
-            address, tuple(inputs), wrenches, wrench_size, tuple(shapes), alone, general
+            address, tuple(inputs), wrenches, wrench_shape, tuple(shapes), alone, general
         )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller

@@ -104,9 +104,12 @@ class SurfaceContact:
         cls, name: str, frame: str, friction: float, half_lengths: Sequence[float], pose: ArrayLike | None = None
     ) -> SurfaceContact:
         """Contact of a rectangle about the origin of the contact's frame, of half lengths (x, y), m."""
-        X, Y = real_array(half_lengths, "half_lengths", (2,))
+        X, Y = real_array(half_lengths, "half_lengths", (2,)).tolist()
+        if not (X > 0 and Y > 0):
+            raise ContactError(f"half_lengths must be positive, are {X:g} and {Y:g}")
         corners = np.array([[X, Y], [-X, Y], [-X, -Y], [X, -Y]])
-        return cls(name, frame, friction, corners, np.eye(4) if pose is None else np.asarray(pose))
+        placed = real_array(np.eye(4) if pose is None else pose, "pose", (4, 4))
+        return cls(name, frame, friction, corners, placed)
 
     @property
     def size(self) -> int:
@@ -148,11 +151,13 @@ def axes_of_normal(normal: ArrayLike) -> Array:
         ContactError: the normal is zero.
     """
     n = real_array(normal, "normal", (3,))
-    length = float(np.linalg.norm(n))
-    if not length:
+    largest = float(np.max(np.abs(n)))
+    if not largest:
         raise ContactError("the normal of a contact is zero")
     turn = np.diag([1.0, -1.0, -1.0]) if n[2] < 0 else np.eye(3)
-    x, y, z = turn @ n / length
+    # Scaled first: squares of entries could overflow or vanish.
+    n = n / largest
+    x, y, z = turn @ n / np.linalg.norm(n)
     v = lie.skew([-y, x, 0.0])
     rotation: Array = turn @ (np.eye(3) + v + v @ v / (1 + z))
     return rotation
@@ -168,7 +173,7 @@ def _check_placement(contact: Contact) -> None:
     for name in ("name", "frame"):
         if not isinstance(getattr(contact, name), str) or not getattr(contact, name):
             raise ContactError(f"{name} of a contact must be a text, is {getattr(contact, name)!r:.60}")
-    if contact.on is not None and not isinstance(contact.on, str):
+    if contact.on is not None and (not isinstance(contact.on, str) or not contact.on):
         raise ContactError(f"{contact.name}: on must be the name of a frame, or None, is {contact.on!r:.60}")
     pose = real_array(contact.pose, f"{contact.name}: pose", (4, 4))
     _check_rotation(pose[:3, :3], f"{contact.name}: pose")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,10 +25,13 @@ from ..exceptions import ContactError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..spelling import duplicates, hint
-from ..states import real_array
+from ..states import is_sequence, number_or_vector, real_array
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
+from .friction_cone import checked_faces
 from .mechanism import joints_and_base, mechanism
+
+T = TypeVar("T")
 
 # m/s: a slower contact has no direction of sliding.
 _STILL = 1e-9
@@ -115,20 +118,30 @@ class ContactDynamics:
         Raises:
             TypeError: ``dynamics`` is something else.
             StateError: a frame does not exist.
-            ContactError: a name occurs twice, or there is something else among the contacts.
+            ContactError: a name occurs twice, there is something else among the contacts, or a contact is one of a body
+                with itself.
         """
+        if not is_sequence(contacts):
+            raise ContactError(f"contacts must be a sequence of contacts, is {contacts!r:.60}")
         self.contacts = tuple(contacts)
         for contact in self.contacts:
             if not isinstance(contact, (PointContact, SurfaceContact)):
                 raise ContactError(f"contacts must be point or surface contacts, one is {contact!r:.60}")
         if twice := duplicates([contact.name for contact in self.contacts]):
             raise ContactError(f"two contacts have the name {twice[0]!r:.60}")
+        self._dynamics = dynamics
         self._mechanism = mechanism(dynamics)
         self.robot: Robot = self._mechanism.robot
         for contact in self.contacts:
-            for name in (contact.frame, contact.on):
-                if name is not None:
-                    self._mechanism.frame(name)
+            body = self._mechanism.frame(contact.frame).joint
+            if contact.on is not None and self._mechanism.frame(contact.on).joint == body:
+                raise ContactError(
+                    f"{contact.name}: {contact.frame} and {contact.on} are on the same body, which cannot touch itself"
+                )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the dynamics and the contacts; compiled code comes from the cache."""
+        return ContactDynamics, (self._dynamics, self.contacts)
 
     @property
     def size(self) -> int:
@@ -197,10 +210,11 @@ class ContactDynamics:
         target = -Jd @ rates
         if acceleration is not None:
             target = target + real_array(acceleration, "acceleration", (self.size,))
-        P, D = self._modes(sliding or {}, J @ rates)
+        modes = _by_name(sliding, "sliding") if sliding is not None else {}
+        P, D = self._modes(modes, J @ rates)
         efforts = -self._mechanism.bias(state, rates)
         efforts[self._mechanism.base :] += real_array(tau, "tau", (self.robot.n,))
-        directions = D @ J if sliding else None
+        directions = D @ J if modes else None
         found = solve(self.robot.name, self._mechanism.mass_matrix(state), efforts, P @ J, P @ target, directions)
         return ContactSolution(found.x, self.split(D.T @ found.forces), found.rank, found.violation)
 
@@ -218,7 +232,7 @@ class ContactDynamics:
             StateError, RobotDescriptionError: as for :meth:`forward_dynamics`, or ``restitution`` is out of range.
         """
         state, (rates,) = self._mechanism.state(configuration, nu)
-        e = real_array(restitution, "restitution", None if np.ndim(restitution) == 0 else (self.size,))
+        e = number_or_vector(restitution, "restitution", self.size)
         if np.any(e < 0) or np.any(e > 1):
             raise StateError(f"restitution must be from 0 to 1, is {np.ravel(restitution).tolist()}")
         M, J = self._mechanism.mass_matrix(state), self._jacobian(state, [])[0]
@@ -287,7 +301,8 @@ class ContactDynamics:
         """
         state, (rates, accelerations) = self._mechanism.state(configuration, nu, nud)
         (needed,) = self._mechanism.inverse_dynamics(state, rates, accelerations)
-        given = {name: (force,) for name, force in (reference or {}).items()}
+        references = _by_name(reference, "reference") if reference is not None else {}
+        given = {name: (force,) for name, force in references.items()}
         return distribute(
             self.contacts,
             self._jacobian(state, [])[0],
@@ -311,8 +326,10 @@ class ContactDynamics:
         Raises:
             StateError: a contact does not exist, or a force has the wrong shape or is not finite.
         """
+        if faces is not None:
+            faces = checked_faces(faces)
         found = {}
-        for name, force in forces.items():
+        for name, force in _by_name(forces, "forces").items():
             contact = self._named(name)
             exact = isinstance(contact, PointContact)
             found[name] = contact.cone.margin(force, None if exact else faces)
@@ -324,9 +341,9 @@ class ContactDynamics:
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], order: int) -> Array:
         """Derivative of that order of the forces of all contacts (size,); zero where omitted."""
-        for name, given in forces.items():
+        for name, given in _by_name(forces, "forces").items():
             self._named(name)
-            if not hasattr(given, "__len__") or len(given) > len(_FORCES):
+            if not is_sequence(given) or len(given) > len(_FORCES):
                 raise StateError(f"force of {name} must be (f, fd, fdd) or the first of them, is {given!r:.60}")
         parts = []
         for contact in self.contacts:
@@ -375,6 +392,12 @@ class ContactDynamics:
             for level, J in zip(levels, jacobian, strict=True):
                 level.append(J[list(contact.rows)])
         return Jet([np.concatenate(level) for level in levels])
+
+
+def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:
+    if not isinstance(values, Mapping):
+        raise StateError(f"{what} must be a mapping from names of contacts, such as a dict, is {values!r:.60}")
+    return values
 
 
 def _direction(name: str, given: ArrayLike | None, velocity: Array) -> Array:

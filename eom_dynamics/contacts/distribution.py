@@ -16,14 +16,17 @@ from scipy.linalg import block_diag
 
 from ..arrays import Array
 from ..exceptions import ContactError
-from ..states import real_array
+from ..states import number_or_vector
 from .conic_program import minimize
 from .contact import Contact, by_contact
-from .friction_cone import second_order_rows
+from .friction_cone import checked_faces, second_order_rows
 from .wrench_cone import WrenchCone
 
 # Singular values below this share of the largest one are zero, as for constraints.
 _SINGULAR = 1e-12
+
+# Rounding error of a balance without contacts, relative to the largest effort.
+_BALANCED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def distribute(
 ) -> Distribution:
     """Forces and efforts; the arguments are those of :meth:`.ContactDynamics.force_distribution`."""
     size, n = len(jacobian), len(needed) - base
+    faces = None if cones is None else _faces(cones)
     W_f = _weights(force_weights, "force_weights", size)
     W_t = _weights(effort_weights, "effort_weights", n)
     if np.any(W_f <= 0):
@@ -64,7 +68,7 @@ def distribute(
             raise ContactError("effort_limits need cones: 'exact' or a number of faces")
         f = _least_squares(J_b, e_b, J_j, e_j, reference, W_f, W_t)
     else:
-        f = _inside(contacts, _faces(cones), J_b, e_b, J_j, e_j, reference, W_f, W_t, effort_limits)
+        f = _inside(contacts, faces, J_b, e_b, J_j, e_j, reference, W_f, W_t, effort_limits)
     return Distribution(e_j - J_j.T @ f, by_contact(contacts, f), e_b - J_b.T @ f)
 
 
@@ -93,23 +97,29 @@ def _inside(
     effort_limits: ArrayLike | None,
 ) -> Array:
     """By a quadratic program over the cones."""
+    reason = "no contact forces inside the friction cones balance this motion"
+    limits = np.full(len(e_j), np.inf)
+    if effort_limits is not None:
+        limits = _not_negative(
+            number_or_vector(effort_limits, "effort_limits", len(e_j), finite=False), "effort_limits"
+        )
+        reason += " within the limits of the efforts"
     if not contacts:
+        # Nothing is left to choose; the solver takes no empty problems.
+        if np.any(np.abs(e_j) > limits) or np.any(np.abs(e_b) > _BALANCED * np.max(np.abs(e_j), initial=1.0)):
+            raise ContactError(f"{reason}: there are no contacts")
         return np.zeros(0)
     T, half_spaces, cones = _variables(contacts, faces)
     weighted = J_j * W_t
     P = T.T @ (np.diag(W_f) + weighted @ J_j.T) @ T
     p = -T.T @ (W_f * reference + weighted @ e_j)
     A, a = half_spaces, np.zeros(len(half_spaces))
-    if effort_limits is not None:
-        limited = ~np.isposinf(np.broadcast_to(effort_limits, len(e_j)))
-        limits = _weights(np.where(limited, effort_limits, 0.0), "effort_limits", len(e_j))
+    limited = np.isfinite(limits)
+    if np.any(limited):
         rows, bound = (J_j.T @ T)[limited], limits[limited]
         # |e_j - J_j' f| <= limits
         A = np.concatenate([A, rows, -rows])
         a = np.concatenate([a, bound + e_j[limited], bound - e_j[limited]])
-    reason = "no contact forces inside the friction cones balance this motion"
-    if effort_limits is not None:
-        reason += " within the limits of the efforts"
     u = minimize(P, p, (J_b.T @ T, e_b), (A, a), cones, reason)
     forces: Array = T @ u
     return forces
@@ -137,15 +147,18 @@ def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, A
 
 
 def _faces(cones: str | int) -> int | None:
-    if cones == "exact":
-        return None
     if isinstance(cones, str):
-        raise ContactError(f"cones must be None, 'exact' or a number of faces, is {cones!r:.60}")
-    return cones
+        if cones != "exact":
+            raise ContactError(f"cones must be None, 'exact' or a number of faces, is {cones!r:.60}")
+        return None
+    return checked_faces(cones)
 
 
 def _weights(value: ArrayLike, name: str, size: int) -> Array:
-    array = real_array(value, name, None if np.ndim(value) == 0 else (size,))
-    if np.any(array < 0):
-        raise ContactError(f"{name} must not be negative")
-    return np.broadcast_to(array, (size,))
+    return _not_negative(number_or_vector(value, name, size), name)
+
+
+def _not_negative(array: Array, name: str) -> Array:
+    if not np.all(array >= 0):
+        raise ContactError(f"{name} must not be negative, are {array.tolist()}")
+    return array

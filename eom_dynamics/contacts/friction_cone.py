@@ -32,7 +32,7 @@ class FrictionCone:
 
     def contains(self, force: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:
         """Whether a force (3,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
-        return self.margin(force, faces) >= -tolerance
+        return self.margin(force, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, force: ArrayLike, faces: int | None = None) -> float:
         """Normal force to spare, N: by how much f_n may fall before the contact slips or opens; negative outside.
@@ -61,12 +61,14 @@ class FrictionCone:
 
     def generators(self, faces: int = 4) -> Array:
         """Edges (faces, 3) of a pyramid inside the cone, for a normal force of 1 N."""
-        angle = (2 * np.arange(_checked_faces(faces)) + 1) * np.pi / faces
+        faces = checked_faces(faces)
+        angle = (2 * np.arange(faces) + 1) * np.pi / faces
         return np.stack([self.friction * np.cos(angle), self.friction * np.sin(angle), np.ones(faces)], axis=1)
 
     def half_spaces(self, faces: int = 4) -> Array:
         """Rows A (faces, 3) of that pyramid, A f <= 0; with four faces |f_x| and |f_y| <= mu/sqrt(2) f_n."""
-        angle = 2 * np.arange(_checked_faces(faces)) * np.pi / faces
+        faces = checked_faces(faces)
+        angle = 2 * np.arange(faces) * np.pi / faces
         inner = self.friction * np.cos(np.pi / faces)
         return np.stack([np.cos(angle), np.sin(angle), np.full(faces, -inner)], axis=1)
 
@@ -92,7 +94,12 @@ def checked_friction(value: float) -> float:
     return friction
 
 
-def _checked_faces(faces: int) -> int:
-    if isinstance(faces, bool) or not isinstance(faces, int) or faces < FEWEST_FACES:
+def checked_faces(faces: int) -> int:
+    """A number of faces.
+
+    Raises:
+        ContactError: it is not an integer of at least FEWEST_FACES.
+    """
+    if isinstance(faces, bool) or not isinstance(faces, int | np.integer) or faces < FEWEST_FACES:
         raise ContactError(f"faces must be an integer of at least {FEWEST_FACES}, is {faces!r:.60}")
-    return faces
+    return int(faces)

@@ -9,7 +9,7 @@ contact wrench cone for rectangular support areas", ICRA 2015.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -22,10 +22,13 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..states import real_array
 from .conic_program import minimize
-from .friction_cone import FrictionCone, second_order_rows
+from .friction_cone import FrictionCone, checked_faces, second_order_rows
 
 # Of half-spaces with unit normals; Qhull splits a facet into simplices with almost equal ones.
 _DIGITS = 9
+
+# For their convex hull, which may have as many facets as the square of this.
+_MOST_GENERATORS = 256
 
 # Smallest relative width of a polygon.
 _FLAT = 1e-9
@@ -58,27 +61,34 @@ class WrenchCone:
     @property
     def grasp_matrix(self) -> Array:
         """G (6, 3 m): maps forces at the corners to their wrench."""
-        blocks = [np.concatenate([lie.skew([x, y, 0.0]), np.eye(3)]) for x, y in self.corners]
-        return np.concatenate(blocks, axis=1)
+        return _grasp_matrix(self.corners)
 
     def generators(self, faces: int = 4) -> Array:
         """Wrenches (m faces, 6) that span the cone with pyramids at the corners, for 1 N of normal force each."""
-        edges = self._point.generators(faces)
-        return np.concatenate([edges @ block.T for block in np.split(self.grasp_matrix, len(self.corners), axis=1)])
+        return self._generators(self.corners, faces)
 
     def half_spaces(self, faces: int = 4) -> Array:
         """Rows A (h, 6) of the cone with pyramids at the corners, A w <= 0: closed form for rectangles and four faces.
 
         Rectangles have sides along x and y. Other half-spaces are found as the convex hull of the generators.
+
+        Raises:
+            ContactError: ``faces`` is out of range, or they are too many for so many corners.
         """
-        sides = self._rectangle()
+        faces, sides = checked_faces(faces), _rectangle(self._vertices)
         if faces == 4 and sides is not None:
             return _rectangle_half_spaces(*sides, self.friction / np.sqrt(2))
-        return _hull_half_spaces(self.generators(faces).tobytes())
+        count = faces * len(self._vertices)
+        if count > _MOST_GENERATORS:
+            raise ContactError(
+                f"{len(self._vertices)} corners with {faces} faces are {count} generators, more than "
+                f"{_MOST_GENERATORS} take too long; describe the surface by fewer corners, or use exact cones"
+            )
+        return _hull_half_spaces(self._generators(self._vertices, faces).tobytes())
 
     def contains(self, wrench: ArrayLike, faces: int | None = 4, tolerance: float = 0.0) -> bool:
         """Whether a wrench (6,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
-        return self.margin(wrench, faces) >= -tolerance
+        return self.margin(wrench, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, wrench: ArrayLike, faces: int | None = 4) -> float:
         """Normal force to spare at the centre of the corners, N; negative outside.
@@ -129,13 +139,30 @@ class WrenchCone:
         )
         return float(found[-1])
 
-    def _rectangle(self) -> tuple[Array, Array] | None:
-        """Centre (2,) and half lengths (2,) of a rectangle along x and y; None for other polygons."""
-        low, high = np.min(self.corners, axis=0), np.max(self.corners, axis=0)
-        at = {tuple(corner) for corner in self.corners.tolist()}
-        if at != set(product((low[0], high[0]), (low[1], high[1]))):
-            return None
-        return (low + high) / 2, (high - low) / 2
+    def _generators(self, corners: Array, faces: int) -> Array:
+        edges = self._point.generators(faces)
+        return np.concatenate([edges @ block.T for block in np.split(_grasp_matrix(corners), len(corners), axis=1)])
+
+    @cached_property
+    def _vertices(self) -> Array:
+        """Corners (k, 2) of the convex hull: the others add nothing to the cone."""
+        centered = self.corners - np.mean(self.corners, axis=0)
+        _, spread, axes = np.linalg.svd(centered, full_matrices=False)
+        return self.corners[ConvexHull(centered @ axes.T / spread).vertices]
+
+
+def _grasp_matrix(corners: Array) -> Array:
+    blocks = [np.concatenate([lie.skew([x, y, 0.0]), np.eye(3)]) for x, y in corners]
+    return np.concatenate(blocks, axis=1)
+
+
+def _rectangle(corners: Array) -> tuple[Array, Array] | None:
+    """Centre (2,) and half lengths (2,) of a rectangle along x and y; None for other polygons."""
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    at = {tuple(corner) for corner in corners.tolist()}
+    if at != set(product((low[0], high[0]), (low[1], high[1]))):
+        return None
+    return (low + high) / 2, (high - low) / 2
 
 
 def _rectangle_half_spaces(center: Array, half: Array, mu: float) -> Array:

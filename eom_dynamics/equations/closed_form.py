@@ -117,7 +117,7 @@ def equations_of_motion(
     body = system(robot, q, derivatives)
     inertia = inertia_matrix(robot)
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(derivatives) - 1))
-    at_tools = wrenches(wrench, len(derivatives), robot.wrench_shape)
+    at_tools = wrenches(wrench, len(derivatives), robot.wrench_shape, symbols=True)
     T = tool_matrix(robot)
     return EquationsOfMotion(
         M=mass_matrix(body, M_b),

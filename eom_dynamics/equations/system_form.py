@@ -138,7 +138,7 @@ def system_form(
     q, qd, qdd = joint_vectors(robot.n, *zeros_if_omitted(q, q, qd, qdd))
     V_0 = real_array(np.zeros(6) if base_twist is None else base_twist, "base_twist", (6,))
     Vd_0 = real_array(np.zeros(6) if base_acceleration is None else base_acceleration, "base_acceleration", (6,))
-    (W_tip,) = wrenches(wrench, 1, robot.wrench_shape)
+    (W_tip,) = wrenches(wrench, 1, robot.wrench_shape, symbols=True)
     steps = joint_steps(robot, q)
     A = screw_matrix(robot) @ robot.coupling[0]
     W, L, G = parent_matrix(robot, steps), ancestors(robot, steps), inertia_matrix(robot)

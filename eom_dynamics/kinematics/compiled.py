@@ -100,7 +100,10 @@ class Kinematics:
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), 1, [_POSE])
         pose: Array = call(q)
@@ -125,7 +128,10 @@ class Kinematics:
         if not orders:
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
             call = self._compiled(key, recipe, orders + 1, [_POSE, *[_TWIST] * orders])
@@ -157,7 +163,12 @@ class Kinematics:
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
-        call = self._calls.get(key) or self._jacobian_caller(key, frame, reference, 0)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
+        if call is None:
+            call = self._jacobian_caller(key, frame, reference, 0)
         jacobian: Array = call(q)
         return jacobian
 
@@ -188,7 +199,12 @@ class Kinematics:
         if not orders:
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders
-        call = self._calls.get(key) or self._jacobian_caller(key, frame, reference, orders)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
+        if call is None:
+            call = self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
@@ -348,7 +364,7 @@ class Kinematics:
         """
         if name is None:
             return self.robot.tools[0]
-        if name not in self._frames:
+        if not isinstance(name, str) or name not in self._frames:
             raise StateError(f"{self.robot.name} has no frame {name!r:.60}; {hint(str(name), self._frames)}")
         return self._frames[name]
 
@@ -395,7 +411,10 @@ class Kinematics:
     ) -> tuple[Array, ...]:
         orders = len(states) - 1
         key = "jacobian_of_point", frame, reference, orders
-        call = self._calls.get(key)
+        try:
+            call = self._calls.get(key)
+        except TypeError:  # unhashable, and refused below
+            call = None
         if call is None:
             recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
             call = self._calls[key] = _point_function(KERNELS[self.backend](self.robot, recipe), self.robot.n)

@@ -15,7 +15,7 @@ from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASON
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length
-from ..states import joint_states, real_array
+from ..states import is_sequence, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
 
 ALL = (1.0,) * 6
@@ -119,8 +119,12 @@ def inverse_kinematics(
         KernelError: there is no C compiler.
     """
     kinematics = kinematics_of(robot)
+    if frame is not None and not isinstance(frame, str) and not is_sequence(frame):
+        raise StateError(f"frame must be the name of a frame, or a sequence of names, is {frame!r:.60}")
     names = frame if frame is None or isinstance(frame, str) else tuple(frame)
-    mask = weights if weights is ALL else tuple(np.asarray(weights, dtype=float).ravel().tolist())
+    for name in names if isinstance(names, tuple) else ():
+        kinematics.frame(name)
+    mask = weights if weights is ALL else tuple(real_array(weights, "weights").ravel().tolist())
     problem = _problem(kinematics, names, mask, objective, limits, tolerance, iterations, attempts)
     settings, task = problem.settings, problem.task
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))

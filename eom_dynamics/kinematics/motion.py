@@ -135,7 +135,7 @@ def inverse_motion(
 
 def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
     """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
-    W = np.asarray(weights, dtype=float)
+    W = real_array(weights, "weights", finite=False)
     if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
         raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
     scales = np.ones(n)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import StateError
+from ..states import real_array
 
 # Rounding of a distance, relative to the reach.
 _ROUNDING = 1e-15
@@ -32,7 +33,7 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
         StateError: the target is out of reach, or the first angle is not determined.
     """
     first, second = (float(length) for length in lengths)
-    x, y = np.asarray(target, dtype=float).tolist()
+    x, y = real_array(target, "target", (2,)).tolist()
     if not (first > 0 and second > 0 and np.isfinite(first + second + x + y)):
         raise StateError(f"lengths must be positive and the target finite, are {lengths} and {(x, y)}")
     distance = float(np.hypot(x, y))

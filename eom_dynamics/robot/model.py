@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..actuators.friction import Friction
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
+from ..states import constant
 from .inertia import Inertial, spatial_inertia
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
@@ -51,6 +53,14 @@ class Frame:
     name: str
     joint: int
     pose: Array
+
+    def __post_init__(self) -> None:
+        """Copy the pose, which is read-only: compiled code is kept for each frame."""
+        object.__setattr__(self, "pose", constant(self.pose, f"pose of the frame {self.name!r:.60}"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by the constructor, so that copies are read-only too."""
+        return Frame, (self.name, self.joint, self.pose)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import numpy as np
 
 from .. import lie
 from ..arrays import Array
+from ..exceptions import StateError
+from ..states import real_array
 from .inertia import Inertial
 from .model import Robot
 
@@ -54,6 +56,13 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
         body: mass and inertia.
         about_origin: check the inertia about the frame's origin, a weaker condition than about the centre of mass.
     """
+    if not isinstance(body, Inertial):
+        return f"must be an Inertial, is {body!r:.60}"
+    try:
+        for name, shape in (("mass", ()), ("center_of_mass", (3,)), ("about_origin", (3, 3))):
+            real_array(getattr(body, name), name, shape)
+    except StateError as error:
+        return str(error)
     if body.mass < 0:
         return f"mass must not be negative, is {body.mass:g} kg"
     if body.mass == 0 and np.any(body.about_origin):

@@ -25,12 +25,19 @@ from ..exceptions import RobotDescriptionError
 from ..extras import require
 from .inertia import Inertial
 
+# m: with lengths in this range neither volumes nor fifth powers overflow or vanish.
+_SMALLEST, _LARGEST = 1e-50, 1e50
+
+# Volume of a mesh relative to the cube of its largest edge: below, it is rounding.
+_FLAT = 1e-15
+
 
 def box(size: ArrayLike, *, mass: float | None = None, density: float | None = None) -> Inertial:
     """Cuboid with edges ``size`` (3,) along x, y, z, m.
 
     Raises:
-        ParameterError: a length is not positive, or not exactly one of mass and density is given. So raise all solids.
+        ParameterError: a length is not from 1e-50 to 1e50 m, or not exactly one of mass and density is given. So raise
+            all solids.
     """
     edges = _lengths("size", size)
     m = _mass(float(np.prod(edges)), mass, density)
@@ -105,14 +112,22 @@ def mesh(
 
     Raises:
         MissingLibraryError: trimesh is not installed.
-        RobotDescriptionError: the file cannot be read, or its mesh is not closed.
+        RobotDescriptionError: the file cannot be read, or its mesh is not closed or flat.
     """
     require("mesh")
-    factors = np.broadcast_to(finite("scale", scale), (3,))
+    factors = finite("scale", scale)
+    if factors.shape not in ((), (3,)):
+        refuse("scale", f"must be one number or three, has shape {factors.shape}")
+    factors = np.broadcast_to(factors, (3,))
     if not np.all(factors):
         refuse("scale", f"must not be zero, is {factors}")
     solid = _closed(path)
     solid.apply_transform(np.diag([*factors, 1.0]))
+    size = float(_in_range("scale", np.max(solid.extents)))
+    if abs(solid.volume) <= _FLAT * size**3:
+        raise RobotDescriptionError(
+            f"{os.fsdecode(path)}: the mesh is flat, so that it has no volume; give mass and inertia"
+        )
     if solid.volume < 0:  # a mirrored mesh, or one with its faces inside out
         solid.invert()
     center = np.array(solid.center_mass)
@@ -141,8 +156,15 @@ def _closed(path: str | os.PathLike[str]) -> Any:
 
 
 def _centered(mass: float, second_moments: Array) -> Inertial:
-    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m²."""
-    inertia = mass * np.diag(np.sum(second_moments) - second_moments)
+    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m².
+
+    Raises:
+        ParameterError: they are too large or too small for a number.
+    """
+    with np.errstate(over="ignore"):
+        inertia = mass * np.diag(np.sum(second_moments) - second_moments)
+    if not np.all(np.isfinite(inertia)):
+        refuse("mass", f"is too large, {mass:g} kg, for the inertia to be a number")
     return Inertial(mass, np.zeros(3), inertia)
 
 
@@ -154,20 +176,29 @@ def _mass(volume: float, mass: float | None, density: float | None) -> float:
     value = finite(name, given)
     if value.ndim or not value:
         refuse(name, f"must be a number other than zero, is {given}")
-    return float(value) * (1.0 if density is None else volume)
+    found = float(value) * (1.0 if density is None else volume)
+    if not found or not np.isfinite(found):
+        refuse(name, f"gives the impossible mass {found:g} kg with the volume {volume:g} m³")
+    return found
 
 
 def _length(name: str, value: float) -> float:
     length = positive(name, value)
     if length.ndim:
         refuse(name, f"must be one number, has shape {length.shape}")
-    return float(length)
+    return float(_in_range(name, length))
 
 
 def _lengths(name: str, value: ArrayLike) -> Array:
     lengths = positive(name, value)
     if lengths.shape != (3,):
         refuse(name, f"must be three numbers, has shape {lengths.shape}")
+    return _in_range(name, lengths)
+
+
+def _in_range(name: str, lengths: Array) -> Array:
+    if np.any((lengths < _SMALLEST) | (lengths > _LARGEST)):
+        refuse(name, f"must give lengths from {_SMALLEST:g} to {_LARGEST:g} m, gives {lengths}")
     return lengths
 
 

@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [0, 0]}), StateError, "does not slide"),
     "direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [1]}), StateError, "sliding tip must have"),
     "restitution": (lambda: arm().touchdown(Q, V, 1.5), StateError, "restitution must be from 0 to 1, is "),
-    "restitutions": (lambda: arm().touchdown(Q, V, [1, 0]), StateError, r"restitution must have shape \(9,\)"),
+    "restitutions": (lambda: arm().touchdown(Q, V, [1, 0]), StateError, r"restitution must be a number or have shape \(9,\)"),
     "one rate": (lambda: arm().inverse_dynamics(Q, V, forces={}), StateError, "needs nu, nud and at most"),
     "given force": (
         lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}),
@@ -152,7 +152,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "weights of the wrong size": (
         lambda: arm().force_distribution(Q, V, V, force_weights=[1, 1]),
         StateError,
-        r"force_weights must have shape \(9,\)",
+        r"force_weights must be a number or have shape \(9,\)",
     ),
     "limits without cones": (
         lambda: arm().force_distribution(Q, V, V, effort_limits=1.0),

@@ -20,7 +20,8 @@ typedef struct {
     vectorcallfunc vectorcall;
     kernel_function kernel;
     Py_ssize_t vectors, wrenches, outputs;
-    npy_intp wrench_size;
+    int wrench_dimensions;
+    npy_intp wrench_shape[MOST_DIMENSIONS];
     int input_dimensions[MOST_INPUTS];
     npy_intp inputs[MOST_INPUTS][MOST_DIMENSIONS];
     int dimensions[MOST_OUTPUTS];
@@ -68,7 +69,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
         return 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
-        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), 1, &self->wrench_size)))
+        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_dimensions, self->wrench_shape)))
             return 0;
     return 1;
 }
@@ -145,13 +146,13 @@ static int take_shape(PyObject *shape, int *dimensions, npy_intp *sizes)
 
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "inputs", "wrenches", "wrench_size", "shapes", "alone", "general", NULL};
+    static char *names[] = {"address", "inputs", "wrenches", "wrench_shape", "shapes", "alone", "general", NULL};
     unsigned long long address;
-    Py_ssize_t wrenches, wrench_size;
+    Py_ssize_t wrenches, wrench_size = 1;
     int alone;
-    PyObject *inputs, *shapes, *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KO!nnO!pO", names, &address, &PyTuple_Type, &inputs, &wrenches,
-                                     &wrench_size, &PyTuple_Type, &shapes, &alone, &general))
+    PyObject *inputs, *wrench_shape, *shapes, *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KO!nO!O!pO", names, &address, &PyTuple_Type, &inputs, &wrenches,
+                                     &PyTuple_Type, &wrench_shape, &PyTuple_Type, &shapes, &alone, &general))
         return NULL;
     Py_ssize_t vectors = PyTuple_GET_SIZE(inputs);
     if (vectors + wrenches > MOST_INPUTS || PyTuple_GET_SIZE(shapes) > MOST_OUTPUTS ||
@@ -166,10 +167,15 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->kernel = (kernel_function)(uintptr_t)address;
     self->vectors = vectors;
     self->wrenches = wrenches;
-    self->wrench_size = wrench_size;
     self->outputs = PyTuple_GET_SIZE(shapes);
     self->alone = alone;
-    self->no_wrench = PyMem_Calloc((size_t)wrench_size + 1, sizeof(double));
+    if (!take_shape(wrench_shape, &self->wrench_dimensions, self->wrench_shape)) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    for (int i = 0; i < self->wrench_dimensions; ++i)
+        wrench_size *= self->wrench_shape[i];
+    self->no_wrench = PyMem_Calloc((size_t)wrench_size, sizeof(double));
     if (!self->no_wrench) {
         Py_DECREF(self);
         return PyErr_NoMemory();
