@@ -28,7 +28,7 @@ from .friction_cone import FrictionCone, checked_faces, second_order_rows
 _DIGITS = 9
 
 # For their convex hull, which may have as many facets as the square of this.
-_MOST_GENERATORS = 256
+_MOST_GENERATORS = 512
 
 # Smallest relative width of a polygon.
 _FLAT = 1e-9

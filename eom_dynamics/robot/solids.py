@@ -29,7 +29,7 @@ from .inertia import Inertial
 _SMALLEST, _LARGEST = 1e-50, 1e50
 
 # Volume of a mesh relative to the cube of its largest edge: below, it is rounding.
-_FLAT = 1e-15
+_FLAT = 1e-12
 
 
 def box(size: ArrayLike, *, mass: float | None = None, density: float | None = None) -> Inertial:
@@ -124,7 +124,9 @@ def mesh(
     solid = _closed(path)
     solid.apply_transform(np.diag([*factors, 1.0]))
     size = float(_in_range("scale", np.max(solid.extents)))
-    if abs(solid.volume) <= _FLAT * size**3:
+    with np.errstate(invalid="ignore", divide="ignore"):  # trimesh divides by it
+        volume = abs(float(solid.volume))
+    if volume <= _FLAT * size**3:
         raise RobotDescriptionError(
             f"{os.fsdecode(path)}: the mesh is flat, so that it has no volume; give mass and inertia"
         )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eom_dynamics import ContactError, Dynamics, StateError, load_robot
+from eom_dynamics import ContactError, Dynamics, FloatingBase, StateError, load_robot
 from eom_dynamics.contacts import (
     ContactDynamics,
     FrictionCone,
@@ -36,6 +38,15 @@ def arm() -> ContactDynamics:
     tip = PointContact("tip", "joint_2", 0.5)
     sole = SurfaceContact("sole", "joint_2", 0.5, np.array(SQUARE))
     return ContactDynamics(dynamics(), [tip, sole])
+
+
+def limited(effort_limits: Any) -> Any:
+    return arm().force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
+
+
+def circle(count: int) -> Any:
+    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
@@ -124,7 +135,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [0, 0]}), StateError, "does not slide"),
     "direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [1]}), StateError, "sliding tip must have"),
     "restitution": (lambda: arm().touchdown(Q, V, 1.5), StateError, "restitution must be from 0 to 1, is "),
-    "restitutions": (lambda: arm().touchdown(Q, V, [1, 0]), StateError, r"restitution must be a number or have shape \(9,\)"),
+    "restitutions": (
+        lambda: arm().touchdown(Q, V, [1, 0]),
+        StateError,
+        r"restitution must be a number or have shape \(9,\)",
+    ),
     "one rate": (lambda: arm().inverse_dynamics(Q, V, forces={}), StateError, "needs nu, nud and at most"),
     "given force": (
         lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}),
@@ -159,6 +174,92 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ContactError,
         "effort_limits need cones",
     ),
+    "restitution of ragged rows": (lambda: arm().touchdown(Q, V, [[1], [1, 2]]), StateError, "restitution is not an"),
+    "ragged weights": (
+        lambda: arm().force_distribution(Q, V, V, effort_weights=[[1], [1, 2]]),
+        StateError,
+        "effort_weights is not an array",
+    ),
+    "limits of a text": (lambda: limited("strong"), StateError, "effort_limits must be real numbers"),
+    "limits of objects": (lambda: limited([None, 1]), StateError, "effort_limits must be real numbers"),
+    "complex limits": (lambda: limited([1j, 1]), StateError, "effort_limits must be real numbers"),
+    "limits of the wrong size": (lambda: limited(np.ones((3, 2))), StateError, "must be a number or have shape"),
+    "limits with NaN": (lambda: limited([np.nan, 1]), ContactError, "effort_limits must not be negative, are"),
+    "negative limits": (lambda: limited(-1), ContactError, "effort_limits must not be negative"),
+    "cones of an array": (lambda: arm().force_distribution(Q, V, V, cones=np.ones(2)), ContactError, "faces must be"),
+    "reference of a list": (
+        lambda: arm().force_distribution(Q, V, V, reference=["tip"]),
+        StateError,
+        "reference must be a mapping from names",
+    ),
+    "sliding of a list": (
+        lambda: arm().forward_dynamics(Q, V, TAU, sliding=["tip"]),
+        StateError,
+        "sliding must be a mapping from names of contacts, such as a dict, is .'tip'.",
+    ),
+    "sliding of a number": (lambda: arm().forward_dynamics(Q, V, TAU, sliding=5), StateError, "sliding must be a map"),
+    "no forces": (lambda: arm().inverse_dynamics(Q, V, V, forces=None), StateError, "forces must be a mapping"),
+    "forces of a list": (lambda: arm().margins(["tip"]), StateError, "forces must be a mapping"),
+    "force of a text": (
+        lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": "abc"}),
+        StateError,
+        r"force of tip must be \(f, fd, fdd\)",
+    ),
+    "faces of margins": (lambda: arm().margins({"tip": [0, 0, 1]}, "4"), ContactError, "faces must be an integer"),
+    "no contacts": (lambda: ContactDynamics(dynamics(), None), ContactError, "contacts must be a sequence"),
+    "a contact alone": (
+        lambda: ContactDynamics(dynamics(), arm().contacts[0]),
+        ContactError,
+        "contacts must be a sequence of contacts, is PointContact",
+    ),
+    "a body on itself": (
+        lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_2", 0.5, on="joint_2")]),
+        ContactError,
+        "tip: joint_2 and joint_2 are on the same body",
+    ),
+    "on an empty name": (lambda: PointContact("tip", "a", 0.5, on=""), ContactError, "tip: on must be the name"),
+    "tolerance of a point": (
+        lambda: FrictionCone(0.5).contains([0, 0, 1], tolerance="a"),
+        StateError,
+        "tolerance must be real numbers",
+    ),
+    "tolerance of a surface": (
+        lambda: WrenchCone(SQUARE, 0.5).contains([0] * 6, tolerance=None),
+        StateError,
+        "tolerance must be real numbers",
+    ),
+    "faces of a rectangle": (
+        lambda: WrenchCone(SQUARE, 0.5).half_spaces(4.0),
+        ContactError,
+        "faces must be an integer",
+    ),
+    "too many corners": (
+        lambda: WrenchCone(0.1 * circle(1000), 0.5).half_spaces(),
+        ContactError,
+        "1000 corners with 4 faces are 4000 generators, more than 512",
+    ),
+    "negative half lengths": (
+        lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, -0.1)),
+        ContactError,
+        "half_lengths must be positive, are 0.1 and -0.1",
+    ),
+    "ragged pose": (
+        lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, 0.1), [[1], [1, 2]]),
+        StateError,
+        "pose is not an array",
+    ),
+    "efforts beyond limits without contacts": (
+        lambda: ContactDynamics(dynamics(), []).force_distribution(Q, V, V, cones="exact", effort_limits=[0, 0]),
+        ContactError,
+        "within the limits of the efforts: there are no contacts",
+    ),
+    "a base that nothing holds": (
+        lambda: ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), []).force_distribution(
+            (np.eye(4), Q), [0] * 8, [0] * 8, cones=4
+        ),
+        ContactError,
+        "balance this motion: there are no contacts",
+    ),
     "margins": (lambda: arm().margins({"sole": [0, 0, 1]}), StateError, r"wrench must have shape \(6,\)"),
     "forces to split": (lambda: arm().split([1.0]), StateError, r"forces must have shape \(9,\)"),
 }
@@ -169,6 +270,42 @@ def test_mistakes_are_named(mistake: str) -> None:
     call, error, message = MISTAKES[mistake]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_corners_inside_the_hull_add_no_half_spaces() -> None:
+    inside = np.random.default_rng(1).uniform(-0.09, 0.09, (1000, 2))
+    full = WrenchCone(np.concatenate([inside, SQUARE]), 0.5)
+    for faces in (4, 5, np.int64(4)):
+        np.testing.assert_allclose(full.half_spaces(faces), WrenchCone(SQUARE, 0.5).half_spaces(faces), rtol=1e-12)
+    # Rounding of the hull of a thin, slanted polygon.
+    thin = [[0, 0], [1, 1], [1, 1 + 1e-7], [0.5, 0.5 + 4e-8]]
+    assert WrenchCone(thin, 0.5).half_spaces(3).shape[1] == 6
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e300])
+def test_axes_of_normals_of_any_length(size: float) -> None:
+    expected = np.array([0.6, 0.0, 0.8])
+    np.testing.assert_allclose(axes_of_normal(size * expected)[:, 2], expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_copies(copied: Callable[[ContactDynamics], ContactDynamics]) -> None:
+    on_base = ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), arm().contacts)
+    rates = [0.1] * 8
+    np.testing.assert_array_equal(
+        copied(on_base).velocity((np.eye(4), Q), rates), on_base.velocity((np.eye(4), Q), rates)
+    )
+    native = ContactDynamics(dynamics().robot, arm().contacts)
+    np.testing.assert_array_equal(copied(native).jacobian(Q), native.jacobian(Q))
+
+
+def test_falling_freely_needs_no_contacts() -> None:
+    floating = FloatingBase(load_robot("planar_2r"), backend="numpy")
+    fall = np.concatenate([[0, 0, 0], floating.robot.gravity, [0, 0]])
+    found = ContactDynamics(floating, []).force_distribution(
+        (np.eye(4), Q), np.zeros(8), fall, cones=4, effort_limits=1
+    )
+    np.testing.assert_allclose(found.residual, 0, atol=1e-13)
 
 
 def test_cones_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:

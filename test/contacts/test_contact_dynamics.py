@@ -36,7 +36,10 @@ def in_contact(robot: Robot, *contacts: Contact) -> ContactDynamics:
 @st.composite
 def contacts_of(draw: st.DrawFn, robot: Robot) -> list[Contact]:
     """A point on a wall, a surface with axes of its own, one with those of the surroundings, and a point on a body."""
-    bodies = st.sampled_from([joint.name for joint in robot.joints])
+    names = [joint.name for joint in robot.joints]
+    bodies = st.sampled_from(names)
+    touching = draw(bodies)
+    touched = [name for name in names if name != touching]
 
     def pose() -> Array:
         return lie.pose(draw(rotations()), draw(numbers(0.3, 3)))
@@ -45,7 +48,9 @@ def contacts_of(draw: st.DrawFn, robot: Robot) -> list[Contact]:
         PointContact("wall", draw(bodies), 0.5, pose=pose(), axes=draw(rotations())),
         SurfaceContact("sole", draw(bodies), 0.5, corners=CORNERS, pose=pose()),
         SurfaceContact("pad", draw(bodies), 0.5, corners=CORNERS, pose=pose(), axes=draw(rotations())),
-        PointContact("self", draw(bodies), 0.5, pose=pose(), axes=draw(rotations()), on=draw(bodies)),
+        PointContact(
+            "self", touching, 0.5, pose=pose(), axes=draw(rotations()), on=draw(st.sampled_from(touched or [None]))
+        ),
     ]
 
 

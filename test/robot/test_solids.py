@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +102,16 @@ def test_a_placed_solid() -> None:
         (lambda: solids.sphere("wide", mass=1), "radius: must be numbers, is 'wide'"),
         (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
         (lambda: solids.sphere(1), "mass: give either mass or density$"),
+        (
+            lambda: solids.capsule(1e-200, 1e-200, mass=1),
+            "radius: must give lengths from 1e-50 to 1e.50 m, gives 1e-200",
+        ),
+        (lambda: solids.hollow_sphere(1e-200, 2e-200, mass=1), "inner_radius: must give lengths from"),
+        (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
+        (lambda: solids.cylinder(1e200, 1, density=1), "radius: must give lengths from"),
+        (lambda: solids.box([1e50] * 3, density=1e300), "density: gives the impossible mass inf kg"),
+        (lambda: solids.box([1e-30, 1, 1], density=1e-300), "density: gives the impossible mass 0 kg"),
+        (lambda: solids.box([1e50] * 3, mass=1e300), "mass: is too large, 1e.300 kg"),
         (lambda: solids.sphere(1, mass=1, density=1), "mass: give either mass or density, not both"),
         (lambda: solids.sphere(1, mass=float("inf")), "mass: must be finite"),
         (lambda: solids.sphere(1, density=0), "density: must be a number other than zero"),
@@ -193,3 +204,20 @@ def test_a_mesh_needs_trimesh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingLibraryError, match=r"trimesh is not installed.*eom_dynamics\[mesh\]"):
         solids.mesh("part.stl", mass=1)
+
+
+@pytest.mark.parametrize(
+    ("height", "scale", "message"),
+    [
+        (0.0, 1.0, "part.stl: the mesh is flat"),
+        (1.0, 1e-200, "scale: must give lengths from"),
+        (1.0, [1, 2], r"scale: must be one number or three, has shape \(2,\)"),
+    ],
+)
+def test_meshes_without_volume(tmp_path: Path, height: float, scale: Any, message: str) -> None:
+    pytest.importorskip("trimesh", reason="trimesh is not installed")
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.25, 0.25, height]])
+    triangles = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
+    (tmp_path / "part.stl").write_text(stl(points, triangles), encoding="ascii")
+    with pytest.raises(RobotDescriptionError, match=message):
+        solids.mesh(tmp_path / "part.stl", density=1, scale=scale)

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that dynamics and kinematics refuse, each by an error that names it, on all backends."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eom_dynamics import (
+    Dynamics,
+    FloatingBase,
+    Kinematics,
+    Robot,
+    RobotDescriptionError,
+    StateError,
+    inverse_kinematics,
+    inverse_motion,
+    load_robot,
+)
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.kinematics import planar_2r_inverse
+from eom_dynamics.robot import Frame, Inertial
+from eom_dynamics.robot.model import Mimic
+
+Q, Z, W, POSE, NU = np.array([0.3, -0.5]), np.zeros(2), np.arange(6.0), np.eye(4), np.zeros(8)
+RAGGED = [[1, 2], [3]]
+MASKED = np.ma.array(Q, mask=[True, False])  # type: ignore[no-untyped-call]
+NONE = [1, 2, 3, 4, 5, None]
+
+Case = tuple[Callable[[], Any], type[Exception], str]
+
+
+@cache
+def robot() -> Robot:
+    return load_robot("planar_2r")
+
+
+@cache
+def arm(backend: str | None = None) -> Dynamics:
+    return Dynamics(robot(), backend=backend)
+
+
+@cache
+def floating(backend: str | None = None) -> FloatingBase:
+    return FloatingBase(robot(), backend=backend)
+
+
+@cache
+def kinematics() -> Kinematics:
+    return Kinematics(robot())
+
+
+def mimicking() -> Robot:
+    first, second = robot().joints
+    return replace(robot(), joints=(first, replace(second, mimic=Mimic(0, 0.5))))
+
+
+def on_base(*body: Any) -> FloatingBase:
+    return FloatingBase(replace(robot(), base=Inertial(*body)))
+
+
+def results(*shapes: int) -> list[np.ndarray]:
+    return [np.zeros(shape) for shape in shapes]
+
+
+def shifted() -> list[np.ndarray]:
+    memory = np.zeros(6)
+    return [memory[:2], memory[1:3], memory[4:]]
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("wrench", [W.astype(object), NONE], ids=["objects", "none"])
+@pytest.mark.parametrize("count", [None, 3])
+def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | None) -> None:
+    def states(*one: np.ndarray) -> list[Any]:
+        return list(one) if count is None else [[x] * count for x in one]
+
+    for call in (
+        lambda: arm(backend).effort(*states(Q, Z, Z), wrench=(wrench,)),
+        lambda: arm(backend).forward_dynamics(*states(Q, Z, Z), wrench=(wrench,)),
+        lambda: floating(backend).effort(*states(POSE, Q, NU, NU), wrench=(wrench,)),
+    ):
+        with pytest.raises(StateError, match="wrench W must be real numbers, is of type object"):
+            call()
+
+
+CASES: dict[str, Case] = {
+    "wrench of a dict": (lambda: arm().effort(Q, Z, Z, wrench={}), StateError, r"wrench must be \(W, Wd, Wdd\)"),
+    "wrench of a text": (lambda: arm().effort(Q, Z, Z, wrench=""), StateError, r"wrench must be \(W, Wd, Wdd\)"),
+    "wrench of a set": (lambda: arm().effort(Q, Z, Z, wrench=set()), StateError, r"wrench must be \(W, Wd, Wdd\)"),
+    "wrench on a base": (
+        lambda: floating().effort(POSE, Q, NU, NU, wrench={}),
+        StateError,
+        r"wrench must be \(W, Wd, Wdd\)",
+    ),
+    "masked": (lambda: arm().effort(MASKED, Z, Z), StateError, "q has masked entries"),
+    "masked batch": (lambda: arm().effort([MASKED, Q], [Z] * 2, [Z] * 2), StateError, "q has masked entries"),
+    "masked configuration": (lambda: kinematics().pose(MASKED), StateError, "q has masked entries"),
+    "ragged q": (lambda: arm().inverse_dynamics(RAGGED, Z, Z), StateError, "q is not an array of numbers"),
+    "ragged nu": (lambda: floating().inverse_dynamics(POSE, Q, RAGGED, NU), StateError, "nu is not an array"),
+    "ragged q and IMU": (
+        lambda: floating().imu_efforts(RAGGED, Z, Z, specific_force=([0, 0, 1],)),
+        StateError,
+        "q is not an array of numbers",
+    ),
+    "ragged IMU": (
+        lambda: floating().imu_efforts(Q, Z, Z, specific_force=(RAGGED,)),
+        StateError,
+        "specific_force is not an array of numbers",
+    ),
+    "complex weights": (
+        lambda: inverse_kinematics(robot(), kinematics().pose(Q), weights=np.ones(6) * 1j),
+        StateError,
+        "weights must be real numbers",
+    ),
+    "complex costs": (
+        lambda: inverse_motion(robot(), Q, (W,), weights=np.ones(2) * 1j),
+        StateError,
+        "weights must be real numbers",
+    ),
+    "complex target": (lambda: planar_2r_inverse((1.0, 1.0), [1j, 0]), StateError, "target must be real numbers"),
+    "the same out": (
+        lambda: arm().inverse_dynamics(*[Q] * 5, out=results(2) * 3),
+        StateError,
+        r"out\[0\] and out\[1\] share memory",
+    ),
+    "out that overlaps": (
+        lambda: arm().inverse_dynamics(*[Q] * 5, out=shifted()),
+        StateError,
+        r"out\[0\] and out\[1\] share memory",
+    ),
+    "out of a number": (lambda: arm().effort(Q, Z, Z, out=5), StateError, "out must be a sequence of 1 arrays, is 5"),
+    "effort with NaN": (
+        lambda: Dynamics(mimicking(), backend="numpy").forward_dynamics([0.1], [0.0], [np.nan]),
+        StateError,
+        r"tau must be finite; entry \[0\] is nan",
+    ),
+    "negative added inertia": (
+        lambda: arm().forward_dynamics(Q, Z, Z, added_inertia=-np.diag(arm().mass_matrix(Q))),
+        StateError,
+        "added_inertia must not be negative",
+    ),
+    "negative added inertia of partials": (
+        lambda: arm().forward_dynamics_partials(Q, Z, Z, added_inertia=-1e-9),
+        StateError,
+        "added_inertia must not be negative, is -1e-09",
+    ),
+    "frame of a list": (lambda: floating().pose(POSE, Q, ["a"]), StateError, r"has no frame \['a'\]"),
+    "Jacobian of a list": (lambda: floating().jacobian(Q, ["a"]), StateError, r"has no frame \['a'\]"),
+    "motion of a list": (lambda: floating().motion(POSE, Q, NU, frame=["a"]), StateError, r"has no frame \['a'\]"),
+    "reference of a list": (lambda: floating().jacobian(Q, None, ["a"]), ValueError, "reference must be one of"),
+    "arm's frame of a list": (lambda: kinematics().pose(Q, ["a"]), StateError, r"has no frame \['a'\]"),
+    "arm's motion of a list": (lambda: kinematics().motion(Q, Z, frame=["a"]), StateError, r"no frame \['a'\]"),
+    "arm's Jacobian of a list": (lambda: kinematics().jacobian(Q, ["a"]), StateError, r"has no frame \['a'\]"),
+    "arm's reference of a list": (
+        lambda: kinematics().jacobian_derivatives(Q, Z, reference=["a"]),
+        ValueError,
+        "reference must be one of",
+    ),
+    "point and a frame of a list": (
+        lambda: kinematics().jacobian(Q, ["a"], point=[0, 0, 0]),
+        StateError,
+        r"has no frame \['a'\]",
+    ),
+    "frames of lists": (
+        lambda: inverse_kinematics(robot(), [POSE], [["a"]]),
+        StateError,
+        r"has no frame \['a'\]",
+    ),
+    "frame of a number": (
+        lambda: inverse_kinematics(robot(), POSE, 5),
+        StateError,
+        "frame must be the name of a frame",
+    ),
+    "backend of a list": (lambda: Dynamics(robot(), backend=["native"]), ValueError, "backend must be one of native"),
+    "frame between joints": (
+        lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)),
+        StateError,
+        "joint of the frame 'x' must be an index, is 0.5",
+    ),
+    "frame on a text": (
+        lambda: floating().pose(POSE, Q, Frame("x", "a", POSE)),
+        StateError,
+        "must be an index, is 'a'",
+    ),
+    "frame with a ragged pose": (lambda: Frame("x", 0, RAGGED), StateError, "pose of the frame 'x' is not an array"),
+    "friction of a text": (
+        lambda: Dynamics(robot(), friction="no"),
+        ValueError,
+        "friction must be True, False",
+    ),
+    "friction on a base": (lambda: FloatingBase(robot(), friction="no"), ValueError, "friction must be True, False"),
+    "order of a truth value": (lambda: Dynamics(robot(), order=True), ValueError, "order must be an integer from 0"),
+    "efforts without a wrench on the base": (
+        lambda: floating().forward_dynamics(POSE, Q, NU, Z),
+        StateError,
+        r"tau must have shape \(8,\) or \(N, 8\), has \(2,\): .* u @ floating.selection",
+    ),
+    "efforts of a base with mass": (
+        lambda: FloatingBase(
+            replace(robot(), base=Inertial(1.0, np.zeros(3), np.eye(3))), backend="numpy"
+        ).forward_dynamics([POSE], [Q], [NU], [Z]),
+        StateError,
+        r"has \(1, 2\): .* u @ floating.selection",
+    ),
+    "mass with NaN": (
+        lambda: on_base(np.nan, np.zeros(3), POSE[:3, :3]),
+        RobotDescriptionError,
+        "mass must be finite",
+    ),
+    "inertia with NaN": (
+        lambda: on_base(1.0, np.zeros(3), np.full((3, 3), np.nan)),
+        RobotDescriptionError,
+        "planar_2r: base: about_origin must be finite",
+    ),
+    "no centre": (lambda: on_base(1.0, None, np.eye(3)), RobotDescriptionError, "base: center_of_mass must have shape"),
+    "no mass": (
+        lambda: on_base(0.0, np.zeros(3), np.eye(3)),
+        RobotDescriptionError,
+        "inertia must have mass",
+    ),
+    "negative inertia": (
+        lambda: on_base(1.0, np.zeros(3), np.diag([-1.0, 1, 1])),
+        RobotDescriptionError,
+        "principal moments of inertia must not be negative",
+    ),
+    "large moment": (
+        lambda: on_base(1.0, np.zeros(3), np.diag([100.0, 1, 1])),
+        RobotDescriptionError,
+        "must not exceed the sum of the other two",
+    ),
+    "no base": (
+        lambda: FloatingBase(replace(robot(), base=None)),
+        RobotDescriptionError,
+        "must be an Inertial",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_arguments_are_named(case: str) -> None:
+    call, error, message = CASES[case]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_added_inertia_of_one_number() -> None:
+    for number in (1.0, [1.0], [[1.0]]):
+        np.testing.assert_array_equal(
+            arm().forward_dynamics(Q, Z, Z, added_inertia=number),
+            arm().forward_dynamics(Q, Z, Z, added_inertia=[1.0, 1.0]),
+        )
+
+
+def test_tensor_of_no_states() -> None:
+    assert floating().coriolis_tensor(np.zeros((0, 2))).shape == (0, 8, 8, 8)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_wrenches_of_several_tools_have_one_shape(backend: str) -> None:
+    dual = Dynamics(load_robot("dual_arm"), backend=backend)
+    q = np.zeros(dual.robot.n)
+    wrench = np.arange(12.0).reshape(2, 6)
+    one = dual.effort(q, q, q, wrench=(wrench,))
+    np.testing.assert_allclose(one, dual.effort([q], [q], [q], wrench=(wrench,))[0], rtol=1e-13, atol=1e-13)
+    for states in ([q] * 3, [[q]] * 3):
+        with pytest.raises(StateError, match=r"wrench W must have shape"):
+            dual.effort(*states, wrench=(wrench.ravel(),))
+
+
+def test_poses_of_frames_are_read_only() -> None:
+    pose = np.eye(4)
+    frame = Frame("x", 0, pose)
+    pose[0, 3] = 1.0
+    for same in (frame, copy.deepcopy(frame), pickle.loads(pickle.dumps(frame))):
+        assert same.pose[0, 3] == 0
+        with pytest.raises(ValueError, match="read-only"):
+            same.pose[0, 3] = 1
+
+
+def rubbing() -> Robot:
+    joints = tuple(replace(joint, damping=0.5, friction=0.0) for joint in robot().joints)
+    return replace(robot(), joints=joints, joint_friction=True)
+
+
+@pytest.mark.parametrize("friction", [None, True, False])
+def test_friction_of_the_robot_and_of_its_dynamics(friction: bool | None) -> None:
+    rates = np.array([0.3, -0.2])
+    expected = np.zeros(2) if friction is False else 0.5 * rates
+    dynamics = Dynamics(rubbing(), friction=friction, backend="numpy")
+    for same in (dynamics, copy.deepcopy(dynamics)):
+        without = arm("numpy").effort(Q, rates, Z)
+        np.testing.assert_allclose(same.effort(Q, rates, Z) - without, expected, atol=1e-15)
+    nu = np.concatenate([np.zeros(6), rates])
+    base = FloatingBase(rubbing(), friction=friction, backend="numpy")
+    for moving in (base, copy.deepcopy(base)):
+        without = floating("numpy").effort(POSE, Q, nu, NU)
+        np.testing.assert_allclose((moving.effort(POSE, Q, nu, NU) - without)[6:], expected, atol=1e-15)
