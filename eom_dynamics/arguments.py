@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,11 @@ def positive(value: Any, name: str) -> float:
     Raises:
         StateError: it is something else.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not 0 < value < np.inf
+    ):
         raise StateError(f"{name} must be a finite number > 0, is {value!r:.60}")
     return float(value)
 

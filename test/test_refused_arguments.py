@@ -129,7 +129,7 @@ SIMULATIONS = [
     (lambda: energy_audit(PLANT, run()).thinned(-1), StateError, "rows must be an integer from 2, is -1"),
     (lambda: energy_audit(PLANT, run()).thinned(1.5), StateError, r"rows must be an integer from 2, is 1\.5"),
     (
-        lambda: compare_feedforward(ROBOT, None, SHORT, [10.0], tolerance=nan),  # type: ignore[arg-type]
+        lambda: compare_feedforward(ROBOT, None, SHORT, [10.0], tolerance=nan),
         StateError,
         "tolerance must be a finite number > 0, is nan",
     ),
@@ -145,7 +145,7 @@ def test_simulations(call: Call, error: type[Exception], message: str) -> None:
 @pytest.mark.parametrize("name", ["relative_tolerance", "absolute_tolerance"])
 def test_tolerances(name: str, value: Any) -> None:
     for call in (free, run):
-        check(lambda call=call: call(**{name: value}), StateError, f"^{name} must be a finite number > 0, is")  # type: ignore[misc]
+        check(lambda call=call: call(**{name: value}), StateError, f"^{name} must be a finite number > 0, is")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy divides by its step of zero
@@ -172,11 +172,11 @@ LAGRANGE = [
     (lambda: lagrange.variables("x xdd"), "coordinate xdd has the name of the acceleration of x"),
     (lambda: lagrange.variables("x x"), "coordinate x is listed twice"),
     (lambda: lagrange.variables(0), "names must be names"),
-    (lambda: lagrange.variables(1.5), "names must be names"),  # type: ignore[arg-type]
+    (lambda: lagrange.variables(1.5), "names must be names"),
     (lambda: lagrange.variables(""), "names must be names"),
     (lambda: lagrange.Lagrangian((X, XD), XD**2), "coordinate xd has the name"),
     (lambda: lagrange.Lagrangian((X, X), XD**2), "x is listed twice"),
-    (lambda: lagrange.Lagrangian("x", XD**2), "q must be a tuple of symbols"),  # type: ignore[arg-type]
+    (lambda: lagrange.Lagrangian("x", XD**2), "q must be a tuple of symbols"),
     (lambda: lagrange.Lagrangian(X, XD**2), "q must be a tuple of symbols"),
     (lambda: lagrange.Lagrangian((X + 1,), XD**2), "q must be a tuple of symbols"),
     (lambda: lagrange.Lagrangian((X,), None), "T must be an expression, is None"),
@@ -186,9 +186,9 @@ LAGRANGE = [
     (lambda: lagrange.Lagrangian((X,), XD**2, XDD * X), "U must not depend on accelerations, has xdd"),
     (lambda: lagrange.Lagrangian((X,), XD**2, sp.oo), "U must be finite"),
     (lambda: lagrange.Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
-    (lambda: lagrange.Lagrangian((X,), XD**2, values="a"), "values must be a mapping"),  # type: ignore[arg-type]
-    (lambda: lagrange.planar_arm("a"), "n must be positive, an integer, is 'a'"),  # type: ignore[arg-type]
-    (lambda: lagrange.planar_arm(1.5), "n must be positive, an integer, is 1.5"),  # type: ignore[arg-type]
+    (lambda: lagrange.Lagrangian((X,), XD**2, values="a"), "values must be a mapping"),
+    (lambda: lagrange.planar_arm("a"), "n must be positive, an integer, is 'a'"),
+    (lambda: lagrange.planar_arm(1.5), "n must be positive, an integer, is 1.5"),
     (lambda: lagrange.planar_arm(True), "n must be positive, an integer, is True"),
     (lambda: lagrange.robot_lagrangian(TALL), "panda has 7 joints, more than 5: .* lift the limit by most_joints"),
 ]
@@ -240,8 +240,8 @@ BODY = RigidBody(Inertial.about_center(1.0, np.zeros(3), np.eye(3)))
 Q = np.zeros((2, 2))
 EQUATIONS = [
     (lambda: newton_euler(nan, np.eye(3), *np.zeros((3, 3))), "mass must be finite"),
-    (lambda: newton_euler("a", np.eye(3), *np.zeros((3, 3))), "mass must be real numbers"),  # type: ignore[arg-type]
-    (lambda: newton_euler([1.0, 2.0], np.eye(3), *np.zeros((3, 3))), r"mass must have shape \(\)"),  # type: ignore[arg-type]
+    (lambda: newton_euler("a", np.eye(3), *np.zeros((3, 3))), "mass must be real numbers"),
+    (lambda: newton_euler([1.0, 2.0], np.eye(3), *np.zeros((3, 3))), r"mass must have shape \(\)"),
     (lambda: BODY.seen_from(np.full((4, 4), nan)), "frame must be finite"),
     (lambda: BODY.wrench(np.zeros((3, 6)), np.zeros((2, 6))), r"V and Vd must have as many states, .*\(3, 6\) and"),
     (lambda: BODY.power(np.zeros((3, 6)), np.zeros((2, 6))), "V and F must have as many states"),
@@ -250,8 +250,8 @@ EQUATIONS = [
         lambda: eom.floating_equations_of_motion(ROBOT, np.zeros((0, 4, 4)), np.zeros((0, 2)), np.zeros((0, 8))),
         r"pose has no states: its shape is \(0, 4, 4\)",
     ),
-    (lambda: system_form(ROBOT, Q[0], wrench=None), "wrench must be a sequence of the wrench and its time"),  # type: ignore[arg-type]
-    (lambda: eom.equations_of_motion(ROBOT, *Q, wrench=None), "wrench must be a sequence"),  # type: ignore[arg-type]
+    (lambda: system_form(ROBOT, Q[0], wrench=None), "wrench must be a sequence of the wrench and its time"),
+    (lambda: eom.equations_of_motion(ROBOT, *Q, wrench=None), "wrench must be a sequence"),
     (lambda: eom.equations_of_motion(ROBOT, *Q).efforts(0), r"next_rate \(qdd\) must have shape \(2,\)"),
 ]
 
@@ -295,30 +295,30 @@ STAGE = SpringStage(LinearSpring(3.0), 0.1)
 CHAIN = SpringChain([STAGE])
 ROWS: Any = np.zeros((9, 2))
 CHAINS = [
-    (lambda: SpringChain(["a"]), r"stages\[0\]: must be a SpringStage"),  # type: ignore[list-item]
-    (lambda: SpringChain("ab"), "stages: must be a list of SpringStage, is 'ab'"),  # type: ignore[arg-type]
-    (lambda: SpringChain([LinearSpring(3.0)]), r"stages\[0\]: must be a SpringStage, of spring and inertia"),  # type: ignore[list-item]
-    (lambda: SpringChain(STAGE), "stages: must be a list of SpringStage"),  # type: ignore[arg-type]
-    (lambda: SpringStage(LinearSpring(3.0), 1.0, None), "friction: must be a Friction, is None; leave it out"),  # type: ignore[arg-type]
-    (lambda: SpringStage(None, 1.0), "spring: must be a spring"),  # type: ignore[arg-type]
-    (lambda: SpringStage(LinearSpring(3.0), [0.1, 0.2]), "inertia: must be one number"),  # type: ignore[arg-type]
+    (lambda: SpringChain(["a"]), r"stages\[0\]: must be a SpringStage"),
+    (lambda: SpringChain("ab"), "stages: must be a list of SpringStage, is 'ab'"),
+    (lambda: SpringChain([LinearSpring(3.0)]), r"stages\[0\]: must be a SpringStage, of spring and inertia"),
+    (lambda: SpringChain(STAGE), "stages: must be a list of SpringStage"),
+    (lambda: SpringStage(LinearSpring(3.0), 1.0, None), "friction: must be a Friction, is None; leave it out"),
+    (lambda: SpringStage(None, 1.0), "spring: must be a spring"),
+    (lambda: SpringStage(LinearSpring(3.0), [0.1, 0.2]), "inertia: must be one number"),
     (lambda: CHAIN.jet(ROWS[:, 0], ROWS[:, 0], -1), "order must be an integer from 0, is -1"),
     (lambda: CHAIN.jet(ROWS[:, 0], ROWS[:, 0], -5), "order must be an integer from 0, is -5"),
-    (lambda: CHAIN.jet(ROWS[:, 0], ROWS[:, 0], None), "order must be an integer from 0"),  # type: ignore[arg-type]
-    (lambda: CHAIN.derivatives_needed("a"), "order must be an integer from 0"),  # type: ignore[arg-type]
-    (lambda: CHAIN.jet(None, ROWS[:, 0]), "q must be a sequence of a quantity and its time derivatives, is None"),  # type: ignore[arg-type]
-    (lambda: CHAIN.jet(ROWS[:, 0], 5), "tau must be a sequence"),  # type: ignore[arg-type]
-    (lambda: chain_motor_jet(ROBOT, CHAIN, ROWS), "chains must be a list of SpringChain, one for each joint"),  # type: ignore[arg-type]
-    (lambda: chain_motor_jet(ROBOT, [STAGE, STAGE], ROWS), "chains must be a list of SpringChain"),  # type: ignore[list-item]
-    (lambda: chain_motor_jet(ROBOT, None, ROWS), "chains must be a sequence of SpringChain"),  # type: ignore[arg-type]
-    (lambda: chain_motor_jet(ROBOT, [CHAIN, CHAIN], 5), "motion must be a sequence of q and"),  # type: ignore[arg-type]
+    (lambda: CHAIN.jet(ROWS[:, 0], ROWS[:, 0], None), "order must be an integer from 0"),
+    (lambda: CHAIN.derivatives_needed("a"), "order must be an integer from 0"),
+    (lambda: CHAIN.jet(None, ROWS[:, 0]), "q must be a sequence of a quantity and its time derivatives, is None"),
+    (lambda: CHAIN.jet(ROWS[:, 0], 5), "tau must be a sequence"),
+    (lambda: chain_motor_jet(ROBOT, CHAIN, ROWS), "chains must be a list of SpringChain, one for each joint"),
+    (lambda: chain_motor_jet(ROBOT, [STAGE, STAGE], ROWS), "chains must be a list of SpringChain"),
+    (lambda: chain_motor_jet(ROBOT, None, ROWS), "chains must be a sequence of SpringChain"),
+    (lambda: chain_motor_jet(ROBOT, [CHAIN, CHAIN], 5), "motion must be a sequence of q and"),
     (lambda: chain_motor_jet(ROBOT, [CHAIN, CHAIN], ROWS, -1), "order must be an integer from 0"),
 ]
 
 
 @pytest.mark.parametrize(("call", "message"), CHAINS)
 def test_spring_chains(call: Call, message: str) -> None:
-    check(call, (StateError, RobotDescriptionError), message)  # type: ignore[arg-type]
+    check(call, (StateError, RobotDescriptionError), message)
 
 
 def test_a_chain_is_printed_as_it_is_written() -> None:
@@ -361,6 +361,6 @@ def test_open_loops_are_refused() -> None:
                     lambda call=call, x=q + away: call(x),
                     StateError,
                     "four_bar: q does not close the loops, by .*: take",
-                )  # type: ignore[misc]
+                )
             else:
                 call(q + away)

@@ -248,5 +248,7 @@ def output_times(t: ArrayLike) -> Array:
 def _initial(plant: ElasticPlant, start: ArrayLike) -> Array:
     initial = plant.checked(start, "start")
     if initial.ndim > 2 or not initial.size:
-        raise StateError(f"start must be one state or (N, states), N > 0; has shape {initial.shape}")
+        raise StateError(
+            f"start must have shape ({initial.shape[-1]},) or (N, {initial.shape[-1]}), N > 0; has {initial.shape}"
+        )
     return initial

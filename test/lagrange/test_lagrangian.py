@@ -205,7 +205,7 @@ def test_wrong_use() -> None:
         system.coriolis_matrix("Skew")
     with pytest.raises(ValueError, match="language must be one of python, c, is 'rust'"):
         lagrange.code(system, "rust")
-    with pytest.raises(ValueError, match="n must be positive, is 0"):
+    with pytest.raises(ValueError, match="n must be positive, an integer, is 0"):
         lagrange.planar_arm(0)
     robot = load_robot("pendulum")
     cubic = replace(robot, joints=(replace(robot.joints[0], spring=CubicSpring(1.0, 2.0)),))
@@ -243,7 +243,5 @@ def test_code_has_other_names_than_the_coordinates() -> None:
     (x0, x1), (xd0, xd1) = lagrange.variables("x0 x1")
     system = lagrange.Lagrangian((x0, x1), xd0**2 * (2 + sp.sin(x1) ** 2) + xd1**2 * (2 + sp.sin(x1)), sp.sin(x1) ** 3)
     text = lagrange.code(system)
-    assigned = [
-        line.split("=")[0].strip() for line in text.splitlines() if " = " in line and line.lstrip()[0] != "("
-    ]
+    assigned = [line.split("=")[0].strip() for line in text.splitlines() if " = " in line and line.lstrip()[0] != "("]
     assert assigned and not {"x0", "x1", "xd0", "xd1", "xdd0", "xdd1"} & set(assigned)
