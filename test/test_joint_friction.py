@@ -173,4 +173,6 @@ def test_inspect_says_so(included: bool, words: str) -> None:
     assert facts["joint_friction"] is included
     (line,) = [line for line in as_text(facts).splitlines() if line.startswith("joint damping and friction: ")]
     assert line.split("; ")[1].startswith(words) and "all joints" in line
+    for joint in robot.joints:
+        assert f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m" in as_text(facts)
     assert "joint damping and friction" not in as_text(robot_facts(load_robot("planar_2r")))

@@ -8,11 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked_pose, sequence
 from ..arrays import Array
+from ..exceptions import StateError
 from ..jet import Jet
 from ..recursion.newton_euler import specific_force
 from ..robot import Robot
-from ..states import state_arrays
+from ..states import real_array
+
+# Derivatives of each part of a BaseMotion, the part itself included.
+_ROWS = {"angular_velocity": 4, "specific_force": 3}
 
 
 class BaseMotion(NamedTuple):
@@ -45,10 +50,32 @@ def base_motion(
             last two may be omitted, which means zero.
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite.
+        StateError: an argument has the wrong shape or is not finite, or the pose is none.
     """
+    C0 = checked_pose(real_array(pose, "pose", (4, 4)), "pose")
     twists = [V0, V0d, *(np.zeros(6) if V is None else V for V in (V0dd, V0ddd))]
-    (C0, *V), _ = state_arrays((pose, *twists), ("pose", "V0", "V0d", "V0dd", "V0ddd"), [(4, 4)] + [(6,)] * 4)
+    V = [real_array(x, name, (6,)) for x, name in zip(twists, ("V0", "V0d", "V0dd", "V0ddd"), strict=True)]
     columns = [Jet(column) for column in np.transpose(V)]
     f = specific_force(columns[:3], columns[3:], C0[:3, :3].T @ robot.gravity)
     return BaseMotion(np.array(V)[:, :3], np.transpose([list(x) for x in f]))
+
+
+def checked_base(base: BaseMotion) -> BaseMotion:
+    """The motion of a base as arrays with all derivatives.
+
+    Raises:
+        StateError: it is none, or a part has the wrong shape or is not finite.
+    """
+    parts = sequence(base, "base", "angular_velocity and specific_force, see BaseMotion")
+    if len(parts) != len(_ROWS):
+        raise StateError(f"base must have {' and '.join(_ROWS)}, see BaseMotion; has {len(parts)} parts")
+    checked = []
+    for (name, rows), part in zip(_ROWS.items(), parts, strict=True):
+        array = real_array(part, f"base {name}")
+        if array.ndim not in (2, 3) or array.shape[0] != rows or array.shape[-1] != 3:
+            raise StateError(
+                f"base {name} must have shape ({rows}, 3) or ({rows}, N, 3), a row for each derivative, zero where it "
+                f"is not known; has {array.shape}"
+            )
+        checked.append(array)
+    return BaseMotion(*checked)

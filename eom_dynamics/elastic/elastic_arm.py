@@ -32,7 +32,7 @@ from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..states import joint_states, zeros_if_omitted
 from ..units import SHAFT_UNITS
-from .base_motion import BaseMotion
+from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
@@ -208,7 +208,7 @@ class ElasticArm:
         """Joint efforts tau, taud, taudd for q … qdddd; arguments and errors as in :meth:`feedforward`."""
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench)
-        w, f = base
+        w, f = checked_base(base)
         return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
 
     @cached_property

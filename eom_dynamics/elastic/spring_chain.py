@@ -23,11 +23,12 @@ from numpy.typing import ArrayLike
 from ..actuators.checks import not_negative, refuse
 from ..actuators.friction import FRICTIONLESS, Friction
 from ..actuators.springs import Spring
+from ..arguments import count, sequence
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..robot import Robot
-from ..states import joint_states, wrenches
+from ..states import joint_states, real_array, wrenches
 from .motor_derivatives import MotorJet, effort_jets
 
 
@@ -38,7 +39,8 @@ class SpringStage:
     Attributes:
         spring: any with one motor whose effort is a function of its deflection (and nominal stiffness), or a rigid one.
         inertia: B of the body behind the spring, on the link side of the gear, kg m² (kg).
-        friction: of that body against the link, N m (N).
+        friction: of that body against the link that carries it, the parent of the joint: a function of the velocity xd
+            of the body, not of the deflection rate xd - qd; N m (N).
     """
 
     spring: Spring
@@ -46,8 +48,18 @@ class SpringStage:
     friction: Friction = FRICTIONLESS
 
     def __post_init__(self) -> None:
-        """Check the parts; raises ParameterError if a damper or a second motor is in the spring, or B is negative."""
-        not_negative("inertia", self.inertia)
+        """Check the parts.
+
+        Raises:
+            ParameterError: the spring is none, or has a damper or a second motor; B is not one number from 0; or the
+                friction is none.
+        """
+        if not isinstance(self.spring, Spring):
+            refuse("spring", f"must be a spring, such as LinearSpring(300.0), is {self.spring!r:.60}")
+        if not isinstance(self.friction, Friction):
+            refuse("friction", f"must be a Friction, is {self.friction!r:.60}; leave it out for none")
+        if not_negative("inertia", self.inertia).ndim:
+            refuse("inertia", f"must be one number, is {self.inertia!r:.60}; each body has a stage of its own")
         if self.spring.is_damped:
             refuse("spring", "must not be damped, since its deflection is a state")
         if len(self.spring.motors) > 1:
@@ -70,15 +82,25 @@ class SpringChain:
     """Springs and inertias of one joint in series.
 
     Attributes:
-        stages: from the link to the motor.
+        stages: from the link to the motor; none is a motor without inertia, fixed to the link.
     """
 
     def __init__(self, stages: Sequence[SpringStage]) -> None:
+        """Take the stages; raises ParameterError if one is no :class:`SpringStage`."""
+        if isinstance(stages, str) or not np.iterable(stages):
+            refuse("stages", f"must be a list of SpringStage, is {stages!r:.60}")
         self.stages = tuple(stages)
+        for i, stage in enumerate(self.stages):
+            if not isinstance(stage, SpringStage):
+                refuse(f"stages[{i}]", f"must be a SpringStage, of spring and inertia, is {stage!r:.60}")
+
+    def __repr__(self) -> str:
+        """The stages, as they are written."""
+        return f"SpringChain({list(self.stages)!r})"
 
     def derivatives_needed(self, order: int = 0) -> int:
         """Number of time derivatives of the joint effort that the motor effort with ``order`` derivatives takes."""
-        return order + 2 * len(self.stages)
+        return count(order, "order") + 2 * len(self.stages)
 
     def jet(self, q: Sequence[ArrayLike], tau: Sequence[ArrayLike], order: int = 0) -> ChainJet:
         """Motion and effort of all inertias for a motion of the link.
@@ -137,9 +159,14 @@ def chain_motor_jet(
         StateError: an argument has the wrong shape, is not finite, or derivatives are missing.
         RobotDescriptionError: the number of chains is not that of the joints.
     """
+    if isinstance(chains, SpringChain) or not all(
+        isinstance(chain, SpringChain) for chain in sequence(chains, "chains", "SpringChain, one for each joint")
+    ):
+        raise RobotDescriptionError(f"{robot.name}: chains must be a list of SpringChain, one for each joint")
     if len(chains) != robot.n:
         raise RobotDescriptionError(f"{robot.name}: chains must be {robot.n}, one for each joint, are {len(chains)}")
     needed = chain_derivatives_needed(chains, order)
+    motion = sequence(motion, "motion", "q and its time derivatives")
     if len(motion) <= needed:
         raise StateError(
             f"motion must have q and {needed} time derivatives, two for the links, two for each spring of the longest "
@@ -168,11 +195,10 @@ def _row(jets: Sequence[Jet], k: int) -> Array:
 
 
 def _jet(name: str, given: Sequence[ArrayLike], needed: int, why: str) -> Jet:
+    given = sequence(given, name, "a quantity and its time derivatives")
     if len(given) <= needed:
         raise StateError(f"{name} must have {needed} time derivatives, {why}; has {max(len(given) - 1, 0)}")
-    rows = [np.asarray(x, dtype=float) for x in given[: needed + 1]]
+    rows = [real_array(x, f"{name} and its derivatives").reshape(np.shape(x)) for x in given[: needed + 1]]
     if any(row.shape != rows[0].shape or row.ndim > 1 for row in rows):
         raise StateError(f"{name} and its derivatives must be numbers or all have shape (N,)")
-    if not all(np.all(np.isfinite(row)) for row in rows):
-        raise StateError(f"{name} and its derivatives must be finite")
     return Jet(rows)

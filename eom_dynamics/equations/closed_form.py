@@ -24,10 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import choice, wrench_sequence
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
 from ..jet import Jet
 from ..robot import Robot
-from ..states import STATE_NAMES, joint_vectors, number_of_states, wrenches
+from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, wrenches
 from .system import System, block_diagonal, inertia_matrix, system, tool_matrix
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ class EquationsOfMotion:
                 order 0, qddd for order 1, qdddd for order 2.
         """
         *samples, n = self.rates[0].shape
-        (last,) = joint_vectors(n, next_rate, first=len(self.rates) + 1, samples=tuple(samples), names=self.names)
+        name = f"next_rate ({derivative_names(self.names[1], len(self.rates) + 1)[-1]})"
+        (last,) = joint_vectors(n, next_rate, samples=tuple(samples), names=[name])
         columns = [rate[..., np.newaxis] for rate in (*self.rates, last)]
         inertial = [
             sum(comb(k, j) * (self.M[j] @ columns[k - j + 1] + self.C[j] @ columns[k - j]) for j in range(k + 1))
@@ -107,9 +110,12 @@ def equations_of_motion(
     Raises:
         StateError: a vector has the wrong length or is not finite.
         ValueError: qd is missing, or the form of the Coriolis matrix is unknown.
+        TypeError: ``robot`` is not a Robot.
     """
+    require_robot(robot)
     if not rates:
         raise ValueError("equations_of_motion needs at least q and qd")
+    wrench = wrench_sequence(wrench)
     require_form(coriolis)
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
@@ -143,8 +149,7 @@ def _batch(
 
 def require_form(coriolis: str) -> None:
     """Raise ValueError unless this is one of CORIOLIS_FORMS."""
-    if coriolis not in CORIOLIS_FORMS:
-        raise ValueError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r}")
+    choice(coriolis, "coriolis", CORIOLIS_FORMS)
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:

@@ -15,7 +15,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import choice
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
 from ..robot import Robot
 from ..states import joint_vectors
 from .closed_form import equations_of_motion
@@ -34,9 +36,10 @@ def coriolis_tensor(robot: Robot, q: ArrayLike, route: str = "kernel") -> AnyArr
     Raises:
         StateError: q has the wrong shape or is not finite.
         ValueError: the route is unknown.
+        TypeError: ``robot`` is not a Robot.
     """
-    if route not in ROUTES:
-        raise ValueError(f"route must be one of {', '.join(ROUTES)}, is {route!r}")
+    require_robot(robot)
+    choice(route, "route", ROUTES)
     (q,) = joint_vectors(robot.n, q)
     return ROUTES[route](robot, q)
 

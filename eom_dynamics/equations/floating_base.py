@@ -27,7 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked_pose, wrench_sequence
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
+from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
 from ..states import state_arrays, wrenches
@@ -80,9 +83,11 @@ def floating_equations_of_motion(
             is skew-symmetric.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite.
+        StateError: an array has the wrong shape or is not finite, a batch is empty, or the pose is none.
         ValueError: nu is missing, or the form of the Coriolis matrix is unknown.
+        TypeError: ``robot`` is not a Robot.
     """
+    require_robot(robot)
     if not rates:
         raise ValueError("floating_equations_of_motion needs at least pose, q and nu")
     require_form(coriolis)
@@ -90,7 +95,10 @@ def floating_equations_of_motion(
     names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
     shapes = [(4, 4), (n,), *[(_TWIST + n,)] * len(rates)]
     states, samples = state_arrays((pose, q, *rates), names, shapes)
-    at_tools = wrenches(wrench, len(rates), robot.wrench_shape, samples)
+    if samples == (0,):
+        raise StateError(f"pose has no states: its shape is {states[0].shape}")
+    checked_pose(states[0], "pose")
+    at_tools = wrenches(wrench_sequence(wrench), len(rates), robot.wrench_shape, samples)
     if not samples:
         return _equations(robot, states[0], states[1], states[2:], at_tools, coriolis)
     each = [

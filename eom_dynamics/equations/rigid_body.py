@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import checked_pose, real_number
 from ..arrays import Array, times
 from ..exceptions import StateError
 from ..robot.inertia import Inertial, spatial_inertia
@@ -50,8 +51,11 @@ class RigidBody:
 
         There the inertia matrix is Ad' M Ad with Ad of this pose (Steiner's theorem is a part of it). A twist there is
         ``lie.body_twist(frame, V)``, a wrench ``lie.body_wrench(frame, F)``.
+
+        Raises:
+            StateError: the frame is no pose.
         """
-        return RigidBody(self.inertial.moved(lie.inverse(frame)))
+        return RigidBody(self.inertial.moved(lie.inverse(checked_pose(frame, "frame"))))
 
     def momentum(self, V: ArrayLike) -> Array:
         """Angular momentum about the origin, N m s, and linear momentum, N s."""
@@ -59,7 +63,7 @@ class RigidBody:
 
     def wrench(self, V: ArrayLike, Vd: ArrayLike) -> Array:
         """Wrench on the body that accelerates it with ``Vd``, the time derivative of its twist ``V``."""
-        V, Vd = _vectors(V, "V"), _vectors(Vd, "Vd")
+        V, Vd = _pair(V, "V", Vd, "Vd")
         return times(self.inertia_matrix, Vd) + self._bias(V)
 
     def acceleration(self, V: ArrayLike, F: ArrayLike) -> Array:
@@ -68,7 +72,7 @@ class RigidBody:
         Raises:
             StateError: the body has no mass, or no inertia about some axis.
         """
-        V, F = _vectors(V, "V"), _vectors(F, "F")
+        V, F = _pair(V, "V", F, "F")
         try:
             # Fails exactly if the matrix is not positive definite.
             np.linalg.cholesky(self.inertia_matrix)
@@ -86,7 +90,8 @@ class RigidBody:
 
     def power(self, V: ArrayLike, F: ArrayLike) -> Array:
         """V' F, W: () or (…). With the wrench of all forces on the body, the rate of its kinetic energy."""
-        return np.asarray(np.sum(_vectors(V, "V") * _vectors(F, "F"), axis=-1))
+        V, F = _pair(V, "V", F, "F")
+        return np.asarray(np.sum(V * F, axis=-1))
 
     def _bias(self, V: Array) -> Array:
         """-ad_V' M V."""
@@ -104,10 +109,25 @@ def newton_euler(
         w, wd: angular velocity (…, 3), rad/s, and its time derivative, along the same axes.
         acceleration: a (…, 3) of the centre of mass, m/s², along any axes, which are then those of the force. It is
             the second derivative of its position, not the linear part of the derivative of a body twist.
+
+    Raises:
+        StateError: an argument has the wrong shape or is not finite.
     """
-    inertia = real_array(inertia, "inertia", (3, 3))
-    w, wd, a = (_vectors(x, name, 3) for x, name in ((w, "w"), (wd, "wd"), (acceleration, "acceleration")))
-    return times(inertia, wd) + np.cross(w, times(inertia, w)), float(mass) * a
+    inertia, m = real_array(inertia, "inertia", (3, 3)), real_number(mass, "mass")
+    w, wd = _pair(w, "w", wd, "wd", 3)
+    return times(inertia, wd) + np.cross(w, times(inertia, w)), m * _vectors(acceleration, "acceleration", 3)
+
+
+def _pair(x: ArrayLike, x_name: str, y: ArrayLike, y_name: str, size: int = 6) -> tuple[Array, Array]:
+    """Two arrays of vectors whose leading shapes go together."""
+    first, second = _vectors(x, x_name, size), _vectors(y, y_name, size)
+    try:
+        np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise StateError(
+            f"{x_name} and {y_name} must have as many states, have shapes {first.shape} and {second.shape}"
+        ) from None
+    return first, second
 
 
 def _vectors(value: ArrayLike, name: str, size: int = 6) -> Array:

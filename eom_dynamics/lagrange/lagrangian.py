@@ -20,8 +20,10 @@ from typing import Any
 
 import sympy as sp
 
+from ..arguments import choice
+from .errors import LagrangianError
 from .normal_form import exact, normal_form
-from .variables import rate
+from .variables import check_coordinates, rate
 
 FORMS: Mapping[str, Any] = MappingProxyType(
     {"christoffel": sp.Rational(1, 2), "mass_rate": sp.Integer(1), "momentum": sp.Integer(0)}
@@ -42,7 +44,9 @@ class Lagrangian:
         values: numbers of symbols among the parameters, if known.
 
     Raises:
-        ValueError: T is not quadratic in the rates, or U depends on them.
+        LagrangianError: a coordinate is no symbol, is repeated, or has the name of a rate; an energy is no finite
+            expression, or depends on accelerations; T is not quadratic in the rates, or U depends on them; ``values``
+            is no mapping.
     """
 
     q: tuple[Any, ...]
@@ -53,15 +57,20 @@ class Lagrangian:
 
     def __post_init__(self) -> None:
         """Check the energies, and write their numbers as fractions."""
+        if not isinstance(self.q, Sequence) or isinstance(self.q, str) or not self.q:
+            raise LagrangianError(f"q must be a tuple of symbols, see variables, is {self.q!r:.60}")
+        if not isinstance(self.values, Mapping):
+            raise LagrangianError(f"values must be a mapping from symbols to numbers, is {self.values!r:.60}")
         object.__setattr__(self, "q", tuple(self.q))
+        check_coordinates(self.q)
         for name in ("T", "U", "dissipation"):
-            object.__setattr__(self, name, exact(getattr(self, name)))
+            object.__setattr__(self, name, _energy(getattr(self, name), name, self.qdd))
         if self.U.free_symbols & set(self.qd):
-            raise ValueError("U must not depend on rates of the coordinates")
+            raise LagrangianError("U must not depend on rates of the coordinates")
         scale = sp.Dummy()
         scaled = self.T.xreplace({qd: scale * qd for qd in self.qd})
         if normal_form(scaled - scale**2 * self.T) != 0:
-            raise ValueError("T must be quadratic in the rates of the coordinates")
+            raise LagrangianError("T must be quadratic in the rates of the coordinates")
 
     @property
     def n(self) -> int:
@@ -152,8 +161,7 @@ class Lagrangian:
         Raises:
             ValueError: the form is unknown.
         """
-        if form not in FORMS:
-            raise ValueError(f"form must be one of {', '.join(FORMS)}, is {form!r}")
+        choice(form, "form", FORMS)
         P = (self.M * sp.Matrix(self.qd)).jacobian(self.q)
         S = FORMS[form] * self.mass_rate + (1 - FORMS[form]) * P - P.T / 2
         return sp.ImmutableMatrix(S.applyfunc(normal_form))
@@ -176,3 +184,15 @@ class Lagrangian:
         left = {symbol: value for symbol, value in self.values.items() if symbol not in given}
         T, U, R = (expression.xreplace(given) for expression in (self.T, self.U, self.dissipation))
         return Lagrangian(self.q, normal_form(T), normal_form(U), R, left)
+
+
+def _energy(value: Any, name: str, qdd: Sequence[Any]) -> Any:
+    """An energy as an exact expression."""
+    if isinstance(value, str | bool | type(None)) or not isinstance(value, int | float | sp.Expr):
+        raise LagrangianError(f"{name} must be an expression, is {value!r:.60}")
+    expression = exact(value)
+    if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+        raise LagrangianError(f"{name} must be finite, is {expression!s:.60}")
+    if found := expression.free_symbols & set(qdd):
+        raise LagrangianError(f"{name} must not depend on accelerations, has {', '.join(sorted(map(str, found)))}")
+    return expression

@@ -8,6 +8,7 @@ import sympy as sp
 
 from .. import lie
 from ..robot import Joint, Robot
+from .errors import LagrangianError
 
 
 def planar_arm(n: int) -> Robot:
@@ -16,10 +17,10 @@ def planar_arm(n: int) -> Robot:
     Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it.
 
     Raises:
-        ValueError: n is not positive.
+        LagrangianError: n is no positive integer.
     """
-    if n < 1:
-        raise ValueError(f"n must be positive, is {n}")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise LagrangianError(f"n must be positive, an integer, is {n!r:.60}")
     joints = []
     for k in range(1, n + 1):
         mass, inertia, center, before = sp.symbols(f"m{k} I{k} a{k} L{k - 1}", positive=True)

@@ -12,6 +12,7 @@ from sympy.codegen.rewriting import create_expand_pow_optimization
 from sympy.printing.c import C99CodePrinter
 from sympy.printing.numpy import NumPyPrinter
 
+from ..arguments import choice
 from .lagrangian import Lagrangian
 from .variables import latex_names
 
@@ -48,8 +49,7 @@ def code(system: Lagrangian, language: str = "python") -> str:
     Raises:
         ValueError: the language is unknown.
     """
-    if language not in LANGUAGES:
-        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, is {language!r}")
+    choice(language, "language", LANGUAGES)
     taken = {str(x) for x in system.q} | {str(x) for x in system.effort.free_symbols}
     vectors = ((name, symbols) for name, symbols in (("q", system.q), ("qd", system.qd), ("qdd", system.qdd)))
     states = [(_untaken(name, taken), symbols) for name, symbols in vectors]
@@ -71,7 +71,7 @@ def code(system: Lagrangian, language: str = "python") -> str:
 def _python(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], _: str) -> str:
     printer = NumPyPrinter()
     printed = printer.doprint
-    steps, body = _steps(matrix)
+    steps, body = _steps(matrix, states)
     rows = [[printed(x) for x in body.row(i)] for i in range(body.rows)]
     entries = ", ".join(f"[{', '.join(row)}]" if body.cols > 1 else row[0] for row in rows)
     lines = [
@@ -86,7 +86,7 @@ def _python(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[
 def _c(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], out: str) -> str:
     printer = C99CodePrinter()
     printed, powers = printer.doprint, create_expand_pow_optimization(4)
-    steps, body = _steps(matrix)
+    steps, body = _steps(matrix, states)
     arguments = [f"const double {vector}[{len(symbols)}]" for vector, symbols in states]
     arguments += [f"double {printed(p)}" for p in parameters]
     arguments += [f"double {out}[{body.rows * body.cols}]"]
@@ -107,9 +107,11 @@ def _untaken(name: str, taken: set[str]) -> str:
     return name
 
 
-def _steps(matrix: Any) -> tuple[list[tuple[Any, Any]], Any]:
+def _steps(matrix: Any, states: Sequence[Any]) -> tuple[list[tuple[Any, Any]], Any]:
     """Common subexpressions, and the matrix in terms of them; numbers as decimals."""
-    symbols = sp.numbered_symbols("x", exclude=matrix.free_symbols)
+    taken = {str(x) for x in matrix.free_symbols} | {str(x) for _, symbols in states for x in symbols}
+    # By name, since symbols of one name may differ in their assumptions.
+    symbols = (x for x in sp.numbered_symbols("x") if str(x) not in taken)
     steps, body = sp.cse(_decimals(matrix, 17), symbols=symbols, list=False)
     return steps, body
 

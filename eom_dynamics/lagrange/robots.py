@@ -10,6 +10,8 @@ with the inertia matrix M and the centre of mass c of each body. Neither Jacobia
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,16 +20,29 @@ import sympy as sp
 
 from .. import lie
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
 from ..exceptions import RobotDescriptionError
 from ..robot import Joint, Robot
 from ..robot.inertia import steiner
+from .errors import LagrangianError
 from .lagrangian import Lagrangian
 from .normal_form import exact, normal_form, normal_forms
 from .variables import variables
 
+MOST_JOINTS = 5
+"""The equations of robots with more joints fill pages, and take minutes or hours to simplify."""
+
+# Decimal digits of the numbers of a file, which sums and shifts in floating point have changed in the last one or two.
+_DIGITS = 15
+
 
 def robot_lagrangian(
-    robot: Robot, *, symbols: bool = False, motors: bool = False, friction: bool = False
+    robot: Robot,
+    *,
+    symbols: bool = False,
+    motors: bool = False,
+    friction: bool = False,
+    most_joints: int = MOST_JOINTS,
 ) -> Lagrangian:
     """Lagrangian of a robot in its independent joint variables q1 … qn.
 
@@ -42,10 +57,21 @@ def robot_lagrangian(
         motors: add the rotors, by the robot's rotor model. A joint with a linear spring has the position of its motor,
             on the link side of the gear, as another variable theta, after all q.
         friction: add damping and dry friction of the joints.
+        most_joints: refuse robots with more joints; a larger number lifts the limit.
+
+    Masses, lengths, inertias and other parameters become fractions of their first 15 digits, those of the file.
 
     Raises:
+        LagrangianError: the robot has more than ``most_joints`` joints.
+        TypeError: ``robot`` is not a Robot.
         RobotDescriptionError: a spring is not linear, or joints are coupled, with ``motors``.
     """
+    require_robot(robot)
+    if robot.n > most_joints:
+        raise LagrangianError(
+            f"{robot.name} has {robot.n} joints, more than {most_joints}: their equations take very long to simplify; "
+            "take numbers from eom_dynamics.Dynamics or equations_of_motion, or lift the limit by most_joints"
+        )
     model = _exact_model(robot)
     values: dict[Any, float] = {}
     if symbols:
@@ -137,18 +163,18 @@ def _exact_model(robot: Robot) -> _Model:
         replace(
             joint,
             screw=_exact(joint.screw),
-            reference_pose=_exact(joint.reference_pose),
-            mass=exact(joint.mass),
-            center_of_mass=_exact(joint.center_of_mass),
-            inertia_about_origin=_exact(joint.inertia_about_origin),
-            rotor_inertia=exact(joint.rotor_inertia),
-            damping=exact(joint.damping),
-            friction=exact(joint.friction),
+            reference_pose=_exact_pose(joint.reference_pose),
+            mass=_of_file(joint.mass),
+            center_of_mass=_exact(joint.center_of_mass, _of_file),
+            inertia_about_origin=_exact(joint.inertia_about_origin, _of_file),
+            rotor_inertia=_of_file(joint.rotor_inertia),
+            damping=_of_file(joint.damping),
+            friction=_of_file(joint.friction),
         )
         for joint in robot.joints
     ]
-    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity))
-    return _Model(exact_robot, tuple(exact(float(joint.stiffness)) for joint in robot.independent_joints))
+    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity, _of_file))
+    return _Model(exact_robot, tuple(_of_file(float(joint.stiffness)) for joint in robot.independent_joints))
 
 
 def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
@@ -199,10 +225,12 @@ def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
 
 
 def _rounded(moment: Any, joint: Joint) -> Any:
-    """The moment, or zero where it is only a rounding error of the shift from the origin to the centre of mass."""
-    if moment.free_symbols or abs(moment) > sp.Rational(1, 10**14) * max(map(abs, joint.inertia_about_origin.flat)):
+    """The moment without the rounding error of the shift from the origin to the centre of mass."""
+    largest = max(map(abs, joint.inertia_about_origin.flat)) if not moment.free_symbols else 0
+    if largest == 0:
         return moment
-    return sp.S.Zero
+    digits = 14 - (1 + math.floor(math.log10(float(largest))))
+    return sp.Rational(round(moment * 10**digits), 10**digits) if digits > 0 else moment
 
 
 def _check_motors(robot: Robot) -> None:
@@ -219,6 +247,18 @@ def _check_motors(robot: Robot) -> None:
             )
 
 
-def _exact(array: AnyArray) -> AnyArray:
+def _exact(array: AnyArray, number: Callable[[Any], Any] = exact) -> AnyArray:
     entries = np.asarray(array, dtype=object)
-    return np.array([exact(x) for x in entries.flat], dtype=object).reshape(entries.shape)
+    return np.array([number(x) for x in entries.flat], dtype=object).reshape(entries.shape)
+
+
+def _exact_pose(C: AnyArray) -> AnyArray:
+    """A pose with the translation of the file; a rotation has all digits, for it to be as orthogonal as it was."""
+    exact_pose = _exact(C)
+    exact_pose[:3, 3] = _exact(C[:3, 3], _of_file)
+    return exact_pose
+
+
+def _of_file(value: Any) -> Any:
+    """A number as the fraction of its first 15 digits; an expression as :func:`exact` has it."""
+    return exact(float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value)

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import sympy as sp
+
+from ..spelling import duplicates
+from .errors import LagrangianError
 
 
 def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -16,16 +20,50 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
         names: names separated by spaces; or a number n, for q1 … qn.
         prefix: in place of q.
 
+    A rate has its d before the index: xd of x, and xd0 of x0.
+
+    Raises:
+        LagrangianError: there is no name, one is repeated, or one is that of the rate of another.
+
     >>> variables("x theta")
     ((x, theta), (xd, thetad))
     """
-    listed = names.split() if isinstance(names, str) else [f"{prefix}{i + 1}" for i in range(names)]
+    if isinstance(names, str):
+        listed = names.split()
+    elif isinstance(names, int) and not isinstance(names, bool):
+        listed = [f"{prefix}{i + 1}" for i in range(names)]
+    else:
+        listed = []
+    if not listed:
+        raise LagrangianError(f"names must be names separated by spaces, or a number from 1, is {names!r:.60}")
     q = tuple(sp.Symbol(name, real=True) for name in listed)
+    check_coordinates(q)
     return q, tuple(map(rate, q))
 
 
+def check_coordinates(q: Sequence[Any]) -> None:
+    """Check symbols of coordinates.
+
+    Raises:
+        LagrangianError: one is no symbol, is repeated, or has the name of a rate or acceleration of another.
+    """
+    for x in q:
+        if not isinstance(x, sp.Symbol):
+            raise LagrangianError(f"q must be a tuple of symbols, see variables; {x!r:.60} is none")
+    names = [x.name for x in q]
+    if again := duplicates(names):
+        raise LagrangianError(f"coordinate {again[0]} is listed twice")
+    for x in q:
+        first = rate(x)
+        for derivative, what in ((first, "rate"), (rate(first), "acceleration")):
+            if derivative.name in names:
+                raise LagrangianError(
+                    f"coordinate {derivative.name} has the name of the {what} of {x.name}; choose another name"
+                )
+
+
 def rate(variable: Any) -> Any:
-    """Symbol of the time derivative: qd1 of q1, qdd1 of qd1, xd of x."""
+    """Symbol of the time derivative: qd1 of q1, qdd1 of qd1, xd of x, xd0 of x0."""
     letters, digits = _split(variable.name)
     return sp.Symbol(f"{letters}d{digits}", real=True)
 

@@ -35,6 +35,13 @@ from .cut_joint import CutJoint
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
 _CLOSED = 1e-11
 
+# Largest closure error (rad, m) of joint variables that are given.
+_OPEN = 1e-6
+
+# Relative size of rates that open the loops, and of singular values that count for the degree of freedom: above what
+# a closure error of _OPEN makes of constraints that are redundant where the loops are closed.
+_RATE = 1e-4
+
 # Relative size of the smallest singular value of the constraints below which a configuration is singular.
 _SINGULAR = 1e-8
 
@@ -76,36 +83,53 @@ class ClosedLoopArm:
             guess: (n,), near the solution; selects one of several assembly modes.
 
         Raises:
-            StateError: the loops cannot be closed near the guess.
+            StateError: the loops cannot be closed near the guess, or there are too many independent joints to close
+                them.
         """
         q = joint_vectors(self.tree.n, guess)[0].copy()
         q[self._free] = joint_vectors(len(self._free), u)[0]
 
         def residual(bound: AnyArray) -> AnyArray:
             q[self._bound] = bound
-            poses = body_poses(self.tree, q)
-            return np.concatenate([loop.forbidden @ lie.log(loop.gap(poses)) for loop in self.loops])
+            return self._gaps(q)
 
-        solution = least_squares(residual, q[self._bound], xtol=None, ftol=None, gtol=1e-15, max_nfev=200)
-        error = float(np.max(np.abs(residual(solution.x))))
+        start = q[self._bound].copy()
+        # Where the loops cannot be closed, the solver may divide by zero, and its joint variables are then NaN.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            try:
+                if self._bound:
+                    q[self._bound] = least_squares(residual, start, xtol=None, ftol=None, gtol=1e-15, max_nfev=200).x
+            except StateError:
+                q[self._bound] = start
+        error = self._closure_error(q)
         if error > _CLOSED:
-            raise StateError(f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m")
+            reason = self._too_many(self._constraints(q, [])[0])
+            raise StateError(
+                f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m"
+                + (f": {reason}" if reason else "")
+            )
         return q
 
     def motion(self, q: ArrayLike, *rates: ArrayLike) -> tuple[list[AnyArray], Jet]:
         """Motion of the tree for a motion of the independent joints.
 
         Args:
-            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
+            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
             rates: ud, udd, …, time derivatives of the independent joint variables.
 
         Returns:
             qd, qdd, …, each (n,), one for each rate; and F (n, number of independent joints) with one derivative less.
 
         Raises:
-            StateError: the configuration is singular, or the independent joints do not determine the others.
+            StateError: the loops are open; the configuration is singular; or there are more or fewer independent
+                joints than the mechanism has degrees of freedom.
         """
         q = joint_vectors(self.tree.n, q)[0]
+        error = self._closure_error(q)
+        if error > _OPEN:
+            raise StateError(
+                f"{self.tree.name}: q does not close the loops, by {error:.2g} rad or m: take it from close()"
+            )
         u = joint_vectors(len(self._free), *rates, first=1)
         moved: list[AnyArray] = []
         F: list[AnyArray] = []
@@ -121,7 +145,7 @@ class ClosedLoopArm:
         """Efforts at the independent joints and their first two time derivatives.
 
         Args:
-            q: joint variables of the tree (n,) or (N, n) that close the loops; see :meth:`close`.
+            q: joint variables of the tree (n,) or (N, n) that close the loops to 1e-6 rad or m; see :meth:`close`.
             rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
             wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
 
@@ -149,7 +173,7 @@ class ClosedLoopArm:
         From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
 
         Args:
-            q: joint variables of the tree (n,) that close the loops; see :meth:`close`.
+            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
             ud, tau: rates of the independent joint variables, and efforts at these joints.
 
         Returns:
@@ -171,6 +195,31 @@ class ClosedLoopArm:
         parts = np.split(found.forces, np.cumsum([len(rows) for rows in P])[:-1])
         return found.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
 
+    def _gaps(self, q: AnyArray) -> AnyArray:
+        """Closure errors of all loops, rad or m."""
+        poses = body_poses(self.tree, q)
+        return np.concatenate([loop.forbidden @ lie.log(loop.gap(poses)) for loop in self.loops])
+
+    def _closure_error(self, q: AnyArray) -> float:
+        return float(np.max(np.abs(self._gaps(q)), initial=0.0))
+
+    def _freedom(self, J_c: AnyArray) -> int:
+        """Degrees of freedom of the mechanism: joints of the tree less the rank of the constraints."""
+        values = np.linalg.svd(J_c, compute_uv=False)
+        return self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
+
+    def _too_many(self, J_c: AnyArray) -> str:
+        """What is wrong with the number of independent joints, if there are too many."""
+        freedom = self._freedom(J_c)
+        return "" if len(self._free) <= freedom else self._counted(freedom)
+
+    def _counted(self, freedom: int) -> str:
+        names = ", ".join(self.independent) or "none"
+        return (
+            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {len(self._free)} "
+            f"independent joint{'s' * (len(self._free) != 1)} ({names}): name as many as it has degrees of freedom"
+        )
+
     def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
         """Constraint Jacobian J_c of all loops, and as many time derivatives as rates qd, qdd, …."""
         # The jets take one rate more than they depend on.
@@ -184,12 +233,17 @@ class ClosedLoopArm:
         # The rows of F for the independent joints are constant: those of the identity matrix.
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
-        if len(values) < len(self._bound) or values[-1] < _SINGULAR * values[0]:
+        if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
+            freedom = self._freedom(J_c[0])
             raise StateError(
                 f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
+                + (f"; {self._counted(freedom)}" if freedom > len(self._free) else "")
             )
         result = np.zeros((self.tree.n, len(self._free)))
         result[self._bound] = bound
         if k == 0:
             result[self._free] = np.eye(len(self._free))
+            if np.max(np.abs(J_c[0] @ result), initial=0.0) > _RATE * np.max(np.abs(J_c[0]), initial=0.0):
+                reason = self._too_many(J_c[0]) or "the independent joints would open the loops"
+                raise StateError(f"{self.tree.name}: {reason}")
         return result

@@ -22,8 +22,11 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     Args:
         message: a setpoint or request; the entry of its field is a ``BaseMotion``, or rows of an array (7, 3).
 
+    A specific force of exactly zero is refused: it is that of a message whose fields were not filled in, and would
+    take gravity off the arm. A base in true free fall has a force that is not exactly zero, such as 1e-9 m/s².
+
     Raises:
-        StateError: there are several entries, or a number is not finite.
+        StateError: there are several entries, a number is not finite, or the specific force is not set.
     """
     entries: Any = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
     if not len(entries):
@@ -34,7 +37,17 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     if not np.isfinite(values).all():
         row, column = map(int, np.argwhere(~np.isfinite(values))[0])
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
+    if force_is_unset(values):
+        raise StateError(
+            "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at "
+            "rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
+        )
     return base_of_rows(values)
+
+
+def force_is_unset(values: Array) -> Any:
+    """Whether the specific force is exactly zero, of vectors of the fields (7, 3), or of each of (7, N, 3)."""
+    return np.all(values[len(ANGULAR_FIELDS)] == 0, axis=-1)
 
 
 def base_of_rows(values: Array) -> BaseMotion:

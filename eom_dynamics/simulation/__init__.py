@@ -3,9 +3,10 @@
 
 from .elastic_plant import ElasticPlant
 from .energy import Energy, EnergyAudit, energy, energy_audit
+from .errors import SimulationError
 from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
-from .integration import Simulation, SimulationError, simulate
+from .integration import Simulation, simulate
 from .servo import Servo
 from .simulated_robot import SimulatedRobot
 from .stepping import Stepper

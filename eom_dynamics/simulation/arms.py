@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ..arrays import Array
+from ..exceptions import StateError
 from .elastic_plant import ElasticPlant
+from .errors import SimulationError
 
 Control: TypeAlias = Callable[[float, Array], Array]
 """Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`."""
@@ -170,7 +172,16 @@ class Arms:
             self._progress(now)
         if self._control is None:
             return np.zeros((*state.shape[:-1], len(self._plant.rigid)))
-        return self._control(now, state)
+        given = self._control(now, state)
+        effort, shape = np.asarray(given), (*state.shape[:-1], len(self._plant.rigid))
+        if effort.shape != shape or effort.dtype.kind not in "biuf":
+            raise StateError(
+                f"{self.robot}: control must return efforts of shape {shape}, returns "
+                f"{effort.shape if effort.dtype.kind in 'biuf' else repr(given)[:60]}"
+            )
+        if not np.isfinite(effort).all():
+            raise SimulationError(f"{self.robot}: at {now:.6g} s: control returns efforts that are not finite")
+        return effort
 
     def _states(self, values: Array) -> Array:
         """States of finite rows (N, 2n + 2m), without work and heat."""

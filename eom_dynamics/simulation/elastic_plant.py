@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..actuators.actuator import stacked
 from ..arrays import Array, times
 from ..elastic import ElasticArm, motor_jet
-from ..exceptions import RobotDescriptionError
+from ..exceptions import RobotDescriptionError, StateError
 from ..mass_matrix import solve_mass_matrix
-from ..states import STATE_NAMES, joint_states
+from ..states import STATE_NAMES, joint_states, real_array
 from .plant_inertia import plant_inertia
 
 
@@ -61,7 +61,10 @@ class ElasticPlant:
         Raises:
             RobotDescriptionError: a motor at an elastic joint has no rotor inertia; or a rigid joint has a gear with
                 loss or a transmission, which this model does not cover.
+            TypeError: ``arm`` is not an ElasticArm.
         """
+        if not isinstance(arm, ElasticArm):
+            raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {arm!r:.60}")
         self.arm = arm
         self.springs = arm.spring_set
         self.rigid = arm.rigid[arm.motor_joint]
@@ -82,6 +85,16 @@ class ElasticPlant:
         if np.any(motors):
             names = [name for name, bad in zip(self.arm.motor_names, motors, strict=True) if bad]
             raise RobotDescriptionError(f"{self.arm.robot.name}: cannot be simulated: {reason}; see {', '.join(names)}")
+
+    def checked(self, state: ArrayLike, name: str = "state") -> Array:
+        """States (…, 2n + 2m) as an array; raises StateError unless they are finite and of this plant."""
+        size = 2 * (self.arm.robot.n + len(self.rigid))
+        if isinstance(state, str) or np.ndim(given := real_array(state, name)) == 0 or np.shape(given)[-1] != size:
+            raise StateError(
+                f"{name} must be finite and have shape ({size},) or (N, {size}): q, theta, qd, thetad, see "
+                f"ElasticPlant.state; has shape {np.shape(state)}"
+            )
+        return given
 
     def parts(self, state: Array) -> State:
         """q, theta, qd, thetad of a state."""
@@ -193,3 +206,9 @@ class ElasticPlant:
         """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""
         qdd, thetadd = np.split(accelerations, [self.arm.robot.n], axis=-1)
         return qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
+
+
+def require_plant(plant: object) -> None:
+    """Raise TypeError unless an argument is an ElasticPlant."""
+    if not isinstance(plant, ElasticPlant):
+        raise TypeError(f"plant must be an ElasticPlant, such as ElasticPlant(ElasticArm(robot)), is {plant!r:.60}")

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import count
 from ..arrays import Array
-from .elastic_plant import ElasticPlant
+from ..exceptions import StateError
+from .elastic_plant import ElasticPlant, require_plant
 from .integration import Simulation
 
 
@@ -68,13 +70,25 @@ class EnergyAudit:
         return relative
 
     def of_arm(self, arm: int) -> EnergyAudit:
-        """Audit of one of N arms."""
+        """Audit of one of N arms, counted from 0.
+
+        Raises:
+            StateError: there is no such arm, or the audit is of one arm.
+        """
+        if self.kinetic.ndim == 1:
+            raise StateError("of_arm takes an arm out of an audit of N; this audit is of one arm")
+        if count(arm, "arm") >= (arms := self.kinetic.shape[1]):
+            raise StateError(f"arm must be below {arms}, the number of arms, is {arm}")
         t, *columns = self._columns()
         return EnergyAudit(t, *(column[:, arm] for column in columns))
 
     def thinned(self, rows: int = 11) -> EnergyAudit:
-        """Audit at this many evenly spread times, with the first and the last."""
-        kept = np.unique(np.linspace(0, len(self.t) - 1, rows).round().astype(int))
+        """Audit at this many evenly spread times, with the first and the last.
+
+        Raises:
+            StateError: ``rows`` is no integer from 2.
+        """
+        kept = np.unique(np.linspace(0, len(self.t) - 1, count(rows, "rows", 2)).round().astype(int))
         return EnergyAudit(*(column[kept] for column in self._columns()))
 
     def table(self) -> str:
@@ -105,8 +119,13 @@ def energy(plant: ElasticPlant, state: ArrayLike) -> Energy:
     """Energy of a plant in one state or many (…, 2n + 2m), at nominal stiffness.
 
     The kinetic energy of rotors is that of the arm's rotor model.
+
+    Raises:
+        StateError: the state is not finite, or not of this plant.
+        TypeError: ``plant`` is not an ElasticPlant.
     """
-    q, theta, qd, thetad = plant.parts(np.asarray(state, dtype=float))
+    require_plant(plant)
+    q, theta, qd, thetad = plant.parts(plant.checked(state))
     rows = [x.reshape(-1, x.shape[-1]) for x in (q, qd, thetad)]
     kinetic = plant.inertia.kinetic_energy(*rows).reshape(q.shape[:-1])
     gravity = plant.arm.dynamics.potential_energy(rows[0]).reshape(q.shape[:-1])
@@ -114,7 +133,14 @@ def energy(plant: ElasticPlant, state: ArrayLike) -> Energy:
 
 
 def energy_audit(plant: ElasticPlant, simulation: Simulation) -> EnergyAudit:
-    """Energy of a simulated plant at all times of the simulation; NaN after an early end."""
+    """Energy of a simulated plant at all times of the simulation; NaN after an early end.
+
+    Raises:
+        StateError: the simulation is of another plant, with states of other length.
+        TypeError: ``plant`` is not an ElasticPlant, or ``simulation`` not a Simulation.
+    """
+    if not isinstance(simulation, Simulation):
+        raise TypeError(f"simulation must be the result of simulate, is {simulation!r:.60}")
     known = np.isfinite(simulation.work)
     held = energy(plant, np.where(known[..., np.newaxis], simulation.states, 0.0))
     kinetic, gravity, spring = (np.where(known, part, np.nan) for part in held)

@@ -26,13 +26,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import positive
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..robot import Robot
+from ..states import real_array
 from .arms import Control, End
 from .elastic_plant import ElasticPlant
 from .energy import EnergyAudit, energy_audit
-from .integration import SimulationError, simulate
+from .errors import SimulationError
+from .integration import output_times, simulate
+from .integrators import check_method, check_times
 from .perturbation import perturbed
 
 FEEDFORWARDS = ("none", "rigid", "flatness")
@@ -122,9 +126,13 @@ def compare_feedforward(
     Raises:
         RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
         SimulationError: every simulation ends early.
+        StateError: the times do not increase or are too far apart, or there would be too many steps.
         ValueError: the integrator is unknown, or a step is missing or superfluous.
     """
-    times, gains = np.asarray(t, dtype=float), np.atleast_1d(np.asarray(natural_frequency, dtype=float))
+    check_method(method, step)
+    positive(tolerance, "tolerance")
+    times, gains = output_times(t), np.atleast_1d(real_array(natural_frequency, "natural_frequency"))
+    check_times(times, step)
     plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness_error, mass=mass_error)))
     start = plant.on_trajectory(*motion.derivatives(times[0]))
     count = len(gains) * len(FEEDFORWARDS)

@@ -20,13 +20,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
 from .. import lie
+from ..arguments import checked_pose
 from ..arrays import Array, times
 from ..exceptions import StateError
-from .integration import SimulationError, output_times
-from .integrators import ADAPTIVE, FIXED_STEP, check_method, even_steps
+from ..states import real_array
+from .errors import SimulationError
+from .integration import integrated, output_times
+from .integrators import ADAPTIVE, FIXED_STEP, check_method, check_times, check_tolerances, even_steps
 
 Acceleration: TypeAlias = Callable[[float, Array, Array, Array], ArrayLike]
 """Rates (6 + n,) of the quasi-velocities from time (s), pose (4, 4), joint variables (n,) and quasi-velocities."""
@@ -66,8 +68,8 @@ def simulate_free_motion(
     """Integrate the motion of a free body, alone or with joints.
 
     Args:
-        acceleration: rates of the quasi-velocities.
-        t: times (T,) of the result, increasing, s.
+        acceleration: rates of the quasi-velocities, finite.
+        t: times (T,) of the result, increasing, s; at most 1e7 s from first to last.
         pose: (4, 4) at the first time.
         nu: (6 + n,) at the first time.
         q: (n,) at the first time, rad or m.
@@ -76,12 +78,19 @@ def simulate_free_motion(
         relative_tolerance, absolute_tolerance: of one step of SciPy's methods.
 
     Raises:
-        SimulationError: a fixed step is too long, or the steps of SciPy's integrator become too small.
-        StateError: an argument has the wrong shape or is not finite.
+        SimulationError: a fixed step is too long, the steps of SciPy's integrator become too small, or the acceleration
+            is NaN or infinite.
+        StateError: an argument has the wrong shape or is not finite, the pose is none, the times are too far apart,
+            there would be too many steps, or a tolerance is not positive.
         ValueError: the method is unknown, or a step is missing or superfluous.
+        TypeError: ``acceleration`` is not a function.
     """
+    if not callable(acceleration):
+        raise TypeError(f"acceleration must be a function of time, pose, q and nu, is {acceleration!r:.60}")
     check_method(method, step)
+    check_tolerances(relative_tolerance, absolute_tolerance)
     moments = output_times(t)
+    check_times(moments, step)
     C, joints, velocity = _checked(pose, q, nu)
     tolerances = {"rtol": relative_tolerance, "atol": absolute_tolerance}
     poses, rows = [C], [np.concatenate([joints, velocity])]
@@ -107,9 +116,13 @@ class _Chart:
     def rate(self, now: float, y: Array) -> Array:
         """Time derivative of y (6 + n + 6 + n,)."""
         x, q, nu = np.split(y, [6, 6 + self._n])
-        rate = np.asarray(self._acceleration(now, self.pose(x), q, nu), dtype=float)
-        if rate.shape != nu.shape:
-            raise StateError(f"acceleration must return shape {nu.shape}, returns {rate.shape}")
+        given = self._acceleration(now, self.pose(x), q, nu)
+        rate = np.asarray(given)
+        if rate.shape != nu.shape or rate.dtype.kind not in "biuf":
+            found = rate.shape if rate.dtype.kind in "biuf" else repr(given)[:60]
+            raise StateError(f"acceleration must return shape {nu.shape}, returns {found}")
+        if not np.isfinite(rate).all():
+            raise SimulationError(f"at {now:.6g} s: acceleration returns rates that are not finite")
         return np.concatenate([times(lie.right_jacobian_inverse(x), nu[:6]), nu[6:], rate])
 
     def pose(self, x: Array) -> Array:
@@ -131,9 +144,7 @@ def _by_scipy(
     while True:
         chart = _Chart(acceleration, C, len(row) // 2 - 3)
         y = np.concatenate([np.zeros(6), row])
-        solution = solve_ivp(chart.rate, (now, end), y, events=turned, **options)
-        if not solution.success:
-            raise SimulationError(f"at {solution.t[-1]:.6g} s: {solution.message}")
+        solution = integrated("", chart.rate, (now, end), y, events=turned, **options)
         now, y = float(solution.t[-1]), solution.y[:, -1]
         C, row = chart.pose(y[:6]), y[6:]
         if solution.status == 0:
@@ -162,12 +173,10 @@ def _by_steps(
 
 
 def _checked(pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> tuple[Array, Array, Array]:
-    C, joints, velocity = (np.asarray(x, dtype=float) for x in (pose, q, nu))
-    if C.shape != (4, 4) or joints.ndim != 1 or velocity.shape != (6 + joints.size,):
+    C, joints, velocity = (real_array(x, name) for x, name in ((pose, "pose"), (q, "q"), (nu, "nu")))
+    if C.shape != (4, 4) or np.ndim(q) != 1 or velocity.shape != (6 + joints.size,):
         raise StateError(
             f"pose, q and nu must have shapes (4, 4), (n,) and (6 + n,), have {C.shape}, {joints.shape}, "
             f"{velocity.shape}"
         )
-    if not all(np.all(np.isfinite(x)) for x in (C, joints, velocity)):
-        raise StateError("pose, q and nu must be finite")
-    return C, joints, velocity
+    return checked_pose(C, "pose"), joints, velocity

@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ..arrays import Array
-from ..exceptions import EomDynamicsError, StateError
+from ..exceptions import StateError
+from ..states import real_array
 from .arms import Arms, Control, End
-from .elastic_plant import ElasticPlant
-from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, even_steps
+from .elastic_plant import ElasticPlant, require_plant
+from .errors import SimulationError
+from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, check_times, check_tolerances, even_steps
 
+# Evaluations of the rate without progress in time, in all and for each entry of y, after which none is expected.
+_STANDING = 1000, 200
 
-class SimulationError(EomDynamicsError):
-    """A simulation cannot continue."""
+# Times that SciPy's integrator may stop at a margin without an arm that ends.
+_IDLE = 20
 
 
 @dataclass(frozen=True)
@@ -77,24 +82,33 @@ def simulate(
 
     Args:
         plant: links and motors.
-        control: motor efforts from time and state; continuous, or steps become tiny. None for none.
-        t: times (T,) of the result, increasing, s.
+        control: motor efforts from time and state, finite, (m,) or (N, m) as the state is one or N; continuous, or
+            steps become tiny. None for none.
+        t: times (T,) of the result, increasing, s; at most 1e7 s from first to last.
         start: state (2n + 2m,) or (N, 2n + 2m) at the first time.
         method: one of the table; the first is SciPy's explicit Runge-Kutta method of order 8.
         step: longest step of the methods from ``euler`` on, s; from one time of the result to the next they take steps
-            of equal length.
+            of equal length, at most ten million in all.
         relative_tolerance, absolute_tolerance: of one step of SciPy's methods, relative to the state and in its units.
         partial: whether arms end one by one instead of raising an error.
         progress: is called with the time reached, s.
 
     Raises:
         SimulationError: without ``partial``, a tension-only spring goes slack, the motion leaves all bounds, or a fixed
-            step is too long; or the steps of SciPy's integrator become too small.
-        StateError: the times or the initial state have the wrong shape, are not finite, or do not increase.
+            step is too long; the steps of SciPy's integrator become too small; or the control returns NaN or infinity.
+        StateError: the times or the initial state have the wrong shape, are not finite, or do not increase; they are
+            too far apart; there would be too many steps; a tolerance is not positive; or the control returns no
+            efforts.
         ValueError: the method is unknown, or a step is missing or superfluous.
+        TypeError: ``plant`` is not an ElasticPlant, or ``control`` not a function.
     """
+    require_plant(plant)
+    if control is not None and not callable(control):
+        raise TypeError(f"control must be a function of time and state, or None for no efforts, is {control!r:.60}")
     check_method(method, step)
+    check_tolerances(relative_tolerance, absolute_tolerance)
     times, initial = output_times(t), _initial(plant, start)
+    check_times(times, step)
     arms = Arms(plant, control, initial, progress, momenta=method in FIXED_STEP and FIXED_STEP[method].momenta)
     known = np.full((len(times), *arms.start.shape), np.nan)
     if method in ADAPTIVE:
@@ -111,21 +125,30 @@ def simulate(
 
 def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: object) -> None:
     """Fill in the rows (T, N, columns) of all times, by an integrator that chooses its steps."""
-    now, y, reached = times[0], arms.start, 0
+    now, y, reached, idle = times[0], arms.start, 0, 0
     while True:
+        going = int(np.count_nonzero(arms.going))
         arms.end(now, y)
         _stop(arms, partial)
+        # A margin that is used up too fast to find the time at which it is zero.
+        idle = idle + 1 if now > times[0] and np.count_nonzero(arms.going) == going else 0
+        if idle > _IDLE:
+            raise SimulationError(f"{arms.robot}: at {now:.6g} s the motion leaves all bounds")
         if reached == len(times) or not np.any(arms.going):
             return
         # States that the integrator tries may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            solution = solve_ivp(
-                arms.flat_rate, (now, times[-1]), y.ravel(), t_eval=times[reached:], events=arms.margin, **options
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            solution = integrated(
+                arms.robot,
+                arms.flat_rate,
+                (now, times[-1]),
+                y.ravel(),
+                t_eval=times[reached:],
+                events=arms.margin,
+                **options,
             )
-        if not solution.success:
-            raise SimulationError(f"{arms.robot}: at {solution.t[-1]:.6g} s: {solution.message}")
         passed = reached + len(solution.t)
-        known[reached:passed, arms.going] = solution.y.T.reshape(-1, *y.shape)[:, arms.going]
+        known[reached:passed, arms.going] = np.reshape(solution.y, (y.size, -1)).T.reshape(-1, *y.shape)[:, arms.going]
         reached = passed
         if solution.status == 0:
             return
@@ -165,20 +188,67 @@ def _stop(arms: Arms, partial: bool) -> None:
         raise SimulationError(f"{arms.robot}: at {end.t:.6g} s {end.reason}")
 
 
+def integrated(
+    robot: str, rate: Callable[[float, Array], Array], span: tuple[float, float], y: Array, **options: Any
+) -> Any:
+    """Result of SciPy's ``solve_ivp``.
+
+    Args:
+        robot: name of the robot, for errors.
+        rate: time derivative of y; NaN where the integrator shall try a shorter step.
+        span: first and last time, s.
+        y: at the first time.
+        options: of ``solve_ivp``.
+
+    Raises:
+        SimulationError: the rate at the start is not finite, or the integrator cannot continue.
+    """
+    now, inside, furthest, standing = span[0], False, span[0], 0
+    spacing, most = 1e-15 * (span[1] - span[0]), _STANDING[0] + _STANDING[1] * y.size
+
+    def watched(t: float, y: Array) -> Array:
+        nonlocal now, inside, furthest, standing
+        now, inside = t, True
+        standing = standing + 1 if t <= furthest + spacing else 0
+        furthest = max(furthest, t) if standing == 0 else furthest
+        # LSODA shortens its steps without end.
+        if standing > most:
+            raise SimulationError(_located(robot, now, "the motion leaves all bounds"))
+        found = rate(t, y)
+        inside = False
+        return found
+
+    # With a rate of NaN at the start SciPy looks for a first step without end.
+    if not np.all(np.isfinite(watched(span[0], y))):
+        raise SimulationError(_located(robot, now, "accelerations are not finite"))
+    try:
+        solution = solve_ivp(watched, span, y, **options)
+    except (ValueError, np.linalg.LinAlgError):
+        # Errors of the rate itself pass; the implicit methods raise others for matrices that are not finite.
+        if inside:
+            raise
+        raise SimulationError(_located(robot, now, "the motion leaves all bounds, or needs another method")) from None
+    if not solution.success:
+        raise SimulationError(_located(robot, now, solution.message))
+    return solution
+
+
+def _located(robot: str, now: float, reason: str) -> str:
+    return f"{robot}: at {now:.6g} s: {reason}" if robot else f"at {now:.6g} s: {reason}"
+
+
 def output_times(t: ArrayLike) -> Array:
     """Times (T,) as an array; raises StateError unless they are finite and increase."""
-    times = np.asarray(t, dtype=float)
-    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise StateError(f"t must be finite, increase and have shape (T,), T > 0; has shape {times.shape}")
+    times = real_array(t, "t")
+    if np.ndim(t) != 1 or not len(times) or np.any(np.diff(times) <= 0):
+        raise StateError(f"t must be finite, increase and have shape (T,), T > 0; has shape {np.shape(t)}")
     return times
 
 
 def _initial(plant: ElasticPlant, start: ArrayLike) -> Array:
-    initial = np.asarray(start, dtype=float)
-    size = 2 * (plant.arm.robot.n + len(plant.rigid))
-    if initial.ndim not in (1, 2) or initial.shape[-1] != size or not initial.size or not np.all(np.isfinite(initial)):
+    initial = plant.checked(start, "start")
+    if initial.ndim > 2 or not initial.size:
         raise StateError(
-            f"start must be finite and have shape ({size},) or (N, {size}): q, theta, qd, thetad, see "
-            f"ElasticPlant.state; has shape {initial.shape}"
+            f"start must have shape ({initial.shape[-1]},) or (N, {initial.shape[-1]}), N > 0; has {initial.shape}"
         )
     return initial

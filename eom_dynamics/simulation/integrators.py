@@ -29,7 +29,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.polynomial import legendre
 
+from ..arguments import choice, positive
 from ..arrays import Array
+from ..exceptions import StateError
 
 Rate: TypeAlias = Callable[[Array, Array], Array]
 """f: rates (s, N, columns) at s times (s,) and N rows at each of them (s, N, columns)."""
@@ -143,15 +145,38 @@ FIXED_STEP: Mapping[str, FixedStep] = MappingProxyType(
 ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
 """SciPy's integrators by name, which choose their steps by tolerances."""
 
+LONGEST = 1e7
+"""Longest simulation, s, so that each one ends."""
+
+MOST_STEPS = 10_000_000
+"""Most steps of fixed length in a simulation: some ten of them take a millisecond."""
+
 
 def check_method(method: str, step: float | None) -> None:
     """Raise ValueError unless the method is known, and has a step if, and only if, its step is fixed."""
-    if method not in ADAPTIVE and method not in FIXED_STEP:
-        raise ValueError(f"method must be one of {', '.join((*ADAPTIVE, *FIXED_STEP))}, is {method!r}")
+    choice(method, "method", (*ADAPTIVE, *FIXED_STEP))
     if method in ADAPTIVE and step is not None:
         raise ValueError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
     if method in FIXED_STEP and not (isinstance(step, (int, float, np.number)) and 0 < step < np.inf):
         raise ValueError(f"{method} needs a step, a number of seconds > 0, is {step!r}")
+
+
+def check_tolerances(relative: float, absolute: float) -> None:
+    """Raise StateError unless both tolerances are finite and positive."""
+    positive(relative, "relative_tolerance")
+    positive(absolute, "absolute_tolerance")
+
+
+def check_times(times: Array, step: float | None) -> None:
+    """Raise StateError if a simulation over these times is too long, or has too many steps of fixed length."""
+    duration = float(times[-1] - times[0])
+    if not duration <= LONGEST:
+        raise StateError(f"t must span at most {LONGEST:g} s, spans {duration:.3g} s; choose a larger unit of time")
+    if step is not None and not duration <= step * MOST_STEPS:
+        raise StateError(
+            f"step must be so long that there are at most {MOST_STEPS:,} of them; {float(step):g} s is too short for "
+            f"{duration:.6g} s"
+        )
 
 
 def even_steps(start: float, end: float, step: float) -> int:

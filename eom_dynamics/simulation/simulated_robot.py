@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
-from .integration import SimulationError
+from .errors import SimulationError
 from .servo import Servo, effort_only
 from .stepping import Stepper
 

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 from ..arrays import Array
 from ..exceptions import StateError
 from .elastic_plant import ElasticPlant
-from .integration import SimulationError
+from .errors import SimulationError
 from .servo import EffortLimits, Servo
 
 _GAMMA = 1 - np.sqrt(0.5)

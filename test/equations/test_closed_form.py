@@ -173,7 +173,7 @@ def test_velocity_is_required() -> None:
 
 def test_efforts_check_their_argument() -> None:
     case = fixed_case("planar_2r", 1)
-    with pytest.raises(StateError, match=r"^qdd must have shape"):
+    with pytest.raises(StateError, match=r"^next_rate \(qdd\) must have shape"):
         equations_of_motion(case.robot, *case.motion).efforts(np.zeros(3))
 
 

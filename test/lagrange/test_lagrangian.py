@@ -205,9 +205,43 @@ def test_wrong_use() -> None:
         system.coriolis_matrix("Skew")
     with pytest.raises(ValueError, match="language must be one of python, c, is 'rust'"):
         lagrange.code(system, "rust")
-    with pytest.raises(ValueError, match="n must be positive, is 0"):
+    with pytest.raises(ValueError, match="n must be positive, an integer, is 0"):
         lagrange.planar_arm(0)
     robot = load_robot("pendulum")
     cubic = replace(robot, joints=(replace(robot.joints[0], spring=CubicSpring(1.0, 2.0)),))
     with pytest.raises(RobotDescriptionError, match=r"hinge: .* linear springs, this one is cubic"):
         lagrange.robot_lagrangian(cubic, motors=True)
+
+
+def body(mass: float, center: float, inertia: float) -> Robot:
+    robot = load_robot("pendulum")
+    c = np.array([0.0, 0.0, -center])
+    about_origin = inertia * np.eye(3) + mass * (c @ c * np.eye(3) - np.outer(c, c))
+    joint = replace(robot.joints[0], mass=mass, center_of_mass=c, inertia_about_origin=about_origin)
+    return replace(robot, joints=(joint,))
+
+
+@pytest.mark.parametrize(
+    ("mass", "center", "inertia"), [(2.0, 0.4, 0.02), (1.1, 0.3, 0.015), (1.234567, 0.1234567, 0.0212345)]
+)
+def test_numbers_are_those_of_the_file(mass: float, center: float, inertia: float) -> None:
+    robot = body(mass, center, inertia)
+    m, c, about = (sp.Rational(repr(x)) for x in (mass, center, inertia))
+    # The shift to the origin is exact to the 15 digits of its sum.
+    assert abs(lagrange.robot_lagrangian(robot).M[0, 0] - (about + m * c**2)) < sp.Rational(1, 10**14)
+    named = lagrange.robot_lagrangian(robot, symbols=True)
+    assert {str(x): value for x, value in named.values.items() if str(x)[0] in "mIc"} == {
+        name: value for name, value in (("m1", mass), ("c_z1", -center), ("I_yy1", inertia)) if name
+    }
+
+
+def test_a_sum_in_floating_point_becomes_a_short_fraction() -> None:
+    assert lagrange.robot_lagrangian(body(2.0, 0.4, 0.02)).M[0, 0] == sp.Rational(17, 50)
+
+
+def test_code_has_other_names_than_the_coordinates() -> None:
+    (x0, x1), (xd0, xd1) = lagrange.variables("x0 x1")
+    system = lagrange.Lagrangian((x0, x1), xd0**2 * (2 + sp.sin(x1) ** 2) + xd1**2 * (2 + sp.sin(x1)), sp.sin(x1) ** 3)
+    text = lagrange.code(system)
+    assigned = [line.split("=")[0].strip() for line in text.splitlines() if " = " in line and line.lstrip()[0] != "("]
+    assert assigned and not {"x0", "x1", "xd0", "xd1", "xdd0", "xdd1"} & set(assigned)

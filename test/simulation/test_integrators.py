@@ -222,13 +222,13 @@ def test_integrators_that_are_refused(given: Any, message: str) -> None:
 @pytest.mark.parametrize("t", [[], [0.0, np.nan], [0.0, 0.0], [[0.0, 1.0]]])
 def test_times_that_are_refused(t: Any) -> None:
     plant = rigid("pendulum")
-    with pytest.raises(StateError, match=r"t must be finite, increase and have shape \(T,\)"):
+    with pytest.raises(StateError, match=r"t must be finite(, increase and have shape \(T,\)|; entry)"):
         simulate(plant, None, t, plant.state([0.5], [0.0]))
 
 
 @pytest.mark.parametrize("start", [[0.5], [np.nan] * 4, np.zeros((0, 4)), np.zeros((1, 1, 4))])
 def test_initial_states_that_are_refused(start: Any) -> None:
-    with pytest.raises(StateError, match=r"start must be finite and have shape \(4,\) or \(N, 4\)"):
+    with pytest.raises(StateError, match=r"start must (be finite|(be finite and )?have shape \(4,\) or \(N, 4\))"):
         simulate(rigid("pendulum"), None, [0.0, 1.0], start)
 
 

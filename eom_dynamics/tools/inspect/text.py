@@ -43,12 +43,17 @@ def as_text(facts: Mapping[str, Any]) -> str:
 
 def _friction(facts: Mapping[str, Any]) -> list[str]:
     """Return a line on damping and dry friction of joints, if the description has any."""
-    names = [joint["name"] for joint in facts["joints"] if joint["damping"] or joint["friction"]]
-    if not names:
+    rubbing = [joint for joint in facts["joints"] if joint["damping"] or joint["friction"]]
+    if not rubbing:
         return []
-    where = "all joints" if len(names) == len(facts["joints"]) else ", ".join(names)
+    where = ", ".join(joint["name"] for joint in rubbing) if len(rubbing) < len(facts["joints"]) else "all joints"
     said = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
-    return [f"joint damping and friction: {where}; {said}"]
+    lines = [f"joint damping and friction: {where}; {said}"]
+    for joint in rubbing:
+        damping, friction = ("N s/m", "N") if joint["type"] == "prismatic" else ("N m s/rad", "N m")
+        values = f"damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
+        lines.append(f"  {joint['name']}: {values}")
+    return lines
 
 
 def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

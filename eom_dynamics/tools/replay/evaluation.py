@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...exceptions import LimitError
-from ...messages.base_motion import base_of_rows
+from ...messages.base_motion import base_of_rows, force_is_unset
 from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     BASE_FIELD,
@@ -195,7 +195,12 @@ class Evaluation:
         one_tool = len(self.arm.robot.tools) == 1
         wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
         bases = given([BASE_FIELD])
-        base = base_of_rows(np.moveaxis(bases[0][:, 0], 0, 1)) if bases else None
+        base = None
+        if bases:
+            vectors = np.moveaxis(bases[0][:, 0], 0, 1)
+            # The solver refuses these one by one.
+            done[rows] &= ~force_is_unset(vectors)
+            base = base_of_rows(vectors)
         with np.errstate(all="ignore"):
             command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness, base=base)
             efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]

@@ -175,6 +175,11 @@ def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
         (["planar_2r", "empty.csv"], "empty.csv: has no column t"),
         (["planar_2r", "no_rows.csv"], "no_rows.csv: has no rows of numbers"),
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
+        (
+            ["planar_2r", "cosine", "--method", "rk4", "--step", "1e-12", "--duration", "0.1"],
+            "step must be so long that",
+        ),
+        (["planar_2r", "cosine", "--method", "rk4", "--step", "1e-320"], "step must be so long that there are at most"),
     ],
     ids=str,
 )
