@@ -91,4 +91,4 @@ def wrench_sequence(value: Any) -> list[Any]:
 
 def real_number(value: ArrayLike, name: str) -> float:
     """A finite number; raises StateError if it is something else."""
-    return float(np.ravel(real_array(value, name, ()))[0])
+    return float(real_array(value, name, ()))

@@ -74,8 +74,8 @@ _SIGNATURES = {
 class Dynamics:
     """Inverse dynamics with time derivatives, forward dynamics, and the terms of the equations of motion of one robot.
 
-    The first use of a robot traces its dynamics and compiles them, which takes about a second; later uses load the
-    result from a cache on disk (``$EOM_DYNAMICS_CACHE``, by default ``eom_dynamics`` in the user's cache folder).
+    The first use of each method of a robot traces its program and compiles it, which takes about a second; later uses
+    load it from a cache on disk (``$EOM_DYNAMICS_CACHE``, by default ``eom_dynamics`` in the user's cache folder).
 
     Attributes:
         robot: the robot.

@@ -544,8 +544,8 @@ class FloatingBase:
         n, shape = self.robot.n, shape_of(tau, "tau")
         if shape[-1:] == (n,):
             raise StateError(
-                f"tau must have shape {(*shape[:-1], BASE + n)}, has {shape}: it starts with the wrench on the base; for "
-                "joint efforts u on a free base it is u @ floating.selection"
+                f"tau must have shape {(*shape[:-1], BASE + n)}, has {shape}: it starts with the wrench on the base; "
+                "for joint efforts u on a free base it is u @ floating.selection"
             )
 
     def _require_mass(self) -> None:
