@@ -53,9 +53,10 @@ def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
     with private_folder(cache_directory()) as folder:
-        entry = next((name for name in _entries(folder, key) if _is_whole(folder, name, key)), "")
+        entries = _entries(folder, key)
+        entry = next((name for name in entries if _is_whole(folder, name, key)), "")
         if not entry:
-            _remove_unusable(folder, key)
+            _remove_unusable(folder, key, entries)
             with tempfile.TemporaryDirectory(prefix="eom_dynamics-") as scratch:
                 built = Path(scratch) / "built.so"
                 build(built)
@@ -74,11 +75,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def _entries(folder: int, key: str) -> list[str]:
-    return [name for name in os.listdir(folder) if _is_entry(name, key)]
-
-
-def _is_entry(name: str, key: str) -> bool:
-    return name.startswith(f"{key}-") and name.endswith(".so")
+    return [name for name in os.listdir(folder) if name.startswith(f"{key}-") and name.endswith(".so")]
 
 
 def _name(key: str, content: bytes) -> str:
@@ -113,12 +110,15 @@ def _added(folder: int, key: str, content: bytes) -> str:
     return name
 
 
-def _remove_unusable(folder: int, key: str) -> None:
-    """Remove damaged entries of a key, and what killed processes have left."""
-    for name in os.listdir(folder):
-        if _is_entry(name, key) or (name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED):
-            with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+def _remove_unusable(folder: int, key: str, damaged: list[str]) -> None:
+    """Remove damaged entries of a key, and what killed processes have left.
+
+    Not all entries of the key: another process may have added a whole one, which it is about to load.
+    """
+    remains = [name for name in os.listdir(folder) if name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED]
+    for name in (*remains, *(name for name in damaged if not _is_whole(folder, name, key))):
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
 
 
 def _age(folder: int, name: str) -> float:

@@ -104,6 +104,23 @@ class TestEntries:
             counts.append(len(readings))
         assert set(counts) == {2}
 
+    def test_an_entry_that_another_process_has_just_added_stays(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        listed = cache._entries
+        added: list[Path] = []
+
+        def too_early(handle: int, key: str) -> list[str]:
+            names = listed(handle, key)
+            if not added:
+                monkeypatch.setattr(cache, "_entries", listed)
+                added.append(folder / entry(KEY, Build()).name)
+            return names
+
+        monkeypatch.setattr(cache, "_entries", too_early)
+        entry(KEY, Build(b"built meanwhile"))
+        assert added[0].exists()
+
     def test_each_key_has_an_entry(self, folder: Path) -> None:
         first, second = entry(KEY, Build(b"one")), entry(KEY + "0", Build(b"two"))
         assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
