@@ -458,7 +458,7 @@ def test_bad_options() -> None:
         floating_equations_of_motion(floating.robot, EYE, Q)
     with pytest.raises(StateError, match=r"^nu must have shape"):
         floating_equations_of_motion(floating.robot, EYE, Q, Q)
-    with pytest.raises(StateError, match=r"^nud must have shape"):
+    with pytest.raises(StateError, match=r"^next_rate \(nud\) must have shape"):
         floating_equations_of_motion(floating.robot, EYE, Q, NU).efforts(Q)
 
 

@@ -11,6 +11,7 @@ from eom_dynamics.messages.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_F
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 N = ROBOT.n
+REST = eom.BaseMotion(np.zeros((4, 3)), np.array([-ROBOT.gravity, np.zeros(3), np.zeros(3)]))
 MOVING = ("--params-file", CONFIG / "iiwa.yaml", "-p", "moving_base:=true")
 
 
@@ -55,8 +56,7 @@ def test_commands_are_those_for_the_motion_of_the_base(node, rng):
 
 def test_a_base_at_rest_needs_no_entry(node, rng):
     state = rng.uniform(-1, 1, (5, N))
-    rest = eom.BaseMotion(np.zeros((4, 3)), np.array([-ROBOT.gravity, np.zeros(3), np.zeros(3)]))
-    with_base, *_ = node.answers_to(node.publish(**setpoint(state), base=[message(rest)]))
+    with_base, *_ = node.answers_to(node.publish(**setpoint(state), base=[message(REST)]))
     without, *_ = node.answers_to(node.publish(**setpoint(state)))
     for field in COMMAND_FIELDS:
         # Two programs, which round differently.
@@ -74,16 +74,20 @@ def test_a_number_that_is_not_finite_is_refused_by_name(node):
     node.answers_to(node.publish(**setpoint(np.zeros((5, N)))))
 
 
+def test_a_message_that_was_not_filled_is_refused(node):
+    answer = node.inverse_dynamics(**setpoint(np.zeros((5, N))), base=[message(np.zeros((1, 7, 3)))])
+    assert not answer.success
+    assert answer.message.startswith("base[0].specific_force is zero, as if the base fell freely")
+
+
 def test_the_matrices_are_of_a_base_at_rest(node):
-    answer = node.inverse_dynamics(
-        **setpoint(np.zeros((5, N))), base=[message(np.zeros((1, 7, 3)))], include_matrices=True
-    )
+    answer = node.inverse_dynamics(**setpoint(np.zeros((5, N))), base=[message(REST)], include_matrices=True)
     assert not answer.success
     assert answer.message == "include_matrices: the matrices are those of a base at rest; leave base empty"
 
 
 def test_without_the_parameter_a_moving_base_is_refused(iiwa):
-    number = iiwa.publish(**setpoint(np.zeros((5, N))), base=[message(np.zeros((1, 7, 3)))])
+    number = iiwa.publish(**setpoint(np.zeros((5, N))), base=[message(REST)])
     reason = "base is not empty: set the parameter moving_base to true before the robot is loaded"
     iiwa.wait_for_diagnostics(lambda *status: status[2].get("last refusal") == reason, "the refusal")
     iiwa.answers_to(iiwa.publish(**setpoint(np.zeros((5, N)))))
