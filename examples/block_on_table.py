@@ -42,7 +42,7 @@ def main() -> None:
     """Integrate the motion, and compare it with that of the textbook."""
     bottom = eom.contacts.SurfaceContact.rectangle("bottom", "block", FRICTION, half_lengths=(0.15, 0.1))
     block = eom.contacts.ContactDynamics(eom.load_robot(BLOCK), [bottom])
-    q, qd, before = np.zeros(6), np.zeros(6), ""
+    (q, qd), before = np.zeros((2, 6)), ""
     for k in range(round(END / STEP)):
         t = (k + 0.5) * STEP
         qdd, mode, spare = acceleration(block, q, qd, push(t))

@@ -366,7 +366,8 @@ class ContactDynamics:
         """Constraints P (k, size) of contacts that stick or slide, and forces D (k, size) of units of those left."""
         for name in sliding:
             self._named(name)
-        constraints, forces = [np.zeros((0, 0))], [np.zeros((0, 0))]
+        constraints: list[Array] = [np.zeros((0, 0))]
+        forces: list[Array] = [np.zeros((0, 0))]
         for contact, (name, moving) in zip(self.contacts, self.split(velocity).items(), strict=True):
             if name in sliding:
                 P, D = contact.sliding(_direction(name, sliding[name], moving[-3:-1]))

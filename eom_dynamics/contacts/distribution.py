@@ -98,7 +98,7 @@ def _inside(
 ) -> Array:
     """By a quadratic program over the cones."""
     reason = "no contact forces inside the friction cones balance this motion"
-    limits = np.full(len(e_j), np.inf)
+    limits: Array = np.full(len(e_j), np.inf)
     if effort_limits is not None:
         limits = _not_negative(
             number_or_vector(effort_limits, "effort_limits", len(e_j), finite=False), "effort_limits"
@@ -131,7 +131,9 @@ def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, A
     With faces of pyramids, u = f and A u <= 0. Without, u are the forces of all points and corners, and each three rows
     of B u are in a second-order cone.
     """
-    maps, half_spaces, cones = [], [np.zeros((0, 0))], [np.zeros((0, 0))]
+    maps: list[Array] = []
+    half_spaces: list[Array] = [np.zeros((0, 0))]
+    cones: list[Array] = [np.zeros((0, 0))]
     for contact in contacts:
         if faces is None:
             G = contact.cone.grasp_matrix if isinstance(contact.cone, WrenchCone) else np.eye(3)

@@ -56,7 +56,7 @@ def base_motion(
     twists = [V0, V0d, *(np.zeros(6) if V is None else V for V in (V0dd, V0ddd))]
     V = [real_array(x, name, (6,)) for x, name in zip(twists, ("V0", "V0d", "V0dd", "V0ddd"), strict=True)]
     columns = [Jet(column) for column in np.transpose(V)]
-    f = specific_force(columns[:3], columns[3:], C0[:3, :3].T @ robot.gravity)
+    f = specific_force(columns[:3], columns[3:], (C0[:3, :3].T @ robot.gravity).tolist())
     return BaseMotion(np.array(V)[:, :3], np.transpose([list(x) for x in f]))
 
 

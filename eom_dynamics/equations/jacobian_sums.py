@@ -109,7 +109,7 @@ def _single(robot: Robot, q: ArrayLike) -> list[tuple[AnyArray, AnyArray, AnyArr
     (q,) = joint_vectors(robot.n, q)
     poses = body_poses(robot, q)
     twists = [lie.space_twist(C, joint.screw) for C, joint in zip(poses, robot.joints, strict=True)]
-    bodies = []
+    bodies: list[tuple[AnyArray, AnyArray, AnyArray]] = []
     for i, (C, joint) in enumerate(zip(poses, robot.joints, strict=True)):
         center, R = lie.transformed(C, joint.center_of_mass), C[:3, :3]
         J, w = (np.zeros((3, len(poses)), dtype=C.dtype) for _ in range(2))

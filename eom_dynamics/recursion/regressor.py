@@ -59,7 +59,7 @@ def inertial_parameters(joint: Joint) -> Array:
 def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:
     """Mass, first and second moment about the origin of a frame (4, 4) in the body frame, and along its axes."""
     m, h = float(parameters[0]), parameters[1:4]
-    inertia = np.zeros((3, 3))
+    inertia: Array = np.zeros((3, 3))
     inertia[np.triu_indices(3)] = parameters[4:]
     inertia = inertia + np.triu(inertia, 1).T
     second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
