@@ -72,7 +72,7 @@ class Solver:
         *,
         stamp: int | None = None,
         limits: str = "warn",
-        admit: Callable[[Array], None] | None = None,
+        admit: Callable[[int, Array], None] | None = None,
     ) -> Solution:
         """Compute the command for a setpoint or request.
 
@@ -82,7 +82,7 @@ class Solver:
             stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
                 before. None for a message that stands alone; their deflection is then that without transient.
             limits: one of LIMIT_POLICIES.
-            admit: receives the state (5, n) before anything is computed; raises StateError to refuse it.
+            admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
 
         Raises:
             LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
@@ -98,7 +98,7 @@ class Solver:
         if base is not None and not self._moving_base:
             raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         if admit is not None:
-            admit(state)
+            admit(stamp or 0, state)
         return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits)
 
     def command(

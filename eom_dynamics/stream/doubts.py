@@ -43,6 +43,8 @@ class Doubts:
 
     Attributes:
         counts: doubtful setpoints by check; ``without stamp`` counts those whose jumps and consistency are not known.
+        last: what was found last.
+        limited: whether any joint has limits that tell jumps.
     """
 
     def __init__(self, arm: ElasticArm, settings: DoubtSettings) -> None:
@@ -54,6 +56,8 @@ class Doubts:
         self._jumps = JumpCheck(names, LimitCheck(arm).rate_limits)
         self._consistency = ConsistencyCheck(names, settings.tolerance, settings.window, settings.order)
         self._answered: tuple[int, Array] | None = None
+        self.last = ""
+        self.limited = self._jumps.limited
 
     def judge(self, stamp: int, state: Array) -> str:
         """Check a setpoint.
@@ -75,6 +79,7 @@ class Doubts:
         if not stamp:
             if settings.jumps != "ignore" or settings.consistency != "ignore":
                 self.counts["without stamp"] += 1
+                self.last = "setpoints without stamps, whose jumps and consistency are not known"
         else:
             if settings.jumps != "ignore" and self._answered is not None:
                 then, before = self._answered
@@ -86,6 +91,7 @@ class Doubts:
                     found.append(("consistency", settings.consistency, self._consistency.doubt))
         for check, policy, text in found:
             self.counts[check] += 1
+            self.last = text
             if policy == "refuse":
                 raise DoubtfulSetpointError(f"in doubt: {text}")
         return "; ".join(text for _, _, text in found)

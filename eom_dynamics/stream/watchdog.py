@@ -147,19 +147,18 @@ class Watchdog:
             return f"no valid setpoint for {self.age.age:.3g} s (setpoint_timeout {self.settings.timeout:g} s)"
         return ""
 
-    def lose(self, cause: str, now: int) -> bool:
+    def lose(self, cause: str) -> bool:
         """Begin the response to a loss, by the policy; return whether there is one that moves the arm.
 
         Args:
             cause: for diagnostics.
-            now: time of the clock, ns.
 
         Raises:
             StateError: the motors can realise no stop; the last command is held.
         """
         if self.phase is not Phase.STREAMING or self.last is None:
             return False
-        self.cause, self._s, self._latest, self._stop = cause, 0.0, now, None
+        self.cause, self._s, self._latest, self._stop = cause, 0.0, None, None
         self._position, self.excess = self.last.state[0], 0.0
         self.phase = Phase.LOST
         if self.settings.policy in ("hold", "ramp"):
@@ -181,9 +180,9 @@ class Watchdog:
 
     def respond(self, now: int) -> Response:
         """Next command of the response at a time of the clock, ns."""
-        assert self.last is not None
-        assert self._latest is not None  # after a loss
-        self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_STEP)
+        assert self.last is not None  # after a loss
+        if self._latest is not None:  # else the first one, which repeats the last command
+            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_STEP)
         self._latest = now
         if self._stop:
             flow = self._stop.at(self._s)

@@ -35,7 +35,7 @@ def lost(policy: str) -> Watchdog:
         if cause := dog.observe(now):
             assert cause == "no valid setpoint for 0.05 s (setpoint_timeout 0.05 s)"
             assert now == 50 * MS
-            assert dog.lose(cause, 0) is (policy in ("hold", "ramp"))
+            assert dog.lose(cause) is (policy in ("hold", "ramp"))
             return dog
     raise AssertionError("no timeout")
 
@@ -43,11 +43,11 @@ def lost(policy: str) -> Watchdog:
 def test_nothing_is_lost_before_the_first_setpoint_nor_after_the_end_of_a_stream() -> None:
     dog = Watchdog(ARM, Settings("hold", 0.05))
     assert dog.observe(0) == dog.observe(10**9) == dog.observe(2 * 10**9) == ""
-    assert not dog.lose("publisher", 0) and dog.phase is Phase.WAITING
+    assert not dog.lose("publisher") and dog.phase is Phase.WAITING
     dog = fed("hold")
     dog.disarm()
     assert dog.observe(10**9) == dog.observe(2 * 10**9) == ""
-    assert not dog.lose("publisher", 0) and dog.cause == ""
+    assert not dog.lose("publisher") and dog.cause == ""
 
 
 def test_hold_goes_on_from_the_last_command_without_a_step_and_comes_to_rest() -> None:
@@ -83,7 +83,7 @@ def test_the_other_policies_command_nothing(policy: str) -> None:
     assert dog.phase is Phase.LOST and not dog.responding
     assert dog.cause.startswith("no valid setpoint")
     # Once only.
-    assert dog.observe(10**10) == "" and not dog.lose("again", 0)
+    assert dog.observe(10**10) == "" and not dog.lose("again")
     dog.admit(np.array([9.0, 9.0]))
     dog.feed(solution())
     assert dog.phase is Phase.STREAMING and dog.cause == ""
@@ -121,7 +121,7 @@ def test_where_no_stop_can_be_computed_the_last_command_is_repeated() -> None:
     dog = Watchdog(arm, Settings("hold", 0.05))
     dog.feed(Solution(order, state, (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness))
     with pytest.raises(eom.StiffnessError):
-        dog.lose("timeout", 0)
+        dog.lose("timeout")
     assert dog.phase is Phase.HELD and dog.responding
     found = dog.respond(50 * MS)
     np.testing.assert_array_equal(found.flow.state, state)
