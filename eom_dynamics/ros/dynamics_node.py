@@ -112,9 +112,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._effort_command = Float64MultiArray()
         # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
-        # Of the supervision, where setpoints are supervised; the stamp of the last answered one, ns.
+        # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
         self._admit: Callable[[int, Array], None] | None = None
-        self._stamp = 0
+        self._stamp, self._frame_id = 0, ""
         create = self.create_lifecycle_publisher
         self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_OUTPUT_DEPTH))
         self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_OUTPUT_DEPTH))
@@ -398,7 +398,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._publish(setpoint.header, solution)
             self._tasks.command(nanoseconds, solution.state)
             if self._admit is not None:
-                self._stamp = nanoseconds
+                self._stamp, self._frame_id = nanoseconds, setpoint.header.frame_id
                 self._supervision.feed(nanoseconds, solution)
         except StateError as error:
             self._refuse(setpoint, error)
@@ -464,9 +464,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _send_response(self, last: Solution, response: Response) -> None:
         """Publish the response to a loss of setpoints, in the joint order of the last one."""
         assert self._solver is not None  # the node is active
-        header = self._feedforward.header
         now = self.get_clock().now()
-        header.stamp = now.to_msg()
+        header = Header(stamp=now.to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.
         stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
         limits = "warn" if self._limits == "refuse" else self._limits
