@@ -33,6 +33,7 @@ from .equations import (
 )
 from .exceptions import (
     ContactError,
+    DoubtfulSetpointError,
     EomDynamicsError,
     KernelError,
     KernelWarning,
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BaseMotion",
     "ContactError",
+    "DoubtfulSetpointError",
     "Dynamics",
     "ElasticArm",
     "EomDynamicsError",

@@ -47,6 +47,10 @@ class LimitError(StateError):
         self.worst, self.numbers, self.ratio = worst, numbers, ratio
 
 
+class DoubtfulSetpointError(StateError):
+    """Setpoint that contradicts those before it, where such are refused."""
+
+
 class TrajectoryError(EomDynamicsError, ValueError):
     """Waypoints, samples or parameters that define no trajectory."""
 

@@ -34,14 +34,48 @@ class LimitCheck:
         self._lower, self._upper = self._ranges()
         self.limited = self._voltage or bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
 
+    @property
+    def rate_limits(self) -> Array:
+        """Limits of velocity, acceleration and jerk of the joints (3, n), with those of mimic joints."""
+        n = self._arm.robot.n
+        return self._upper[n : 4 * n].reshape(3, n)
+
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
         outside = ((rows < self._lower) | (rows > self._upper)).any(axis=-1)
         if self._voltage:
-            m = len(self._arm.motor_names)
-            speed, torque = self._arm.gear_ratio * rows[..., -3 * m : -2 * m], rows[..., -m:] / self._arm.gear_ratio
-            outside |= (np.abs(self._arm.motor.voltage(torque, speed)) > self._arm.motor.voltage_limit).any(axis=-1)
+            outside |= (np.abs(self._voltages(rows)) > self._arm.motor.voltage_limit).any(axis=-1)
         return outside
+
+    def excess(self, rows: Array, start: Array) -> Array:
+        """Largest distance of states and commands beyond limits that a first one still met, relative to the limits.
+
+        Each range is widened to contain the first row. A distance is relative to half the range, or in its unit where
+        the range has only one end.
+
+        Args:
+            rows: (N, 8n + 4m), as for :meth:`violated`.
+            start: the first row (8n + 4m,).
+
+        Returns:
+            (N,), at most zero within all limits.
+        """
+        lower, upper = np.minimum(self._lower, start), np.maximum(self._upper, start)
+        values = rows
+        if self._voltage:
+            first, limit = np.abs(self._voltages(start)), self._arm.motor.voltage_limit * (1 + TOLERANCE)
+            most = np.maximum(limit, first)
+            values = np.concatenate((rows, self._voltages(rows)), axis=-1)
+            lower, upper = np.concatenate((lower, -most)), np.concatenate((upper, most))
+        half = 0.5 * (upper - lower)
+        beyond = np.maximum(values - upper, lower - values) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
+        worst: Array = np.max(np.nan_to_num(beyond, nan=0.0, neginf=-1.0), axis=-1)
+        return worst
+
+    def _voltages(self, rows: Array) -> Array:
+        """Voltages (…, m) of the motors; NaN where they are unknown."""
+        m, ratio = len(self._arm.motor_names), self._arm.gear_ratio
+        return np.asarray(self._arm.motor.voltage(rows[..., -m:] / ratio, ratio * rows[..., -3 * m : -2 * m]))
 
     def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
         """Worst violation of each quantity of each joint and motor, the worst first.

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
@@ -36,6 +36,8 @@ class Solution(NamedTuple):
         efforts: tau, taud, taudd (3, n); every entry is finite.
         motors: motor position, velocity, acceleration and effort (4, m); every entry is finite.
         exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
+        stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
+        base: motion of the base, or None for a base at rest.
     """
 
     order: JointOrder
@@ -44,6 +46,8 @@ class Solution(NamedTuple):
     efforts: Array
     motors: Array
     exceeded: tuple[LimitViolation, ...] = ()
+    stiffness: tuple[Array, ...] = ()
+    base: BaseMotion | None = None
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -62,7 +66,13 @@ class Solver:
         self._limits = LimitCheck(arm)
 
     def solve(
-        self, message: Any, optional: Collection[str] = (), *, stamp: int | None = None, limits: str = "warn"
+        self,
+        message: Any,
+        optional: Collection[str] = (),
+        *,
+        stamp: int | None = None,
+        limits: str = "warn",
+        admit: Callable[[int, Array], None] | None = None,
     ) -> Solution:
         """Compute the command for a setpoint or request.
 
@@ -72,6 +82,7 @@ class Solver:
             stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
                 before. None for a message that stands alone; their deflection is then that without transient.
             limits: one of LIMIT_POLICIES.
+            admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
 
         Raises:
             LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
@@ -86,6 +97,27 @@ class Solver:
         base = read_base_motion(message)
         if base is not None and not self._moving_base:
             raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
+        if admit is not None:
+            admit(stamp or 0, state)
+        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits)
+
+    def command(
+        self,
+        order: JointOrder,
+        state: Array,
+        wrench: tuple[Array, ...] = (),
+        stiffness: tuple[Array, ...] = (),
+        base: BaseMotion | None = None,
+        *,
+        stamp: int | None = None,
+        limits: str = "warn",
+    ) -> Solution:
+        """Compute the command for a state; arguments are those of :class:`Solution`, the others as for :meth:`solve`.
+
+        Raises:
+            LimitError, StiffnessError, StateError: as :meth:`solve`.
+        """
+        arm = self.arm
         deflection = None
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
@@ -109,7 +141,7 @@ class Solver:
                 self._deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return Solution(order, state, wrench, efforts, motors, exceeded)
+        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""

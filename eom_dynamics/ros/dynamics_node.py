@@ -13,19 +13,22 @@ import gc
 import sys
 import time
 import traceback
+from collections.abc import Callable
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Float64MultiArray, Header
 
+from ..arrays import Array
 from ..elastic import ElasticArm, LimitViolation
 from ..elastic.limit_violations import summary
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..messages.refusals import is_held, refusal_reason
 from ..messages.samples import doubles
 from ..messages.setpoint_to_command import Solution, Solver, matrices
+from ..stream.watchdog import Response, Status
 from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
@@ -33,6 +36,7 @@ from .dynamics.parameters import TABLE
 from .dynamics.realtime import SchedulingError, stream_in_real_time
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
+from .dynamics.supervision import Supervision
 from .dynamics.task_topic import TaskTopic
 from .dynamics.trajectory_player import TrajectoryPlayer
 from .dynamics.transitions import reported
@@ -108,16 +112,27 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._effort_command = Float64MultiArray()
         # Whether these messages hold a valid command for the current robot since activation.
         self._holds_command = False
+        # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
+        self._admit: Callable[[int, Array], None] | None = None
+        self._stamp, self._frame_id = 0, ""
         create = self.create_lifecycle_publisher
         self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_OUTPUT_DEPTH))
         self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_OUTPUT_DEPTH))
         self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_OUTPUT_DEPTH))
-        self.create_subscription(
-            JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **stream_qos(_INPUT_DEPTH)
-        )
+        quality = stream_qos(_INPUT_DEPTH, watched=True)
+        setpoints = self.create_subscription(JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **quality)
         self._tasks = TaskTopic(self, self._on_task_setpoint, _INPUT_DEPTH)
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
+        self._supervision = Supervision(
+            self,
+            self._send_response,
+            self.trigger_deactivate,
+            lambda: setpoints.get_publisher_count() + self._tasks.publishers,
+            lambda: self._player.playing,
+        )
+        self._supervision.watch_quality(setpoints, quality["qos_profile"])
+        self._trajectories.on_finished = self._supervision.expect_nothing
         self.create_service(
             ComputeInverseDynamics,
             "~/inverse_dynamics",
@@ -229,14 +244,15 @@ class DynamicsNode(LifecycleNode, RobotNode):
         gc.collect()
         gc.freeze()
         self._schedule()
-        self._begin_stream()
         self.active = True
+        self._begin_stream()
         return super().on_activate(state)
 
     @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
         self.active = False
+        self._supervision.end()
         self._trajectories.stop("the node was deactivated", forget=True)
         return super().on_deactivate(state)
 
@@ -252,6 +268,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
         self.active = self._starting_up = False
+        self._supervision.end()
         self._trajectories.stop("the node was shut down", forget=True)
         self._solver = None
         self.supply.pause()
@@ -261,6 +278,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot after an exception in a transition; the node can be configured again."""
         self.active = self._starting_up = self._holds_command = False
+        self._supervision.end()
         self._solver = None
         self.refused_robot = ""
         super().on_deactivate(state)  # disables the publishers
@@ -376,9 +394,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         stamp = setpoint.header.stamp
         try:
             nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
-            solution = self._solver.solve(setpoint, stamp=nanoseconds, limits=limits or self._limits)
-            self._publish(setpoint, solution)
+            solution = self._solver.solve(setpoint, stamp=nanoseconds, limits=limits or self._limits, admit=self._admit)
+            self._publish(setpoint.header, solution)
             self._tasks.command(nanoseconds, solution.state)
+            if self._admit is not None:
+                self._stamp, self._frame_id = nanoseconds, setpoint.header.frame_id
+                self._supervision.feed(nanoseconds, solution)
         except StateError as error:
             self._refuse(setpoint, error)
         except Exception as error:
@@ -392,7 +413,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
-    def _publish(self, setpoint: JointTrajectorySetpoint, solution: Solution) -> None:
+    def _publish(self, header: Header, solution: Solution, status: Status = Status.FRESH) -> None:
         order = solution.order
         effort, effort_rate, effort_acceleration = map(doubles, order.to_message(solution.efforts))
         position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(solution.motors))
@@ -400,9 +421,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._holds_command = False
 
         feedforward = self._feedforward
-        feedforward.header = setpoint.header
+        feedforward.header = header
         feedforward.joint_names = order.names
-        feedforward.held = False
+        feedforward.status, feedforward.held = status.value, status is not Status.FRESH
         feedforward.effort = effort
         feedforward.effort_rate = effort_rate
         feedforward.effort_acceleration = effort_acceleration
@@ -413,7 +434,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         feedforward.motor_effort = motor_effort
 
         motor_setpoint = self._motor_setpoint
-        motor_setpoint.header = setpoint.header
+        motor_setpoint.header = header
         motor_setpoint.name = order.motor_names
         motor_setpoint.position = position
         motor_setpoint.velocity = velocity
@@ -433,8 +454,34 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._holds_command = False
         self._tasks.forget()
         self._trajectories.stop("the stream begins anew", forget=True)
+        self._admit = None
         if self._solver:
             self._solver.restart()
+            if self.active:
+                self._supervision.begin(self._solver.arm)
+                self._admit = self._supervision.admit if self._supervision.on else None
+
+    def _send_response(self, last: Solution, response: Response) -> None:
+        """Publish the response to a loss of setpoints, in the joint order of the last one."""
+        assert self._solver is not None  # the node is active
+        now = self.get_clock().now()
+        header = Header(stamp=now.to_msg(), frame_id=self._frame_id)
+        # Dampers go on from the last setpoint, as the response does.
+        stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
+        limits = "warn" if self._limits == "refuse" else self._limits
+        try:
+            solution = self._solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
+            if response.fade:
+                solution = response.fade.of(solution)
+            self._publish(header, solution, response.status)
+            self._tasks.command(now.nanoseconds, solution.state)
+        except StateError as error:
+            self.get_logger().error(
+                f"no command for the response to lost setpoints: {error}", throttle_duration_sec=self.warning_period
+            )
+            return
+        if solution.exceeded:
+            self._report_violations(solution.exceeded)
 
     def _report_violations(self, exceeded: tuple[LimitViolation, ...]) -> None:
         worst = exceeded[0]
@@ -447,9 +494,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
         reason = refusal_reason(error)
-        if self._holds_command and is_held(error, self._hold):
+        if self._holds_command and is_held(error, self._hold) and not self._supervision.responding:
             self._feedforward.header = self._motor_setpoint.header = setpoint.header
-            self._feedforward.held = True
+            self._feedforward.status, self._feedforward.held = Status.HELD.value, True
             self._send()
             self._statistics.held += 1
         self._statistics.refuse(reason)
@@ -509,7 +556,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(self._player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        return Report(level, message, values)
+        return self._supervision.report(Report(level, message, values))
 
 
 def main(args: list[str] | None = None) -> int:

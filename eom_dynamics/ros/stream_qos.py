@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 JOINT_STATES_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -16,14 +16,27 @@ JOINT_STATES_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFOR
 _LARGEST_DEPTH = 1_000_000
 
 
-def stream_qos(depth: int) -> dict[str, Any]:
-    """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them."""
+_DEFAULT = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
+_WATCHED = (QoSPolicyKind.DEADLINE, QoSPolicyKind.LIVELINESS, QoSPolicyKind.LIVELINESS_LEASE_DURATION)
+
+
+def stream_qos(depth: int, *, watched: bool = False) -> dict[str, Any]:
+    """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
+
+    Args:
+        depth: of the queue.
+        watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
+    """
 
     def check(quality: QoSProfile) -> SetParametersResult:
-        if 0 <= quality.depth <= _LARGEST_DEPTH:
-            return SetParametersResult(successful=True)
-        reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
-        return SetParametersResult(successful=False, reason=reason)
+        if not 0 <= quality.depth <= _LARGEST_DEPTH:
+            reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
+            return SetParametersResult(successful=False, reason=reason)
+        for name in ("deadline", "liveliness_lease_duration"):
+            if getattr(quality, name).nanoseconds < 0:
+                reason = f"{name} must be positive, in ns, or 0 for none, is {getattr(quality, name).nanoseconds}"
+                return SetParametersResult(successful=False, reason=reason)
+        return SetParametersResult(successful=True)
 
-    overrides = QoSOverridingOptions.with_default_policies(callback=check)
+    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched, callback=check)
     return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}

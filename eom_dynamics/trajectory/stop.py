@@ -8,11 +8,12 @@ import numpy as np
 from ..elastic import ElasticArm
 from .first_within_limits import DURATIONS, first_within_limits
 from .spline import ORDERS, Spline
+from .stop_polynomial import StopPolynomial
 from .trajectory import Trajectory
 
 
 def stop(arm: ElasticArm, trajectory: Trajectory, t: float) -> Spline:
-    """Motion from a state of a trajectory to rest, continuous from position to snap.
+    """Motion from a state of a trajectory to rest, continuous from position to snap, as :class:`.StopPolynomial`.
 
     Of some durations, the shortest that meets the limits of joints and motors, or else the one that exceeds them least.
 
@@ -31,7 +32,7 @@ def stop(arm: ElasticArm, trajectory: Trajectory, t: float) -> Spline:
 
     def within(duration: float) -> Spline:
         end = np.zeros_like(start)
-        end[0] = start[0] + 0.5 * duration * start[1]
+        end[0] = StopPolynomial(start, duration).end
         return Spline([0.0, duration], np.stack([start, end], axis=1))
 
     return within(first_within_limits(arm, DURATIONS, within)[0])

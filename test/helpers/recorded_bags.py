@@ -115,10 +115,11 @@ def _topics(
         yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
     if contents.command and contents.motors and "command" not in without:
         motors = contents.motors
-        fixed = {"held": False, "motor_names": list(motors.names)}
+        fixed = {"held": False, "status": 0, "motor_names": list(motors.names)}
         rows = _messages(contents.command, "joint_names", fixed)
         for k, (_, fields) in enumerate(rows):
             fields["held"] = k < held
+            fields["status"] = int(k < held)
             fields.update({name: values[k] for name, values in motors.values.items()})
         yield "/feedforward", COMMAND, rows
     if contents.motors and "motors" not in without:

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from ...messages.setpoint_to_command import LIMIT_POLICIES
+from ...stream.doubts import DOUBT_POLICIES
+from ...stream.watchdog import LOSS_POLICIES
 from ..parameters import COMMON, EXECUTOR, Definition, Table
 from ..trajectory_limits import TRAJECTORY_LIMITS
 from .realtime import HIGHEST
+
+_WHILE_INACTIVE = "; read-only while the node is active"
 
 TABLE: Table = {
     "autostart": Definition(
@@ -23,9 +27,84 @@ TABLE: Table = {
         "age, as for setpoints without stamps",
         limits=(0.0, 3600.0),
     ),
+    "setpoint_timeout": Definition(
+        0.0,
+        "time without a valid setpoint after which setpoints are lost, in s, on the node's clock; 0 for never"
+        + _WHILE_INACTIVE,
+        limits=(0.0, 3600.0),
+        while_inactive=True,
+    ),
+    "on_setpoint_loss": Definition(
+        "none",
+        "what to do when setpoints are lost, by setpoint_timeout, a missed deadline, or since no publisher is left: "
+        "report it (none), bring the arm to rest and hold it (hold), the same while efforts fade to zero (ramp), or "
+        "deactivate the node (deactivate)" + _WHILE_INACTIVE,
+        choices=LOSS_POLICIES,
+        while_inactive=True,
+    ),
+    "stop_duration": Definition(
+        0.3,
+        "duration of the stop when setpoints are lost, in s; longer or shorter where limits require it"
+        + _WHILE_INACTIVE,
+        limits=(0.01, 60.0),
+        while_inactive=True,
+    ),
+    "ramp_duration": Definition(
+        1.0,
+        "time in which efforts fade to zero with on_setpoint_loss: ramp, in s" + _WHILE_INACTIVE,
+        limits=(0.01, 600.0),
+        while_inactive=True,
+    ),
+    "resume_distance": Definition(
+        0.1,
+        "after a loss with on_setpoint_loss: hold, largest distance of a setpoint from the commanded position at which "
+        "it is followed again, in rad or m" + _WHILE_INACTIVE,
+        limits=(0.0, 1e9),
+        while_inactive=True,
+    ),
+    "stamp_check": Definition(
+        "ignore",
+        "what to do with a setpoint whose stamp repeats or goes back: no check (ignore), answer and report it (warn), "
+        "or refuse it (refuse)" + _WHILE_INACTIVE,
+        choices=DOUBT_POLICIES,
+        while_inactive=True,
+    ),
+    "jump_check": Definition(
+        "ignore",
+        "what to do with a setpoint that no motion within the limits of velocity, acceleration and jerk reaches from "
+        "the last answered one in the time between their stamps: ignore, warn or refuse" + _WHILE_INACTIVE,
+        choices=DOUBT_POLICIES,
+        while_inactive=True,
+    ),
+    "consistency_check": Definition(
+        "ignore",
+        "what to do with setpoints of which a field is not the time derivative of the one before: ignore, warn or "
+        "refuse" + _WHILE_INACTIVE,
+        choices=DOUBT_POLICIES,
+        while_inactive=True,
+    ),
+    "consistency_tolerance": Definition(
+        0.1,
+        "largest relative difference of consistent fields" + _WHILE_INACTIVE,
+        limits=(1e-6, 1.0),
+        while_inactive=True,
+    ),
+    "consistency_window": Definition(
+        50,
+        "setpoints over which fields are compared" + _WHILE_INACTIVE,
+        limits=(5, 1000),
+        while_inactive=True,
+    ),
+    "consistency_order": Definition(
+        4,
+        "highest derivative that is compared: 1 for the velocity, 4 for the snap" + _WHILE_INACTIVE,
+        limits=(1, 4),
+        while_inactive=True,
+    ),
     "stream_rate": Definition(
         1000.0,
-        "rate of commands while a trajectory from the topic spline_trajectory is played, in Hz",
+        "rate of commands while a trajectory from the topic spline_trajectory is played, or after setpoints were lost, "
+        "in Hz",
         limits=(1.0, 10_000.0),
         read_only=True,
     ),

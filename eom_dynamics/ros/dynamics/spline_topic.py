@@ -41,6 +41,7 @@ class SplineTopic:
 
     Attributes:
         last_refusal: why the last refused trajectory was refused.
+        on_finished: called when a trajectory has reached its end.
     """
 
     def __init__(self, node: RobotNode, player: TrajectoryPlayer, arm: Callable[[], ElasticArm]) -> None:
@@ -60,6 +61,7 @@ class SplineTopic:
         self._stopping: object = None
         self._header = Header()
         self.last_refusal = ""
+        self.on_finished: Callable[[], None] = lambda: None
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         player.on_end = self._ended
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
@@ -164,6 +166,8 @@ class SplineTopic:
             self._player.stop(_STOPPED)
 
     def _ended(self, finished: bool, reason: str) -> None:
+        if finished:
+            self.on_finished()
         status = TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED
         self._status.publish(TrajectoryStatus(header=self._header, status=status, message=reason))
 

@@ -64,6 +64,12 @@ class TaskTopic:
         # Not every middleware tells when a publisher appears.
         node.create_timer(_LOOK_PERIOD, self._prepare_for_publishers, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
+    @property
+    def publishers(self) -> int:
+        """Number of publishers of task setpoints."""
+        count: int = self._subscription.get_publisher_count()
+        return count
+
     def take(self, robot: Robot) -> None:
         """Solve for a robot from now on."""
         if robot is not self._robot:

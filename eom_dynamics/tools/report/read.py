@@ -195,7 +195,7 @@ class _Reader:
         if bad:
             self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
         if held:
-            self.notes.append(f"{topic.name}: {held:,} commands repeat the last good one, since setpoints were refused")
+            self.notes.append(f"{topic.name}: {held:,} commands answer no setpoint: it was refused, or lost")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")

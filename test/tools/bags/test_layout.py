@@ -69,6 +69,7 @@ def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
         joint_names=names,
         motor_names=names,
         held=False,
+        status=0,
         **{
             name: np.zeros(7)
             for name in ("effort", "effort_rate", "effort_acceleration", "motor_position", "motor_velocity")

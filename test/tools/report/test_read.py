@@ -198,7 +198,7 @@ def test_positions_of_motors_are_not_fitted(tmp_path: Path) -> None:
 
 def test_held_commands_are_counted(tmp_path: Path) -> None:
     (actual,) = read_records(write_bag(tmp_path / "bag", record("planar_2r", count=20), held=3))
-    assert actual.notes == ("/feedforward: 3 commands repeat the last good one, since setpoints were refused",)
+    assert actual.notes == ("/feedforward: 3 commands answer no setpoint: it was refused, or lost",)
 
 
 def test_a_bag_without_these_topics_is_refused(tmp_path: Path) -> None:

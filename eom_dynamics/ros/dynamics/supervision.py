@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Supervision of the stream of setpoints: the node's timers, parameters and events for :mod:`...stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...exceptions import StateError
+from ...messages.setpoint_to_command import Solution
+from ...stream.doubts import Doubts, DoubtSettings
+from ...stream.setpoint_age import OBSERVATIONS
+from ...stream.watchdog import Phase, Response, Settings, Watchdog
+from ...terminal import printable
+from ..diagnostics import Level, Report
+from ..robot_node import RobotNode
+
+# Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
+_SHORTEST_PERIOD, _LONGEST_PERIOD = 5e-4, 0.05
+
+# Of counting publishers, s.
+_COUNT_PERIOD = 0.02
+
+_MESSAGES = {
+    Phase.LOST: (Level.WARN, "no setpoints"),
+    Phase.STOPPING: (Level.WARN, "coming to rest"),
+    Phase.HELD: (Level.WARN, "holding the last position"),
+    Phase.RAMPING: (Level.ERROR, "ramping efforts down"),
+    Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
+}
+
+
+class Supervision:
+    """Watchdog and checks of the stream; all methods are called by the node's executor.
+
+    Attributes:
+        on: whether setpoints are to be passed to :meth:`admit` and :meth:`feed`.
+        losses: how often setpoints were lost.
+        last_loss: the cause of the last loss.
+    """
+
+    def __init__(
+        self,
+        node: RobotNode,
+        send: Callable[[Solution, Response], None],
+        deactivate: Callable[[], None],
+        publishers: Callable[[], int],
+        playing: Callable[[], bool],
+    ) -> None:
+        """Wait for an arm.
+
+        Args:
+            node: the node.
+            send: publishes a response to a loss, in the message order of a solution.
+            deactivate: deactivates the node.
+            publishers: counts publishers of setpoints.
+            playing: whether setpoints are those of a trajectory.
+        """
+        self._node, self._send, self._deactivate = node, send, deactivate
+        self._publishers, self._playing = publishers, playing
+        self.on = False
+        self.losses = 0
+        self.last_loss = ""
+        self._watchdog: Watchdog | None = None
+        self._doubts: Doubts | None = None
+        self._reported = 0
+        self._ticks, self._count_every = 0, 1
+        self._lost_and_inactive = False
+        period = 1.0 / node.get_parameter("stream_rate").value
+        self._responses = node.create_timer(period, self._respond, autostart=False)
+        self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, autostart=False)
+
+    @property
+    def responding(self) -> bool:
+        """Whether commands come from the watchdog and not from setpoints."""
+        return self._watchdog is not None and self._watchdog.responding
+
+    def begin(self, arm: ElasticArm) -> None:
+        """Supervise a new stream for an arm, by the parameters of the node."""
+        self.end()
+        settings, checks = self._settings(), self._checks()
+        watches = bool(settings.timeout) or settings.policy != "none"
+        self._watchdog = Watchdog(arm, settings) if watches else None
+        self._doubts = Doubts(arm, checks) if checks.any else None
+        self.on = watches or checks.any
+        self._lost_and_inactive = False
+        self._reported = 0
+        if checks.jumps != "ignore" and self._doubts is not None and not self._doubts.limited:
+            self._node.get_logger().warning(
+                "jump_check has no effect: the robot has no limits of velocity, acceleration or jerk"
+            )
+        if watches:
+            period = settings.timeout / OBSERVATIONS if settings.timeout else _LONGEST_PERIOD
+            period = min(max(period, _SHORTEST_PERIOD), _LONGEST_PERIOD)
+            self._count_every = max(round(_COUNT_PERIOD / period), 1)
+            self._observations.timer_period_ns = round(period * 1e9)
+            self._observations.reset()
+
+    def end(self) -> None:
+        """Supervise nothing: the node is not active."""
+        self._observations.cancel()
+        self._responses.cancel()
+        self._watchdog = self._doubts = None
+        self.on = False
+
+    def expect_nothing(self) -> None:
+        """Take note that the stream has ended as intended."""
+        if self._watchdog is not None and not self._watchdog.responding:
+            self._watchdog.disarm()
+        if self._doubts is not None:
+            self._doubts.restart()
+
+    def admit(self, stamp: int, state: Array) -> None:
+        """Check a setpoint before it is computed.
+
+        Args:
+            stamp: ns; 0 for none.
+            state: q … qdddd (5, n).
+
+        Raises:
+            StateError: it is refused.
+        """
+        if self._watchdog is not None:
+            self._watchdog.admit(state[0])
+        if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
+            self._node.get_logger().warning(
+                f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
+            )
+
+    def feed(self, stamp: int, solution: Solution) -> None:
+        """Take note of an answered setpoint and its stamp, ns."""
+        if self._watchdog is not None:
+            if self._watchdog.responding:
+                self._responses.cancel()
+                self._node.get_logger().info("setpoints are back")
+            self._watchdog.feed(solution)
+        if self._doubts is not None:
+            self._doubts.answered(stamp, solution.state)
+
+    def watch_quality(self, subscription: Subscription, quality: QoSProfile) -> None:
+        """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
+        deadline, lease = quality.deadline.nanoseconds, quality.liveliness_lease_duration.nanoseconds
+        callbacks = SubscriptionEventCallbacks(
+            deadline=(lambda missed: self._lose(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
+            liveliness=self._on_liveliness if lease else None,
+            use_default_callbacks=False,
+        )
+        group = self._node.default_callback_group
+        for handler in callbacks.create_event_handlers(group, subscription.handle, subscription.topic_name):
+            cast(Any, subscription).event_handlers.append(handler)
+            self._node.add_waitable(handler)
+
+    def report(self, report: Report) -> Report:
+        """The diagnostic status with what the supervision has found."""
+        level, message, values = report
+        dog, doubts = self._watchdog, self._doubts
+        if dog is not None:
+            values["watchdog"] = dog.phase.value
+        if self.losses:
+            values["setpoints lost"] = str(self.losses)
+            values["last loss"] = self.last_loss
+        if doubts is not None:
+            values |= {f"in doubt: {check}": str(count) for check, count in sorted(doubts.counts.items())}
+            found, self._reported = doubts.counts.total() - self._reported, doubts.counts.total()
+            if found and level == Level.OK:
+                level, message = Level.WARN, f"{found} setpoints in doubt or unknown, the last: {doubts.last}"
+        if dog is not None and dog.phase in _MESSAGES:
+            own, what = _MESSAGES[dog.phase]
+            level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
+        elif self._lost_and_inactive:
+            level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
+        return Report(level, message, values)
+
+    def _on_liveliness(self, changed: Any) -> None:
+        if not changed.alive_count and changed.alive_count_change < 0:
+            self._lose("no publisher is alive")
+
+    def _observe(self) -> None:
+        dog = self._watchdog
+        if dog is None:
+            return
+        fed = dog.age.fed
+        cause = dog.observe(self._now())
+        self._ticks += 1
+        if not (cause or fed or self._ticks % self._count_every or self._playing()) and not self._publishers():
+            cause = "the last publisher has gone"
+        if cause:
+            self._lose(cause)
+
+    def _lose(self, cause: str) -> None:
+        dog = self._watchdog
+        if dog is None or dog.phase is not Phase.STREAMING:
+            return
+        self.losses += 1
+        self.last_loss = cause
+        policy, logger = dog.settings.policy, self._node.get_logger()
+        try:
+            responds = dog.lose(cause)
+        except StateError as error:
+            logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
+            responds = True
+        else:
+            beyond = "" if dog.within_limits else f", {dog.excess:.2g} half ranges beyond limits"
+            stops = f"the arm stops within {dog.stop_duration:.3g} s{beyond}"
+            fades = f"efforts fade to zero within {dog.settings.ramp_duration:g} s, {stops}"
+            what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
+            logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
+        if responds:
+            self._responses.reset()
+            self._respond()
+        elif policy == "deactivate":
+            self._lost_and_inactive = True
+            self._deactivate()
+
+    def _respond(self) -> None:
+        dog = self._watchdog
+        if dog is None or not dog.responding or dog.last is None:
+            self._responses.cancel()
+            return
+        self._send(dog.last, dog.respond(self._now()))
+
+    def _now(self) -> int:
+        now: int = self._node.get_clock().now().nanoseconds
+        return now
+
+    def _settings(self) -> Settings:
+        value = {name: self._node.get_parameter(name).value for name in _SETTINGS}
+        return Settings(**{own: value[name] for name, own in _SETTINGS.items()})
+
+    def _checks(self) -> DoubtSettings:
+        return DoubtSettings(**{own: self._node.get_parameter(name).value for name, own in _CHECKS.items()})
+
+
+_SETTINGS = {
+    "on_setpoint_loss": "policy",
+    "setpoint_timeout": "timeout",
+    "stop_duration": "stop_duration",
+    "ramp_duration": "ramp_duration",
+    "resume_distance": "resume_distance",
+}
+
+_CHECKS = {
+    "stamp_check": "stamps",
+    "jump_check": "jumps",
+    "consistency_check": "consistency",
+    "consistency_tolerance": "tolerance",
+    "consistency_window": "window",
+    "consistency_order": "order",
+}

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Supervision of a stream of setpoints, without ROS; the law is written in docs/watchdog.md.
+
+==============================  ======================================================================
+:mod:`.setpoint_age`            time since the last valid setpoint
+:mod:`.arm_stop`                the stop of an arm within limits, from its last command
+:mod:`.fade`                    efforts that fade to zero
+:mod:`.watchdog`                what to do when setpoints are lost, and when they come back
+:mod:`.stamps`                  repeated and backward time stamps
+:mod:`.jumps`                   steps between setpoints that no motion within limits makes
+:mod:`.consistency`             whether each field is the time derivative of the one before
+:mod:`.doubts`                  these three checks of a stream, each ignored, reported or refused
+==============================  ======================================================================
+"""

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stop of an arm from its last command, within limits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..elastic import BaseMotion, ElasticArm, LimitCheck
+from ..elastic.bounds import TOLERANCE
+from ..exceptions import StateError
+from ..messages.setpoint_to_command import Solution
+from ..trajectory.stop_polynomial import StopPolynomial
+
+GROWTH = 1.5
+"""Each duration that is tried is this many times the one before."""
+
+LONGER, SHORTER = 8, 5
+"""How many longer durations are tried after the wanted one, and then how many shorter ones."""
+
+SAMPLES = 64
+"""Instants at which limits are checked, evenly over the stop."""
+
+
+class Flow(NamedTuple):
+    """All that a setpoint has, at one time, or at N times in an additional axis: arguments of an arm's feedforward.
+
+    Attributes:
+        state: q … qdddd (5, n) or (5, N, n).
+        wrench: W, Wd, Wdd at the tools, or ().
+        stiffness: k, kd, kdd, or () where it is not commanded.
+        base: motion of the base, or None at rest.
+    """
+
+    state: Array
+    wrench: tuple[Array, ...]
+    stiffness: tuple[Array, ...]
+    base: BaseMotion | None
+
+
+class ArmStop:
+    """Motion of the arm, wrench, stiffness and motion of the base from a command to rest, in the same time.
+
+    Attributes:
+        duration: s.
+        end: q at rest (n,).
+    """
+
+    def __init__(self, last: Solution, duration: float, variable: Array) -> None:
+        """Continue a command.
+
+        Args:
+            last: the command.
+            duration: s, positive.
+            variable: (n,) whether the stiffness of a joint is commanded; others may have any entry.
+        """
+        self.duration = duration
+        self._state = StopPolynomial(last.state, duration)
+        self.end = self._state.end
+        self._wrench = StopPolynomial(last.wrench, duration) if last.wrench else None
+        self._stiffness = None
+        if last.stiffness:
+            self._stiffness = StopPolynomial(np.where(variable, last.stiffness, 0.0), duration)
+        self._base = [StopPolynomial(part, duration) for part in last.base] if last.base else None
+
+    def at(self, s: ArrayLike) -> Flow:
+        """What to command at times since the command, s; at rest from ``duration`` on."""
+        return Flow(
+            self._state.derivatives(s),
+            tuple(self._wrench.derivatives(s)) if self._wrench else (),
+            tuple(self._stiffness.derivatives(s)) if self._stiffness else (),
+            BaseMotion(*(part.derivatives(s) for part in self._base)) if self._base else None,
+        )
+
+
+def choose_stop(arm: ElasticArm, limits: LimitCheck, last: Solution, duration: float) -> tuple[ArmStop, float]:
+    """Stop within the limits of joints and motors, or else the one that exceeds them least.
+
+    Durations are ``duration`` and longer ones, which accelerate less, then shorter ones, which need less of the range
+    of positions; the first that meets all limits is taken. A limit counts where the last command meets it.
+
+    Args:
+        arm: the arm.
+        limits: its limits.
+        last: the last command.
+        duration: wanted, s.
+
+    Returns:
+        The stop, and its excess as of :meth:`.LimitCheck.excess`; at most zero within limits.
+
+    Raises:
+        StateError: the motors can realise no stop, for example because a spring would be slack.
+    """
+    best: tuple[ArmStop, float] | None = None
+    reason = StateError("numbers too large")
+    for k in (*range(LONGER + 1), *range(-1, -SHORTER - 1, -1)):
+        stop = ArmStop(last, duration * GROWTH**k, arm.variable)
+        try:
+            excess = _excess(arm, limits, stop)
+        except StateError as error:
+            reason = error
+            continue
+        if np.isfinite(excess) and (best is None or excess < best[1]):
+            best = stop, excess
+            if excess <= TOLERANCE:
+                break
+    if best is None:
+        raise reason
+    return best
+
+
+def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop) -> float:
+    """Largest excess over limits of a stop; infinite where numbers overflow."""
+    state, wrench, stiffness, base = stop.at(np.linspace(0.0, stop.duration, SAMPLES + 1))
+    with np.errstate(all="ignore"):
+        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base)
+        rows = np.concatenate((*state, *command), axis=-1)
+        if not np.isfinite(rows).all():
+            return np.inf
+        return float(np.max(limits.excess(rows[1:], rows[0]))) if limits.limited else 0.0

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether each field of a stream of setpoints is the time derivative of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..arrays import Array
+from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.fields import STATE_FIELDS
+
+# Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
+# it only just.
+_RESTS = 1e-6
+
+_DEGREES = 180.0 / np.pi
+
+# What factors mean, and how close they must be.
+_MEANINGS = (
+    (_DEGREES, "degrees instead of radians"),
+    (1.0 / _DEGREES, "degrees instead of radians before"),
+    (1e3, "millimetres, or milliseconds"),
+    (1e-3, "millimetres, or milliseconds, before"),
+    (-1.0, "opposite sign"),
+)
+_CLOSE = 0.02
+
+
+class ConsistencyCheck:
+    """Compares changes of each field with the integral of the next one, over windows of setpoints.
+
+    With D = x_k(t_i) - x_k(t_{i-1}) and the trapezoidal rule S = (t_i - t_{i-1}) (x_{k+1}(t_i) + x_{k+1}(t_{i-1})) / 2,
+    a joint is inconsistent if
+
+        sum (D - S)² > tolerance² max(sum D², sum S²)
+
+    over a window. A motion of angular frequency w, sampled every dt, has a relative error of (w dt)² / 12.
+
+    Attributes:
+        doubt: what is wrong with the last complete window; empty if it is consistent.
+    """
+
+    def __init__(self, names: Sequence[str], tolerance: float = 0.1, window: int = 50, order: int = 4) -> None:
+        """Check the first ``order`` derivatives, 1 … 4, of n joints, in windows of that many steps."""
+        self._names, self._tolerance, self._window, self._order = names, tolerance, window, order
+        self._times = np.zeros(window + 1, dtype=np.int64)
+        self._states = np.zeros((window + 1, len(STATE_FIELDS), len(names)))
+        self._count = 0
+        self.doubt = ""
+
+    def restart(self) -> None:
+        """Begin a window with the next setpoint."""
+        self._count = 0
+
+    def add(self, stamp: int, state: Array) -> None:
+        """Take a state (5, n) at a stamp, ns; a window begins anew where stamps do not advance or jump."""
+        count = self._count
+        if count and not 0 < stamp - self._times[count - 1] <= LONGEST_STEP * 1e9:
+            count = 0
+        self._times[count], self._states[count] = stamp, state
+        self._count = count + 1
+        if self._count > self._window:
+            self.doubt = self._judge()
+            # The last setpoint of a window is the first of the next one.
+            self._times[0], self._states[0] = stamp, state
+            self._count = 1
+
+    def _judge(self) -> str:
+        x, dt = self._states, np.diff(self._times) * 1e-9
+        change = np.diff(x[:, : self._order], axis=0)
+        integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
+        following = integral[:, 1 : self._order + 1]
+        sizes = np.maximum(_squares(change), _squares(following))
+        resting = len(dt) * (_RESTS * np.maximum(1.0, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
+        wrong = (_squares(change - following) > self._tolerance**2 * sizes) & (sizes > resting)
+        if not wrong.any():
+            return ""
+        # Of the lowest derivative, since a wrong one spoils the next; there, the worst joint.
+        k = int(np.argmax(wrong.any(axis=1)))
+        misses = np.where(wrong[k], _squares(change - following)[k] / np.where(wrong[k], sizes[k], 1.0), 0.0)
+        joint = int(np.argmax(misses))
+        cause = self._cause(k, joint, change[:, k, joint], integral)
+        more = int(np.sum(wrong.any(axis=0))) - 1
+        others = f" (and {more} more joint{'s' if more > 1 else ''})" if more else ""
+        return f"{STATE_FIELDS[k + 1]} of {self._names[joint]}{others} {cause}, over {len(dt)} setpoints"
+
+    def _cause(self, k: int, joint: int, change: Array, integral: Array) -> str:
+        """Say in which way the derivative of field k of a joint is wrong."""
+        own, before = integral[:, k + 1, joint], STATE_FIELDS[k]
+        for other, name in enumerate(self._names):
+            if other != joint and self._fits(change, integral[:, k + 1, other]):
+                return f"is not the rate of {before}, which is in the place of {name}: joints swapped"
+        for other, field in enumerate(STATE_FIELDS):
+            if other != k + 1 and self._fits(change, integral[:, other, joint]):
+                return f"is not the rate of {before}, which is in {field}: fields swapped"
+        size = float(change @ change)
+        factor = float(change @ own) / size if size > 0 else 0.0
+        if factor and self._fits(own, factor * change):
+            meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), "scaled")
+            return f"is {factor:.4g} times the rate of {before}: {meaning}"
+        miss = np.sqrt(float(np.sum((change - own) ** 2)) / max(size, float(own @ own)))
+        return f"is not the rate of {before}: it differs by {100 * miss:.0f} %"
+
+    def _fits(self, x: Array, y: Array) -> bool:
+        return float(np.sum((x - y) ** 2)) <= self._tolerance**2 * max(float(x @ x), float(y @ y))
+
+
+def _squares(x: Array) -> Array:
+    """Sums over the window."""
+    total: Array = np.einsum("i...,i...->...", x, x)
+    return total

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Efforts that fade to zero."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..messages.setpoint_to_command import Solution
+
+
+class Fade(NamedTuple):
+    """Factor of efforts and its first two time derivatives, 1/s and 1/s²."""
+
+    w: float
+    wd: float
+    wdd: float
+
+    def of(self, solution: Solution) -> Solution:
+        """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative."""
+        w, wd, wdd = self
+        tau, taud, taudd = solution.efforts
+        efforts, motors = solution.efforts.copy(), solution.motors.copy()
+        efforts[0] = w * tau
+        efforts[1] = w * taud + wd * tau
+        efforts[2] = w * taudd + 2 * wd * taud + wdd * tau
+        motors[-1] *= w
+        return solution._replace(efforts=efforts, motors=motors)
+
+
+def fade(s: float, duration: float) -> Fade:
+    """Factor 1 - 10 u³ + 15 u⁴ - 6 u⁵ with u = s/duration, twice continuously differentiable, in [0, 1].
+
+    Args:
+        s: time since the start, s.
+        duration: s; afterwards the factor is zero.
+    """
+    u = min(max(s / duration, 0.0), 1.0)
+    v = 1.0 - u
+    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end.
+    return Fade(
+        v**3 * (1.0 + 3.0 * u + 6.0 * u * u),
+        -30.0 * (u * v) ** 2 / duration,
+        -60.0 * u * v * (v - u) / duration**2,
+    )

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to do when setpoints are lost, and when they come back; the law is written in docs/watchdog.md."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import ElasticArm, LimitCheck
+from ..elastic.bounds import TOLERANCE
+from ..exceptions import StateError
+from ..messages.setpoint_to_command import Solution
+from .arm_stop import ArmStop, Flow, choose_stop
+from .fade import Fade, fade
+from .setpoint_age import SetpointAge
+
+LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
+"""What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
+zero; or deactivate the node."""
+
+LONGEST_STEP = 0.02
+"""Longest time between two commands of a response that counts, s: a stall or a jump of the clock makes no step."""
+
+
+class Phase(Enum):
+    """State of the stream, with its name in diagnostics."""
+
+    WAITING = "waiting"
+    STREAMING = "streaming"
+    LOST = "lost"
+    STOPPING = "stopping"
+    HELD = "held"
+    RAMPING = "ramping"
+    RELEASED = "released"
+
+
+class Status(Enum):
+    """Kind of a command, by its number in a FeedforwardCommand."""
+
+    FRESH = 0
+    HELD = 1
+    STOPPING = 2
+    RAMPING = 3
+
+
+class Settings(NamedTuple):
+    """Parameters of the watchdog.
+
+    Attributes:
+        policy: one of LOSS_POLICIES.
+        timeout: s; 0 for none.
+        stop_duration, ramp_duration: wanted duration of the stop, duration of the ramp, s.
+        resume_distance: largest distance of a setpoint from the commanded position after a loss, rad or m.
+    """
+
+    policy: str = "none"
+    timeout: float = 0.0
+    stop_duration: float = 0.3
+    ramp_duration: float = 1.0
+    resume_distance: float = 0.1
+
+
+class Response(NamedTuple):
+    """The next command after a loss.
+
+    Attributes:
+        s: time since the loss, s.
+        flow: what to command.
+        status: its kind.
+        fade: factor of its efforts; None for one.
+    """
+
+    s: float
+    flow: Flow
+    status: Status
+    fade: Fade | None
+
+
+class Watchdog:
+    """State machine of a stream of setpoints and of the response to their loss.
+
+    Attributes:
+        phase: state of the stream.
+        settings: parameters.
+        age: time since the last valid setpoint.
+        last: the last command for a valid setpoint.
+        cause: why setpoints were lost; empty while they are not.
+        excess: of the stop over limits, as of :meth:`.LimitCheck.excess`.
+    """
+
+    def __init__(self, arm: ElasticArm, settings: Settings) -> None:
+        """Wait for the first setpoint of an arm."""
+        self._arm, self._limits, self.settings = arm, LimitCheck(arm), settings
+        self.age = SetpointAge(settings.timeout)
+        self.phase = Phase.WAITING
+        self.last: Solution | None = None
+        self.cause = ""
+        self.excess = 0.0
+        self._stop: ArmStop | None = None
+        self._s = 0.0
+        self._latest: int | None = None
+        self._position: Array | None = None
+
+    @property
+    def responding(self) -> bool:
+        """Whether commands come from here and not from setpoints."""
+        return self.phase in _RESPONDING
+
+    def disarm(self) -> None:
+        """Expect no setpoints: the stream has ended as intended, or begins anew."""
+        self.phase, self.last, self.cause, self._stop = Phase.WAITING, None, "", None
+
+    def admit(self, q: Array) -> None:
+        """Refuse a setpoint (n,) that would be a step after a loss.
+
+        Raises:
+            StateError: it is refused.
+        """
+        if self.phase is Phase.STREAMING or self.phase is Phase.WAITING or self.phase is Phase.LOST:
+            return
+        if self.settings.policy == "ramp":
+            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if self._position is not None:
+            away = np.abs(q - self._position)
+            joint = int(np.argmax(away))
+            if away[joint] > self.settings.resume_distance:
+                raise StateError(
+                    f"{self._arm.robot.joint_names[joint]} is {away[joint]:.3g} rad or m from where it is held since "
+                    f"setpoints were lost, must be at most {self.settings.resume_distance:g} (parameter "
+                    "resume_distance)"
+                )
+
+    def feed(self, solution: Solution) -> None:
+        """Take note of a valid setpoint; it ends a response."""
+        self.last = solution
+        self.age.fed = True
+        if self.phase is not Phase.STREAMING:
+            self.phase, self.cause, self._stop = Phase.STREAMING, "", None
+
+    def observe(self, now: int) -> str:
+        """Return the cause of a loss at a time of the clock, ns; empty for none."""
+        late = self.age.observe(now)
+        if late and self.phase is Phase.STREAMING:
+            return f"no valid setpoint for {self.age.age:.3g} s (setpoint_timeout {self.settings.timeout:g} s)"
+        return ""
+
+    def lose(self, cause: str) -> bool:
+        """Begin the response to a loss, by the policy; return whether there is one that moves the arm.
+
+        Args:
+            cause: for diagnostics.
+
+        Raises:
+            StateError: the motors can realise no stop; the last command is held.
+        """
+        if self.phase is not Phase.STREAMING or self.last is None:
+            return False
+        self.cause, self._s, self._latest, self._stop = cause, 0.0, None, None
+        self._position, self.excess = self.last.state[0], 0.0
+        self.phase = Phase.LOST
+        if self.settings.policy in ("hold", "ramp"):
+            self.phase = Phase.RAMPING if self.settings.policy == "ramp" else Phase.HELD
+            self._stop, self.excess = choose_stop(self._arm, self._limits, self.last, self.settings.stop_duration)
+            if self.settings.policy == "hold":
+                self.phase = Phase.STOPPING
+        return self.responding
+
+    @property
+    def within_limits(self) -> bool:
+        """Whether the stop meets all limits that the last command met."""
+        return self.excess <= TOLERANCE
+
+    @property
+    def stop_duration(self) -> float:
+        """Duration of the present stop, s; 0 without one."""
+        return self._stop.duration if self._stop else 0.0
+
+    def respond(self, now: int) -> Response:
+        """Next command of the response at a time of the clock, ns."""
+        assert self.last is not None  # after a loss
+        if self._latest is not None:  # else the first one, which repeats the last command
+            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_STEP)
+        self._latest = now
+        if self._stop:
+            flow = self._stop.at(self._s)
+        else:
+            last = self.last
+            flow = Flow(last.state, last.wrench, last.stiffness, last.base)
+        self._position = flow.state[0]
+        if self.settings.policy == "ramp":
+            return self._ramp(flow)
+        stops = self._stop is not None and self._s < self._stop.duration
+        self.phase = Phase.STOPPING if stops else Phase.HELD
+        return Response(self._s, flow, Status.STOPPING if stops else Status.HELD, None)
+
+    def _ramp(self, flow: Flow) -> Response:
+        ramps = self._s < max(self.settings.ramp_duration, self.stop_duration)
+        self.phase = Phase.RAMPING if ramps else Phase.RELEASED
+        status = Status.RAMPING if ramps else Status.HELD
+        return Response(self._s, flow, status, fade(self._s, self.settings.ramp_duration))
+
+
+_RESPONDING = (Phase.STOPPING, Phase.HELD, Phase.RAMPING, Phase.RELEASED)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Polynomial from a state to rest."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import comb, factorial
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..exceptions import TrajectoryError
+
+
+class StopPolynomial:
+    """Motion x(s) from x_0 ... x_m at s = 0 to rest at s = T, continuous up to the m-th derivative at both ends.
+
+    Its rate is the polynomial of least degree, 2m - 1, that meets x_1 ... x_m at the start, and vanishes with its first
+    m - 1 derivatives at the end; with u = s/T,
+
+        xd(s) = sum over i < m of  x_{i+1} T^i / i!  P_i(u),
+        P_i(u) = u^i (1 - u)^m  sum over j < m - i of  binomial(j + m - 1, m - 1) u^j,
+
+    where the last sum is the Taylor polynomial of (1 - u)^-m: two-point Hermite interpolation (C. Hermite, Sur la
+    formule d'interpolation de Lagrange, J. reine angew. Math. 84, 1878). Where x_1 alone is not zero, xd falls to zero
+    monotonically and x(T) = x_0 + T x_1 / 2.
+
+    Attributes:
+        duration: T, s.
+        end: x(T), of the shape of x_0.
+    """
+
+    def __init__(self, start: ArrayLike, duration: float) -> None:
+        """Set the state and the duration.
+
+        Args:
+            start: x_0 ... x_m (m + 1, ...), m >= 1.
+            duration: T > 0, s.
+
+        Raises:
+            TrajectoryError: the state has no derivative or is not finite, or the duration is not positive.
+        """
+        x = np.array(start, dtype=float)
+        if len(x) < 2 or not np.all(np.isfinite(x)):
+            raise TrajectoryError(f"a stop needs a finite state with its derivatives, has shape {x.shape}")
+        if not (np.isfinite(duration) and duration > 0):
+            raise TrajectoryError(f"duration must be a positive number of seconds, is {duration}")
+        self.duration = float(duration)
+        self._start = x
+        m = len(x) - 1
+        orders = np.arange(m)
+        factors = self.duration ** (orders + 1) / _factorials(m)
+        # Of the powers u^1 ... u^2m of x - x_0.
+        self._coefficients = np.tensordot(_rate_basis(m) * factors[:, np.newaxis], x[1:], (0, 0))
+        self._coefficients /= np.arange(1, 2 * m + 1).reshape(-1, *[1] * (x.ndim - 1))
+        self.end: Array = x[0] + self._coefficients.sum(axis=0)
+
+    def derivatives(self, s: ArrayLike) -> Array:
+        """X ... its m-th derivative at times s: (m + 1, ...) at one time, (m + 1, N, ...) at N times."""
+        times = np.asarray(s, dtype=float)
+        u = times.reshape(-1) / self.duration
+        m = len(self._start) - 1
+        result = np.zeros((m + 1, len(u), *self._start.shape[1:]))
+        result[0], moves = self.end, u < 1
+        powers = _powers(u[moves].clip(0.0), m)
+        for k in range(m + 1):
+            result[k, moves] = np.tensordot(powers[k], self._coefficients, 1) / self.duration**k
+        result[0, moves] += self._start[0]
+        return result.reshape(m + 1, *times.shape, *self._start.shape[1:])
+
+
+def _powers(u: Array, m: int) -> Array:
+    """Derivatives (m + 1, N, 2m) of the powers u^1 ... u^2m."""
+    exponents = np.arange(1, 2 * m + 1)
+    result = np.zeros((m + 1, len(u), 2 * m))
+    factor = np.ones(2 * m)
+    for k in range(m + 1):
+        result[k] = factor * u[:, np.newaxis] ** np.maximum(exponents - k, 0)
+        factor = factor * np.maximum(exponents - k, 0)
+    return result
+
+
+def _factorials(m: int) -> Array:
+    return np.array([factorial(i) for i in range(m)], dtype=float)
+
+
+@cache
+def _rate_basis(m: int) -> Array:
+    """Coefficients (m, 2m) of P_0 ... P_{m-1}: integers."""
+    rest = Polynomial([1.0, -1.0]) ** m
+    rows = []
+    for i in range(m):
+        taylor = Polynomial([0.0] * i + [comb(j + m - 1, m - 1) for j in range(m - i)])
+        rows.append((rest * taylor).coef)
+    return np.round(rows)

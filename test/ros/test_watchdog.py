@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoints that stop, or are not valid any more: each policy, each cause, and the return of the setpoints."""
+
+import math
+
+import numpy as np
+import pytest
+from node_client import PATIENCE
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+
+ARM = eom.ElasticArm(eom.load_robot("panda"))
+HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
+FRESH, HELD, STOPPING, RAMPING = range(4)
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+
+# The last setpoint: in motion, within limits.
+STATE = np.zeros((5, 7))
+STATE[0], STATE[1], STATE[2] = HOME, 0.3, 0.5
+OFF = {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3, "ramp_duration": 1.0}
+
+
+@pytest.fixture(scope="module")
+def node(start_shared):
+    return start_shared(*ARGUMENTS)
+
+
+@pytest.fixture
+def configure(node):
+    """Set parameters of the node while it is inactive, and reset them after the test."""
+
+    def set_them(**values):
+        node.transition("deactivate")
+        assert node.set_parameters(values) == ""
+        assert node.transition("activate")
+        node.feedforward.clear()
+
+    yield set_them
+    set_them(
+        **OFF, hold_last_command="stiffness", stamp_check="ignore", jump_check="ignore", consistency_check="ignore"
+    )
+
+
+def setpoint(state):
+    return dict(zip(STATE_FIELDS, state, strict=True))
+
+
+def since(node):
+    """Commands for the setpoint of this test and those after it; some of the test before may arrive late."""
+    return [message for message in node.feedforward if int(message.header.frame_id.split()[-1]) >= node.first]
+
+
+def statuses(node):
+    return [message.status for message in since(node)]
+
+
+def wait_for(node, status, count=1):
+    node.wait(lambda: statuses(node).count(status) >= count, f"{count} commands of status {status}")
+
+
+def ended(node):
+    """Whether a stop has ended: a HELD command without velocity."""
+    last = since(node)[-1]
+    return last.status == HELD and not any(last.motor_velocity)
+
+
+def publish_until_answered(node, state=STATE):
+    """Publish one setpoint and wait for its answer; the watchdog may be faster than this process."""
+    node.first = node.publish(**setpoint(state))
+    wait_for(node, FRESH)
+
+
+def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", stop_duration=0.2)
+    publish_until_answered(node)
+    wait_for(node, HELD, 20)
+    commands = since(node)
+    found = [message.status for message in commands]
+    stopping, held = found.count(STOPPING), found.index(HELD)
+    assert found == [FRESH] + [STOPPING] * stopping + [HELD] * (len(found) - 1 - stopping)
+    assert [message.held for message in commands] == [status != FRESH for status in found]
+    for name in ("effort", "effort_rate", "effort_acceleration", "motor_position", "motor_velocity", "motor_effort"):
+        first, second = (np.array(getattr(message, name)) for message in commands[:2])
+        np.testing.assert_allclose(second, first, rtol=1e-9, atol=1e-9 * np.max(np.abs(first)))
+    # By its own route: the polynomial of the duration asked for, which meets all limits.
+    end = StopPolynomial(STATE, 0.2).end
+    at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
+    for message in commands[held:]:
+        np.testing.assert_allclose(message.effort, at_rest.tau, rtol=1e-12)
+        np.testing.assert_allclose(message.motor_position, at_rest.motor_position, rtol=1e-12)
+        assert not np.any(message.effort_rate) and not np.any(message.motor_velocity)
+    assert stopping > 20
+    level, message, values = node.next_diagnostics()
+    assert (level, values["watchdog"]) == (1, "held")
+    assert message.startswith("setpoints lost, holding the last position: no valid setpoint for 0.0")
+    assert values["setpoints lost"] == "1" and "(setpoint_timeout 0.05 s)" in values["last loss"]
+    assert "setpoints lost: no valid setpoint for 0.0" in node.process.log
+    assert "the arm stops within 0.2 s" in node.process.log
+
+    # Far from there they are refused, near it they are followed.
+    away = STATE * 0.0
+    away[0] = end + 0.2
+    refused = node.publish(**setpoint(away))
+    wait_for(node, HELD, statuses(node).count(HELD) + 100)
+    assert all(m.header.stamp.nanosec != refused for m in node.feedforward)
+    assert "fer_joint1 is 0.2 rad or m from where it is held" in node.process.log
+    away[0] = end + 0.05
+    near = node.publish(**setpoint(away))
+    node.wait(lambda: any(m.header.stamp.nanosec == near and m.status == FRESH for m in node.feedforward), "an answer")
+    assert "setpoints are back" in node.process.log
+
+
+def test_a_storm_of_nan_is_a_loss_and_so_are_repeated_answers_of_the_last_command(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", hold_last_command="always")
+    publish_until_answered(node)
+    broken = {**setpoint(STATE), "velocity": np.full(7, np.nan)}
+    node.repeat(lambda: [node.publish(**broken) for _ in range(30)], lambda: ended(node), "the end")
+    found = statuses(node)
+    assert STOPPING in found
+    # From the stop on, no refused setpoint is answered: stamps are those of the clock.
+    first = found.index(STOPPING)
+    assert all(message.header.stamp.sec != 1_700_000_000 for message in since(node)[first:])
+
+
+def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="ramp", ramp_duration=0.2, stop_duration=0.1)
+    publish_until_answered(node)
+    wait_for(node, HELD, 3)
+    commands = since(node)
+    sizes = [np.max(np.abs(message.effort)) for message in commands]
+    assert sizes[1] == pytest.approx(sizes[0], rel=1e-9) and sizes[-1] == 0.0
+    ramp = [size for message, size in zip(commands, sizes, strict=True) if message.status == RAMPING]
+    # A busy node makes steps of up to 20 ms, and tells rates at those instants only.
+    fastest = max(np.max(np.abs(message.effort_rate)) for message in commands)
+    assert np.max(np.abs(np.diff(ramp))) < 1.25 * 0.02 * fastest
+    assert not any(node.effort_command[-1].data) and not any(node.motor_setpoint[-1].effort)
+    level, message, _ = node.next_diagnostics()
+    assert level == 2 and message.startswith("setpoints lost, efforts are zero: deactivate and activate the node: ")
+    node.publish(**setpoint(STATE))
+    node.wait(lambda: "efforts are ramped down since setpoints were lost" in node.process.log, "a refusal")
+
+
+def test_deactivate_deactivates_the_node(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="deactivate")
+    publish_until_answered(node)
+    level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["state"] == "inactive", "the node to deactivate")
+    level, message, _ = node.next_diagnostics()
+    assert level == 2 and message.startswith("setpoints lost, deactivated: no valid setpoint for 0.0")
+    assert node.state == "inactive" and set(statuses(node)) == {FRESH}
+    assert node.transition("activate")
+    assert not node.next_diagnostics()[1].startswith("setpoints lost")
+
+
+def test_none_reports_and_does_nothing(node, configure):
+    configure(setpoint_timeout=0.05)
+    publish_until_answered(node)
+    level, message, _ = node.wait_for_diagnostics(lambda *s: s[2].get("watchdog") == "lost", "the loss")
+    assert level == 1 and message.startswith("setpoints lost, no setpoints: no valid setpoint for")
+    assert set(statuses(node)) == {FRESH}
+
+
+def test_a_trajectory_that_has_ended_is_no_loss(node, configure):
+    from eom_dynamics.msg import SplineTrajectory
+
+    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.trajectory import rest_to_rest
+
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold")
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    node.wait(publisher.get_subscription_count, "the node")
+    message = SplineTrajectory()
+    node.first = 10**9
+    message.header.frame_id = f"frame {node.first}"
+    write_spline(message, rest_to_rest(HOME, HOME + 0.05, 0.3), ARM.robot.joint_names)
+    publisher.publish(message)
+    wait_for(node, FRESH, 5)  # a busy machine leaves commands out
+    assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
+    assert set(statuses(node)) == {FRESH}
+
+
+def test_parameters_that_cannot_be_are_refused(node, configure):
+    assert node.set_parameter("setpoint_timeout", 1.0).endswith("since a change is a step in effort: deactivate first")
+    node.transition("deactivate")
+    reasons = {
+        "on_setpoint_loss": ("stop", "on_setpoint_loss must be one of none, hold, ramp, deactivate, is 'stop'"),
+        "setpoint_timeout": (-1.0, "setpoint_timeout"),
+        "stop_duration": (0.0, "stop_duration"),
+        "ramp_duration": (math.inf, "ramp_duration"),
+        "resume_distance": (math.nan, "resume_distance"),
+        "jump_check": ("yes", "jump_check must be one of ignore, warn, refuse, is 'yes'"),
+        "consistency_window": (4, "consistency_window"),
+        "consistency_order": (5, "consistency_order"),
+        "consistency_tolerance": (0.0, "consistency_tolerance"),
+    }
+    for name, (value, reason) in reasons.items():
+        assert reason in node.set_parameter(name, value), name
+
+
+def test_the_last_publisher_that_goes_is_a_loss(node, configure):
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    configure(on_setpoint_loss="hold")
+    publish_until_answered(node)
+    node.spin(0.3)
+    assert set(statuses(node)) == {FRESH}
+    node.node.destroy_publisher(node._setpoints)
+    try:
+        wait_for(node, STOPPING)
+        assert "setpoints lost: the last publisher has gone" in node.process.log
+    finally:
+        node._setpoints = node.publisher(JointTrajectorySetpoint, "setpoint")
+        node.wait(node._setpoints.get_subscription_count, "the node")
+
+
+def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
+    configure(stamp_check="warn", jump_check="refuse", consistency_check="refuse", consistency_window=5)
+    still = STATE.copy()
+    still[1:3] = 0.0
+    node.answers_to(node.publish(**setpoint(still), at=1_000_000))
+    node.answers_to(node.publish(**setpoint(still), at=2_000_000))
+    away = still.copy()
+    away[0, 2] += 1.0
+    node.publish(**setpoint(away), at=3_000_000)
+    node.publish(**setpoint(still), at=2_000_000)
+    moving = still.copy()
+    moving[1] = 0.01
+    for k in range(4, 12):
+        node.publish(**setpoint(moving), at=k * 1_000_000)
+    node.wait(lambda: "is not the rate of position" in node.process.log, "the doubts")
+    log = node.process.log
+    assert "setpoint refused: in doubt: position of fer_joint3 jumps by 1 within 0.001 s" in log
+    assert "setpoint in doubt: stamp goes back by 0.001 s" in log
+    assert "setpoint refused: in doubt: velocity of fer_joint1 (and 6 more joints) is not the rate of position" in log
+    values = node.next_diagnostics()[2]
+    assert int(values["in doubt: jumps"]) >= 1 and int(values["in doubt: stamps"]) == 1
+    assert int(values["in doubt: consistency"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("policies", "cause"),
+    [
+        ({"deadline": 300_000_000}, "deadline of 0.3 s missed"),
+        ({"liveliness": "manual_by_topic", "liveliness_lease_duration": 300_000_000}, "no publisher is alive"),
+    ],
+    ids=["deadline", "liveliness"],
+)
+def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause):
+    from eom_dynamics.msg import JointTrajectorySetpoint
+    from rclpy.duration import Duration
+    from rclpy.qos import LivelinessPolicy, QoSProfile
+
+    requested = "qos_overrides.{namespace}/setpoint.subscription"
+    overrides = [word for key, value in policies.items() for word in ("-p", f"{requested}.{key}:={value}")]
+    node = start(*ARGUMENTS, "-p", "on_setpoint_loss:=hold", *overrides, discovered=False)
+    offered = {key: Duration(nanoseconds=value) for key, value in policies.items() if isinstance(value, int)}
+    if "liveliness" in policies:
+        offered["liveliness"] = LivelinessPolicy.MANUAL_BY_TOPIC
+    node.node.destroy_publisher(node._setpoints)
+    node._setpoints = node.node.create_publisher(JointTrajectorySetpoint, "setpoint", QoSProfile(depth=10, **offered))
+    node.wait_for_node()
+    publish_until_answered(node)
+    wait_for(node, STOPPING)
+    assert f"setpoints lost: {cause}" in node.process.log
+
+
+def test_a_quality_that_cannot_be_is_refused_at_the_start(start):
+    node = start(*ARGUMENTS, "-p", "qos_overrides.{namespace}/setpoint.subscription.deadline:=-5", discovered=False)
+    assert node.process.process.wait(PATIENCE) == 1
+    assert "deadline must be positive, in ns, or 0 for none, is -5" in node.process.log
+
+
+def test_time_is_that_of_the_node(start):
+    """While /clock stands, nothing is lost, and the stop stands too."""
+    from rosgraph_msgs.msg import Clock
+
+    node = start(
+        *ARGUMENTS,
+        *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1"),
+        *("-p", "on_setpoint_loss:=hold"),
+    )
+    clock, time = node.publisher(Clock, "clock"), Clock()
+
+    def tick(milliseconds):
+        time.clock.sec, time.clock.nanosec = divmod(5 * 10**9 + milliseconds * 1_000_000, 10**9)
+        clock.publish(time)
+
+    node.wait(clock.get_subscription_count, "the node")
+    for k in range(5):
+        tick(k)
+        node.spin(0.02)
+    publish_until_answered(node)
+    for k in range(5, 30):
+        tick(k)
+        node.spin(0.01)
+    node.spin(0.5)
+    assert set(statuses(node)) == {FRESH}
+    milliseconds = 30
+
+    def advance():
+        nonlocal milliseconds
+        milliseconds += 10
+        tick(milliseconds)
+
+    node.repeat(advance, lambda: STOPPING in statuses(node), "the stop")
+    count = len(node.feedforward)
+    assert 100 <= milliseconds <= 250
+    node.spin(0.3)
+    assert len(node.feedforward) <= count + 2
+    node.repeat(lambda: [advance() for _ in range(4)], lambda: ended(node), "the end of the stop")
+    end = ARM.feedforward(StopPolynomial(STATE, 0.3).end, *np.zeros((4, 7)))
+    np.testing.assert_allclose(node.feedforward[-1].effort, end.tau, rtol=1e-12)

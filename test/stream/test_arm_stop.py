@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stop of an arm from any command: continuous in motion and efforts, within limits that it met, and to rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eom_dynamics as eom
+from eom_dynamics.elastic import BaseMotion, ElasticArm, LimitCheck
+from eom_dynamics.messages.joint_order import JointOrder
+from eom_dynamics.messages.setpoint_to_command import Solution, Solver
+from eom_dynamics.stream.arm_stop import GROWTH, LONGER, SHORTER, ArmStop, choose_stop
+from eom_dynamics.trajectory import check, rest_to_rest
+
+ARMS = {name: ElasticArm(eom.load_robot(name)) for name in ("panda", "sea_planar_2r", "vsa_planar_2r")}
+HOME = {"panda": np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])}
+SIZES = np.array([0.3, 1.0, 2.0, 10.0, 100.0])[:, None]
+
+
+def command(arm: ElasticArm, state: np.ndarray, *more: object) -> Solution:
+    return Solver(arm).command(JointOrder(arm.robot.joint_names, []), state, *more)  # type: ignore[arg-type]
+
+
+@st.composite
+def states(draw: st.DrawFn, name: str) -> np.ndarray:
+    n = ARMS[name].robot.n
+    unit = [[draw(st.floats(-1.0, 1.0)) for _ in range(n)] for _ in range(5)]
+    state = np.array(unit) * SIZES
+    state[0] += HOME.get(name, 0.0)
+    return state
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(ARMS)), duration=st.floats(0.05, 2.0))
+def test_it_continues_the_command_and_ends_at_rest(data: st.DataObject, name: str, duration: float) -> None:
+    arm = ARMS[name]
+    last = command(arm, data.draw(states(name)))
+    stop, _ = choose_stop(arm, LimitCheck(arm), last, duration)
+    first = stop.at(0.0)
+    np.testing.assert_allclose(first.state, last.state, rtol=1e-12, atol=1e-12)
+    for values, expected in zip(arm.feedforward(*first.state), (*last.efforts, *last.motors), strict=True):
+        # Efforts of the same state, from the same code: rounding of the state alone.
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
+    rest = stop.at(stop.duration)
+    np.testing.assert_array_equal(rest.state[1:], 0.0)
+    np.testing.assert_array_equal(rest.state[0], stop.end)
+    ratio = np.log(stop.duration / duration) / np.log(GROWTH)
+    assert ratio == pytest.approx(round(ratio), abs=1e-6) and -SHORTER <= round(ratio) <= LONGER
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(ARMS)))
+def test_efforts_are_the_derivatives_of_efforts_along_it(data: st.DataObject, name: str) -> None:
+    """On both sides of its end, where the fifth derivative of q jumps; the others are continuous by its polynomial."""
+    arm = ARMS[name]
+    stop, _ = choose_stop(arm, LimitCheck(arm), command(arm, data.draw(states(name))), 0.3)
+    step = 1e-5 * stop.duration
+    centres = stop.duration * np.array([0.1, 0.5, 0.9, 1.1])
+    at = [arm.feedforward(*stop.at(centres + k * step).state) for k in (-1, 0, 1)]
+    for rate in (0, 1, 3, 4):
+        difference = (np.array(at[2][rate]) - np.array(at[0][rate])) / (2 * step)
+        size = np.max(np.abs(at[1][rate + 1])) + np.max(np.abs(at[1][rate])) / stop.duration
+        # Second differences of quantities that change over the stop's time, and rounding over the step.
+        np.testing.assert_allclose(difference, at[1][rate + 1], atol=1e-5 * size)
+
+
+def worst(arm: ElasticArm, motion: object, duration: float) -> float:
+    """Largest ratio of a quantity to its limit, by the check of trajectories, at 1000 instants."""
+    return max((p.ratio for p in check(arm, motion, rate=1000 / duration).exceeded), default=1.0)  # type: ignore[arg-type]
+
+
+@given(at=st.floats(0.05, 0.95), wanted=st.sampled_from((0.05, 0.3, 1.0)))
+def test_from_motions_within_limits_it_stays_within_limits(at: float, wanted: float) -> None:
+    """Another check says so, at more instants: between those of the stop, peaks are up to 0.3 % higher."""
+    arm = ARMS["panda"]
+    motion = rest_to_rest(HOME["panda"], HOME["panda"] + 0.4, 1.2)
+    assert check(arm, motion, rate=1000.0).ok
+    last = command(arm, np.stack(motion.derivatives(1.2 * at)))
+    stop, excess = choose_stop(arm, LimitCheck(arm), last, wanted)
+    assert excess <= 1e-9
+    assert worst(arm, _Motion(stop), stop.duration) < 1.003
+
+
+class _Motion:
+    """A stop as a trajectory."""
+
+    def __init__(self, stop: ArmStop) -> None:
+        self._stop, self.start, self.end, self.n = stop, 0.0, stop.duration, len(stop.end)
+
+    def derivatives(self, t: float, order: int = 4) -> tuple[np.ndarray, ...]:
+        return tuple(self._stop.at(t).state[: order + 1])
+
+
+def test_near_the_end_of_a_range_it_is_shorter_and_where_the_wanted_one_is_rough_longer() -> None:
+    arm = ARMS["panda"]
+    limits = LimitCheck(arm)
+    upper = arm.robot.joints[0].limits.upper
+    state = np.zeros((5, 7))
+    state[0], state[0, 0], state[1, 0] = HOME["panda"], upper - 0.06, 0.5
+    stop, excess = choose_stop(arm, limits, command(arm, state), 0.3)
+    assert excess <= 1e-9 and stop.duration < 0.3 and stop.end[0] < upper
+    state[0, 0], state[1, 0] = 0.0, 2.1
+    stop, excess = choose_stop(arm, limits, command(arm, state), 0.05)
+    assert excess <= 1e-9 and stop.duration > 0.2
+
+
+def test_limits_that_the_command_exceeds_already_do_not_decide() -> None:
+    """Twice the largest velocity: from there on it falls, so that the acceleration alone chooses the duration."""
+    arm = ARMS["panda"]
+    state = np.zeros((5, 7))
+    state[0], state[1, 0] = HOME["panda"], 2 * 2.175
+    stop, excess = choose_stop(arm, LimitCheck(arm), command(arm, state), 0.3)
+    assert excess <= 1e-9
+    assert np.max(np.abs(stop.at(np.linspace(0, stop.duration, 99)).state[1])) <= 2 * 2.175
+
+
+def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
+    rng = np.random.default_rng(5)
+    arm = ARMS["vsa_planar_2r"]
+    order = JointOrder(arm.robot.joint_names, [])
+    wrench = tuple(rng.normal(size=(3, 6)))
+    stiffness = (np.array([260.0, 130.0]), np.array([20.0, -10.0]), np.array([50.0, np.nan]))
+    base = BaseMotion(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
+    last = Solution(
+        order, 0.1 * rng.normal(size=(5, 2)), wrench, np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness, base
+    )
+    variable = np.array([True, False])
+    stop = ArmStop(last, 0.5, variable)
+    first, rest = stop.at(0.0), stop.at(0.5)
+    assert first.base is not None and rest.base is not None
+    for one, two in ((first.wrench, wrench), (first.base.angular_velocity, base[0]), (first.base[1], base[1])):
+        np.testing.assert_allclose(one, two, atol=1e-12)
+    np.testing.assert_allclose([x[0] for x in first.stiffness], [260.0, 20.0, 50.0], rtol=1e-12)
+    for values in (rest.wrench, rest.stiffness, rest.base.angular_velocity, rest.base.specific_force):
+        np.testing.assert_array_equal(np.array(values)[1:], 0.0)
+    assert rest.stiffness[0][0] == pytest.approx(260.0 + 0.5 * 0.5 * 20.0 + 0.25 / 12 * 50.0)
+    # Samples in a row, as the check of limits takes them.
+    many = stop.at(np.linspace(0.0, 0.5, 7))
+    assert many.wrench[0].shape == (7, 6) and many.stiffness[2].shape == (7, 2)
+    assert many.base is not None and many.base.specific_force.shape == (3, 7, 3)
+
+
+def test_where_no_motor_can_follow_the_reason_is_said() -> None:
+    arm = ARMS["vsa_planar_2r"]
+    order = JointOrder(arm.robot.joint_names, [])
+    stiffness = tuple(np.array([[1e-3, 1e-3], [0.0, 0.0], [0.0, 0.0]]))
+    last = Solution(order, np.ones((5, 2)), (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness)
+    with pytest.raises(eom.StiffnessError):
+        choose_stop(arm, LimitCheck(arm), last, 0.3)
