@@ -29,6 +29,7 @@ from ..trajectory import Fourier, Verdict, check
 from .excitation_information import Information, InformationModel
 from .excitation_limits import MotionLimits, smooth_maximum, with_limits
 from .excitation_series import RestSeries
+from .excitation_spheres import Spheres
 from .regressor import Regressor
 
 # Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
@@ -92,6 +93,8 @@ class Excitation:
         terms: Sequence[str] = (),
         noise: ArrayLike | None = None,
         condition_weight: float = 2.0,
+        spheres: Mapping[str, ArrayLike] | None = None,
+        clearance: float = 0.0,
     ) -> None:
         """Describe the task.
 
@@ -108,6 +111,9 @@ class Excitation:
             noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
                 proportional to the limits of effort.
             condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
+            spheres: spheres on bodies that must not meet, see :class:`.Spheres`; without them, only the ranges of
+                positions keep the robot away from itself.
+            clearance: distance to keep between them, m.
 
         Raises:
             TrajectoryError: a number is out of its range, a term is unknown, or a joint has no range of positions or no
@@ -117,7 +123,7 @@ class Excitation:
             raise TrajectoryError(f"period must be a positive number of s, is {period}")
         self.robot = with_limits(robot, limits or {})
         self.arm = ElasticArm(self.robot)
-        self.limits = MotionLimits(self.arm, share)
+        self.limits = MotionLimits(self.arm, share, Spheres(self.robot, spheres, clearance) if spheres else None)
         self.series = RestSeries(1 / period, harmonics, self.limits.velocity)
         try:
             regressor = Regressor(self.robot, terms)
@@ -169,8 +175,9 @@ class Excitation:
             within = self._within(z, matrices)
             if within is not None:
                 return within
+        spheres = " and keeps spheres apart" if self.limits.spheres else ""
         raise TrajectoryError(
-            f"{self.robot.name}: no random motion meets the limits of effort: gravity alone may exceed them, "
+            f"{self.robot.name}: no random motion meets the limits of effort{spheres}: gravity alone may exceed them, "
             "raise them or the share to use, or narrow the ranges of positions"
         )
 
@@ -331,7 +338,7 @@ class _Task:
         gradients = np.zeros((weights.shape[1], *states.shape))
         gradients[:linear] = np.einsum("kc,coj->cokj", weights[:, :linear], self._partials)
         if linear < weights.shape[1]:
-            partials = self._of.limits.effort_partials(states)
+            partials = self._of.limits.nonlinear_partials(states)
             gradients[linear:] = weights[:, linear:].T[:, np.newaxis, :, np.newaxis] * partials
         return -self._of_variables(gradients)
 

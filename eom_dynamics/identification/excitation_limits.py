@@ -17,6 +17,7 @@ from ..robot import Robot
 from ..robot.model import NO_LIMITS
 from ..spelling import hint
 from ..trajectory.quantities import Load, quantities
+from .excitation_spheres import Spheres
 
 KINEMATIC = ("position", "velocity", "acceleration", "jerk")
 """Quantities that are linear in the parameters of a series, by order of differentiation."""
@@ -69,11 +70,12 @@ class MotionLimits:
         share: share of each limit that may be used; of ranges of positions, about their middle.
         middle, half: (n,) middle of the range of each joint's position, and half its width, rad or m.
         largest: (3, n) largest velocity, acceleration and jerk that the joint and those that mimic it may have.
+        spheres: that must keep their distance, or None.
         names: quantity and name of each ratio.
     """
 
-    def __init__(self, arm: ElasticArm, share: float) -> None:
-        """Read the limits.
+    def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
+        """Read the limits, to which spheres add that bodies must not meet.
 
         Raises:
             TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
@@ -99,7 +101,8 @@ class MotionLimits:
         joint_names = arm.robot.joint_names
         kinematic = [(name, joint_names[i]) for name, i in self._kinematic]
         efforts = [(name, own.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
-        self.names = (*kinematic, *efforts)
+        self.spheres = spheres
+        self.names = (*kinematic, *efforts, *(("distance", pair) for pair in (spheres.pairs if spheres else ())))
 
     @property
     def velocity(self) -> Array:
@@ -121,7 +124,8 @@ class MotionLimits:
 
     def ratios(self, states: Array) -> Array:
         """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
-        return np.concatenate([self.kinematic_ratios(states), self._effort_ratios(states)], axis=1)
+        parts = [self.kinematic_ratios(states), self._effort_ratios(states)]
+        return np.concatenate([*parts, *([self.spheres.ratios(states[0])] if self.spheres else ())], axis=1)
 
     def kinematic_ratios(self, states: Array) -> Array:
         """Those of position, velocity, acceleration and jerk of q … qddd, in the order of ``names``."""
@@ -157,6 +161,15 @@ class MotionLimits:
             found = self._effort_ratios(shifted.reshape(orders, -1, n)).reshape(n, 2, samples, size)
             result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
         return np.nan_to_num(result)
+
+    def nonlinear_partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of all ratios but the kinematic ones with respect to q … qdddd."""
+        found = self.effort_partials(states)
+        if self.spheres is None:
+            return found
+        distances = np.zeros((len(self.spheres.pairs), *states.shape))
+        distances[:, 0] = self.spheres.partials(states[0])
+        return np.concatenate([found, distances])
 
     def kinematic_partials(self) -> Array:
         """Derivatives (C, 5, n) of the other ratios with respect to q … qdddd."""

@@ -72,6 +72,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.9,
         help="share of all limits to use; default: %(default)g",
     )
+    limits.add_argument(
+        "--spheres",
+        metavar="FILE",
+        type=path,
+        help="spheres on links that must not meet: those of the collision elements of a .urdf file, or a YAML file "
+        "with lists LINK: [[x, y, z, radius], …] in m; default: no check of collisions",
+    )
+    limits.add_argument(
+        "--clearance", metavar="M", type=not_negative, default=0.0, help="between spheres, m; default: %(default)g"
+    )
     search = parser.add_argument_group("optimisation")
     search.add_argument(
         "--term",
@@ -128,6 +138,7 @@ def run(options: argparse.Namespace) -> int:
     from ...identification.excitation import Excitation
     from ..bags import Storage
     from ..excite.outputs import write_outputs
+    from ..excite.spheres import read_spheres
     from ..excite.summary import as_json, as_text
 
     robot = load(options)
@@ -150,6 +161,8 @@ def run(options: argparse.Namespace) -> int:
         terms=options.term,
         noise=[noise[name] for name in robot.joint_names] if noise else None,
         condition_weight=options.condition_weight,
+        spheres=read_spheres(options.spheres) if options.spheres else None,
+        clearance=options.clearance,
     )
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")
