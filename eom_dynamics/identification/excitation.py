@@ -46,6 +46,9 @@ _ATTEMPTS = 100
 
 _SLACK = 1e-9
 
+# Share by which an iterate may exceed limits and be kept; its amplitude is reduced in the end.
+_NEARLY = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class OptimalExcitation:
@@ -225,11 +228,14 @@ class Excitation:
 
         first = self.best_random(candidates, np.random.default_rng(seed)) if start is None else np.array(start)
         task = _Task(self)
-        done = 0
+        done, kept, least = 0, task.variables(first), np.inf
 
         def step(x: Array) -> None:
-            nonlocal done
+            nonlocal done, kept, least
             done += 1
+            # The last iterate may be beyond the limits, or where springs would be slack.
+            if task.cost(x) < least and np.min(task.margins(x)) > -_NEARLY:
+                kept, least = x.copy(), task.cost(x)
             progress(min(done / iterations, 1.0), task.cost(x))
 
         answer = minimize(
@@ -242,13 +248,14 @@ class Excitation:
             options={"maxiter": iterations, "ftol": 1e-6},
         )
         begun = self._within(first, self._fine[1])
-        found = self._within(task.parameters(answer.x), self._fine[1])
         if begun is None:
             raise TrajectoryError(f"{self.robot.name}: the start of the optimisation exceeds the limits")
-        before = self.information(self.trajectory(begun))
-        after = before if found is None else self.information(self.trajectory(found))
-        if found is None or not self.cost(after) < self.cost(before):
-            found, after = begun, before
+        found, before = begun, self.information(self.trajectory(begun))
+        after = before
+        for x in (kept, answer.x):
+            z = self._within(task.parameters(x), self._fine[1])
+            if z is not None and self.cost(reached := self.information(self.trajectory(z))) < self.cost(after):
+                found, after = z, reached
         motion = self.trajectory(found)
         return OptimalExcitation(
             trajectory=motion,

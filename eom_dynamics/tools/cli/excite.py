@@ -186,6 +186,11 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(as_json(task, found), indent=2))
     else:
         print(f"{as_text(task, found)}\n\nwritten to {options.output}")
+    if found.information == found.start_information:
+        complain(
+            options.program,
+            "note: no better motion than the start was found; where springs may get slack, limit efforts by --effort",
+        )
     if not found.verdict.ok:
         complain(options.program, f"failed: exceeds limits: {found.verdict}")
     return 0 if found.verdict.ok else 1

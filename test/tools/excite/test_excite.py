@@ -139,6 +139,13 @@ def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, cap
     assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
+def test_note_where_nothing_is_gained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("eom_dynamics.identification.excitation.Excitation.cost", lambda *_: 0.0)
+    assert excite("-o", tmp_path / "out", *RANGE, *QUICK) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no better motion than the start" in line and "--effort" in line
+
+
 def test_folder_that_is_not_empty(folder: Path, capsys: Any) -> None:
     before = (folder / "trajectory.csv").read_bytes()
     assert excite("-o", folder, *RANGE, *QUICK) == 2
