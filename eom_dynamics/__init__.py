@@ -49,7 +49,7 @@ from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_ki
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
-    from . import contacts, loops, simulation, trajectory
+    from . import contacts, identification, loops, simulation, trajectory
     from . import lagrange as lagrange
 
 __version__ = "0.1.0"
@@ -88,6 +88,7 @@ __all__ = [
     "equations_of_motion",
     "flat_state",
     "floating_equations_of_motion",
+    "identification",
     "inverse_kinematics",
     "inverse_motion",
     "kinematics",
@@ -106,7 +107,7 @@ __all__ = [
 
 # Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
 # star import works without it.
-_LAZY = ("contacts", "lagrange", "loops", "simulation", "trajectory")
+_LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:

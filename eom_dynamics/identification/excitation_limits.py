@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of an excitation as smooth constraints: the largest value over time of each limited quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..elastic.bounds import Bounds, bounds
+from ..exceptions import StateError, TrajectoryError
+from ..robot import Robot
+from ..robot.model import NO_LIMITS
+from ..spelling import hint
+from ..trajectory.quantities import Load, quantities
+from .excitation_spheres import Spheres
+
+KINEMATIC = ("position", "velocity", "acceleration", "jerk")
+"""Quantities that are linear in the parameters of a series, by order of differentiation."""
+
+SHARPNESS = 100.0
+"""Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
+
+_STEP = 1e-5
+
+_NOT_REALISABLE = 10.0
+"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
+
+
+def with_limits(robot: Robot, limits: Mapping[str, Mapping[str, float]]) -> Robot:
+    """A robot with other limits of its joints.
+
+    Args:
+        robot: the robot.
+        limits: by name of joint, numbers by name of attribute of :class:`.Limits`, in place of those in its file.
+
+    Raises:
+        TrajectoryError: a joint is unknown, or a limit is no number, not positive, or a range is empty.
+    """
+    every = {joint.name for joint in robot.joints}
+    for name in limits:
+        if name not in every:
+            known = ", ".join(joint.name for joint in robot.joints)
+            raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {known}")
+    joints = []
+    for joint in robot.joints:
+        given = limits.get(joint.name, {})
+        if unknown := [quantity for quantity in given if quantity not in vars(joint.limits)]:
+            text = hint(unknown[0], vars(NO_LIMITS))
+            raise TrajectoryError(f"{joint.name}: no limit is named {unknown[0]!r}; {text}")
+        new = replace(joint.limits, **given)
+        for quantity, value in vars(new).items():
+            if np.isnan(value) or (quantity not in ("lower", "upper") and value <= 0):
+                raise TrajectoryError(f"{joint.name}: limit {quantity} must be positive, is {value:g}")
+        if new.lower >= new.upper:
+            raise TrajectoryError(f"{joint.name}: lower {new.lower:g} must be less than upper {new.upper:g}")
+        joints.append(replace(joint, limits=new))
+    return replace(robot, joints=tuple(joints))
+
+
+class MotionLimits:
+    """Limits of joints and motors, as ratios of values to limits.
+
+    Attributes:
+        arm: the arm.
+        share: share of each limit that may be used; of ranges of positions, about their middle.
+        middle, half: (n,) middle of the range of each joint's position, and half its width, rad or m.
+        largest: (3, n) largest velocity, acceleration and jerk that the joint and those that mimic it may have.
+        spheres: that must keep their distance, or None.
+        names: quantity and name of each ratio.
+    """
+
+    def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
+        """Read the limits, to which spheres add that bodies must not meet.
+
+        Raises:
+            TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
+                its motor; or the share is not in (0, 1].
+        """
+        if not (np.isfinite(share) and 0 < share <= 1):
+            raise TrajectoryError(f"share of the limits must be in (0, 1], is {share}")
+        self.arm, self.share, own = arm, float(share), bounds(arm)
+        lower, upper, largest = _of_independent_joints(arm, own)
+        self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
+        self._speed_limited[arm.motor_joint[np.isfinite(own.largest["motor_speed"])]] = True
+        if arm.transmission is not None:
+            joints = list(arm.transmission[0])
+            self._speed_limited[joints] = np.all(self._speed_limited[joints])
+        self._require(lower, upper, largest)
+        self.middle, self.half = (lower + upper) / 2, share * (upper - lower) / 2
+        self.largest = share * largest
+        self._efforts = {
+            name: (np.flatnonzero(np.isfinite(most)), share * most[np.isfinite(most)])
+            for name, most in own.largest.items()
+            if name not in KINEMATIC and np.isfinite(most).any()
+        }
+        joint_names = arm.robot.joint_names
+        kinematic = [(name, joint_names[i]) for name, i in self._kinematic]
+        efforts = [(name, own.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
+        self.spheres = spheres
+        self.names = (*kinematic, *efforts, *(("distance", pair) for pair in (spheres.pairs if spheres else ())))
+
+    @property
+    def velocity(self) -> Array:
+        """(n,) largest velocity, from the motor where the joint has no limit, rad/s or m/s."""
+        found = self.largest[0].copy()
+        for motor, joint in enumerate(self.arm.motor_joint):
+            speed = np.broadcast_to(self.arm.motor.speed_limit, (len(self.arm.motor_joint),))[motor]
+            if np.isfinite(speed):
+                found[joint] = min(found[joint], self.share * speed / abs(self.arm.gear_ratio[motor]))
+        return found
+
+    @cached_property
+    def _kinematic(self) -> list[tuple[str, int]]:
+        """Limited quantities of joints; positions all are."""
+        found = [("position", i) for i in range(self.arm.robot.n)]
+        for name, row in zip(KINEMATIC[1:], self.largest, strict=True):
+            found += [(name, int(i)) for i in np.flatnonzero(row < np.inf)]
+        return found
+
+    def ratios(self, states: Array) -> Array:
+        """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
+        parts = [self.kinematic_ratios(states), self._effort_ratios(states)]
+        return np.concatenate([*parts, *([self.spheres.ratios(states[0])] if self.spheres else ())], axis=1)
+
+    def kinematic_ratios(self, states: Array) -> Array:
+        """Those of position, velocity, acceleration and jerk of q … qddd, in the order of ``names``."""
+        return np.concatenate(
+            [
+                (states[0] - self.middle) / self.half,
+                *(states[k + 1][:, row < np.inf] / row[row < np.inf] for k, row in enumerate(self.largest)),
+            ],
+            axis=1,
+        )
+
+    def _effort_ratios(self, states: Array) -> Array:
+        """Those of efforts and motors."""
+        if not self._efforts:
+            return np.zeros((states.shape[1], 0))
+        try:
+            values = quantities(self.arm, Load(tuple(states)))
+        except StateError:
+            return np.full((states.shape[1], sum(len(most) for _, most in self._efforts.values())), _NOT_REALISABLE)
+        return np.concatenate([values[name][:, which] / most for name, (which, most) in self._efforts.items()], axis=1)
+
+    def effort_partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of the C ratios of efforts and motors with respect to q … qdddd, by differences."""
+        orders, samples, n = states.shape
+        size = sum(len(most) for _, most in self._efforts.values())
+        result = np.zeros((size, orders, samples, n))
+        for k in range(orders):
+            step = _STEP * max(1.0, float(np.max(np.abs(states[k]))))
+            shifted = np.repeat(states[:, np.newaxis], 2 * n, axis=1)
+            for j in range(n):
+                shifted[k, 2 * j, :, j] += step
+                shifted[k, 2 * j + 1, :, j] -= step
+            found = self._effort_ratios(shifted.reshape(orders, -1, n)).reshape(n, 2, samples, size)
+            result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
+        return np.nan_to_num(result)
+
+    def nonlinear_partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of all ratios but the kinematic ones with respect to q … qdddd."""
+        found = self.effort_partials(states)
+        if self.spheres is None:
+            return found
+        distances = np.zeros((len(self.spheres.pairs), *states.shape))
+        distances[:, 0] = self.spheres.partials(states[0])
+        return np.concatenate([found, distances])
+
+    def kinematic_partials(self) -> Array:
+        """Derivatives (C, 5, n) of the other ratios with respect to q … qdddd."""
+        result = np.zeros((len(self._kinematic), 5, self.arm.robot.n))
+        for c, (name, i) in enumerate(self._kinematic):
+            k = KINEMATIC.index(name)
+            result[c, k, i] = 1 / (self.half[i] if k == 0 else self.largest[k - 1, i])
+        return result
+
+    def _require(self, lower: Array, upper: Array, largest: Array) -> None:
+        names = np.array(self.arm.robot.joint_names)
+        missing = {
+            "lower": ~np.isfinite(lower),
+            "upper": ~np.isfinite(upper),
+            "velocity": ~(np.isfinite(largest[0]) | self._speed_limited),
+        }
+        missing = {quantity: at for quantity, at in missing.items() if at.any()}
+        if missing:
+            which = names[np.any(list(missing.values()), axis=0)]
+            flags = ", ".join(f"--{quantity}" for quantity in missing)
+            raise TrajectoryError(
+                f"{self.arm.robot.name}: an excitation requires limits, and {', '.join(which)} lack "
+                f"{', '.join(missing)}: give them in the robot's file, or by {flags}"
+            )
+
+
+def smooth_maximum(ratios: Array, sharpness: float = SHARPNESS) -> tuple[Array, Array]:
+    """Smooth upper bound (C,) of the magnitudes of K values (K, C), and its derivatives (K, C) by the values.
+
+    The function of G. Kreisselmeier and R. Steinhauser, "Systematic control design by optimizing a vector performance
+    index", IFAC Symposium on Computer Aided Design of Control Systems (1979): log(sum of exp(s |x|))/s. It exceeds the
+    largest magnitude by log(2 K)/s at most.
+    """
+    both = sharpness * np.nan_to_num(np.concatenate([ratios, -ratios]))
+    top = np.max(both, axis=0)
+    weights = np.exp(both - top)
+    total = np.sum(weights, axis=0)
+    plus, minus = np.split(weights / total, 2)
+    return (top + np.log(total)) / sharpness, plus - minus
+
+
+def _of_independent_joints(arm: ElasticArm, own: Bounds) -> tuple[Array, Array, Array]:
+    """Lower and upper end (n,), and largest velocity, acceleration and jerk (3, n), those of mimic joints included."""
+    E, e = arm.robot.coupling
+    n = arm.robot.n
+    lower, upper, largest = np.full(n, -np.inf), np.full(n, np.inf), np.full((3, n), np.inf)
+    for i, (ratios, offset) in enumerate(zip(E, e, strict=True)):
+        leader = int(np.argmax(np.abs(ratios)))
+        if ratio := ratios[leader]:
+            first, last = sorted(((own.lower[i] - offset) / ratio, (own.upper[i] - offset) / ratio))
+            lower[leader], upper[leader] = max(lower[leader], first), min(upper[leader], last)
+            for k, name in enumerate(KINEMATIC[1:]):
+                largest[k, leader] = min(largest[k, leader], own.largest[name][i] / abs(ratio))
+    return lower, upper, largest

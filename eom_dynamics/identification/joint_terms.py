@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Efforts of a joint's own that are linear in a parameter: friction, rotor and sensor offset.
+
+The friction laws are those of :class:`eom_dynamics.actuators.friction.Friction`; B. Armstrong-Hélouvry, P. Dupont,
+C. Canudas de Wit, Automatica 30 (1994).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..actuators.friction import FRICTIONLESS
+from ..arrays import Array
+from ..spelling import hint
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What the terms depend on.
+
+    Attributes:
+        qd, qdd: joint velocities and accelerations (N, n), rad/s and rad/s² (m/s and m/s²).
+        load: joint efforts (N, n) that the gears transmit, N m or N.
+        smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
+        stribeck_velocity: v_s, one number or (n,), rad/s or m/s.
+    """
+
+    qd: Array
+    qdd: Array
+    load: Array | float = 0.0
+    smoothing_velocity: float | Array = float(FRICTIONLESS.smoothing_velocity)
+    stribeck_velocity: float | Array = float(FRICTIONLESS.stribeck_velocity)
+
+    @property
+    def sign(self) -> Array:
+        """Smooth sign of the velocities, tanh(v/v_0)."""
+        return np.asarray(np.tanh(self.qd / self.smoothing_velocity))
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of the joint efforts: parameter times basis.
+
+    Attributes:
+        name: of the parameter.
+        symbol: in formulas; a joint's number follows.
+        unit: of the parameter, for a revolute joint; "N m" becomes "N", "rad" becomes "m" for a prismatic one.
+        basis: (N, n) efforts for parameters of one.
+        about: formula.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    basis: Callable[[Motion], Array]
+    about: str
+
+
+TERMS = {
+    term.name: term
+    for term in (
+        Term("viscous", "D", "N m s/rad", lambda motion: motion.qd, "D v"),
+        Term("coulomb", "c", "N m", lambda motion: motion.sign, "c tanh(v/v_0)"),
+        Term(
+            "stribeck",
+            "s",
+            "N m",
+            lambda motion: np.exp(-np.square(motion.qd / motion.stribeck_velocity)) * motion.sign,
+            "s exp(-(v/v_s)²) tanh(v/v_0), s = breakaway effort - c",
+        ),
+        Term("asymmetric", "A", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
+        Term("load", "mu", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
+        Term("rotor_inertia", "B", "kg m²", lambda motion: motion.qdd, "B qdd"),
+        Term("offset", "o", "N m", lambda motion: np.ones_like(motion.qd), "o"),
+    )
+}
+"""The terms by name."""
+
+
+def check_terms(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in the order of :data:`TERMS`.
+
+    Raises:
+        ValueError: there is no such term.
+    """
+    for name in names:
+        if name not in TERMS:
+            raise ValueError(f"there is no term {name!r}; {hint(name, tuple(TERMS))}")
+    return tuple(name for name in TERMS if name in names)

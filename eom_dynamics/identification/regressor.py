@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regressor of all that is identified: base inertial parameters, friction, rotors and sensor offsets.
+
+    tau = Y_b(q, qd, qdd) beta + sum over the terms of (basis of the joint) x
+
+with the compiled :meth:`eom_dynamics.Dynamics.regressor`, see :mod:`.base_parameters` and :mod:`.joint_terms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..dynamics import Dynamics
+from ..robot import Robot
+from .base_parameters import BaseParameters, base_parameters, parameter_names
+from .joint_terms import TERMS, Motion, check_terms
+
+
+class Regressor:
+    """Regressor of a robot's joint efforts, compiled and for batches.
+
+    Attributes:
+        robot: the robot.
+        dynamics: compiled dynamics of the robot.
+        base: its base parameters.
+        terms: names of the terms of joints, in their order.
+        full: whether columns of all inertial parameters pi come first, instead of those of the base parameters.
+        names: (P,) of the parameters, such as ``Izz1 + Iyy2`` and ``viscous elbow``.
+        inertial: number of inertial columns, which come first.
+    """
+
+    def __init__(
+        self, robot: Robot, terms: Sequence[str] = (), *, full: bool = False, backend: str | None = None
+    ) -> None:
+        """Compile the regressor, or load it from the cache.
+
+        Args:
+            robot: the robot.
+            terms: names in :data:`TERMS`.
+            full: give columns of all inertial parameters rather than of the base parameters.
+            backend: as for :class:`eom_dynamics.Dynamics`.
+
+        Raises:
+            ValueError: there is no such term.
+        """
+        self.robot, self.full = robot, full
+        self.dynamics = Dynamics(robot, order=0, backend=backend)
+        self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
+        self.terms = check_terms(terms)
+        inertial = parameter_names(robot) if full else self.base.words
+        self.inertial = len(inertial)
+        self.names = (*inertial, *(f"{term} {joint}" for term in self.terms for joint in robot.joint_names))
+
+    def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, **others: Any) -> Array:
+        """Regressor (n, P), or (N, n, P) of a batch.
+
+        Args:
+            q, qd, qdd: joint variables, velocities and accelerations, each (n,) or (N, n).
+            others: what else terms depend on, see :class:`.joint_terms.Motion`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        Y = self.inertial_columns(q, qd, qdd)
+        if not self.terms:
+            return Y
+        n = self.robot.n
+        bases = self.bases(Motion(np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float), **others))
+        # Column j of each term is felt by joint j alone.
+        columns = (basis[..., np.newaxis] * np.eye(n) for basis in bases)
+        return np.concatenate([Y, *columns], axis=-1)
+
+    def inertial_columns(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Columns of the inertial parameters alone, (n, inertial) or (N, n, inertial)."""
+        Y = self.dynamics.regressor(q, qd, qdd)
+        return Y if self.full else Y[..., self.base.independent]
+
+    def bases(self, motion: Motion) -> list[Array]:
+        """Bases of the terms, each (n,) or (N, n)."""
+        return [TERMS[term].basis(motion) for term in self.terms]
+
+    def column(self, term: str, joint: int) -> int:
+        """Index of the column of a term of a joint."""
+        return self.inertial + self.terms.index(term) * self.robot.n + joint
+
+    @property
+    def parameters_of_file(self) -> Array:
+        """Parameters (inertial,) of the robot as described: beta, or all of pi (10 B,)."""
+        pi = self.dynamics.inertial_parameters
+        return pi if self.full else self.base(pi)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the periodic motion within the limits of a robot that is best to identify its parameters from, and write it.
+
+The motion is a finite Fourier series that starts and ends each period at rest. OUT gets the bags setpoint and
+joint_trajectory, joint_trajectory.json, trajectory.csv, setpoints.npz for the player, and excitation.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ...exceptions import EomDynamicsError
+from ...extras import require
+from ...robot import Robot
+from ..writing import check_folder
+from .arguments import not_negative, number, path, positive, whole_number
+from .console import complain, progress_bars
+from .robot_arguments import add_robot_arguments, load
+
+SUMMARY = "find the motion within limits that is best to identify a robot's parameters from"
+
+_LIMITS = {
+    "lower": "lower end of the position, rad or m",
+    "upper": "upper end of the position, rad or m",
+    "velocity": "largest velocity, rad/s or m/s",
+    "acceleration": "largest acceleration, rad/s² or m/s²",
+    "jerk": "largest jerk, rad/s³ or m/s³",
+    "effort": "largest effort, N m or N",
+    "effort_rate": "largest effort rate, N m/s or N/s",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments of the command."""
+    add_robot_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", type=path, required=True, help="folder to write")
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    motion = parser.add_argument_group("motion")
+    motion.add_argument("--period", metavar="S", type=positive, default=10.0, help="s; default: %(default)g")
+    motion.add_argument(
+        "--harmonics", metavar="L", type=whole_number, default=8, help="of 1/period, from 3; default: %(default)s"
+    )
+    motion.add_argument(
+        "--periods", metavar="N", type=whole_number, default=1, help="number of periods; default: %(default)s"
+    )
+    motion.add_argument(
+        "--rate", metavar="HZ", type=positive, default=1000.0, help="of setpoints; default: %(default)g"
+    )
+    motion.add_argument(
+        "--waypoints",
+        metavar="HZ",
+        type=positive,
+        default=100.0,
+        help="rate of the points of the JointTrajectory; default: %(default)g",
+    )
+    motion.add_argument(
+        "--format", choices=("mcap", "sqlite3"), default="mcap", help="of the bag; default: %(default)s"
+    )
+    limits = parser.add_argument_group(
+        "limits, in place of those in the robot's file",
+        "X for all joints, X,X,… for each, or JOINT=X for one; may be repeated. Write negative ones as --lower=-2",
+    )
+    for name, what in _LIMITS.items():
+        limits.add_argument(
+            f"--{name.replace('_', '-')}", metavar="[JOINT=]X", type=_values, action="append", default=[], help=what
+        )
+    limits.add_argument(
+        "--share",
+        metavar="X",
+        type=number(lambda x: 0 < x <= 1, "a number above 0, up to 1"),
+        default=0.9,
+        help="share of all limits to use; default: %(default)g",
+    )
+    limits.add_argument(
+        "--spheres",
+        metavar="FILE",
+        type=path,
+        help="spheres on links that must not meet: those of the collision elements of a .urdf file, or a YAML file "
+        "with lists LINK: [[x, y, z, radius], …] in m; default: no check of collisions",
+    )
+    limits.add_argument(
+        "--clearance", metavar="M", type=not_negative, default=0.0, help="between spheres, m; default: %(default)g"
+    )
+    search = parser.add_argument_group("optimisation")
+    search.add_argument(
+        "--term",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="parameter of each joint to identify beside the inertias, as viscous or rotor_inertia; may be repeated",
+    )
+    search.add_argument(
+        "--noise",
+        metavar="[JOINT=]X",
+        type=_values,
+        action="append",
+        default=[],
+        help="standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort",
+    )
+    search.add_argument(
+        "--condition-weight",
+        metavar="C",
+        type=not_negative,
+        default=2.0,
+        help="weight of the condition number beside the determinant of the information; with 0 the motion is "
+        "D-optimal; default: %(default)g",
+    )
+    search.add_argument(
+        "--candidates",
+        metavar="N",
+        type=whole_number,
+        default=100,
+        help="random motions, the best of which is the start; default: %(default)s",
+    )
+    search.add_argument(
+        "--iterations", metavar="N", type=whole_number, default=300, help="at most; default: %(default)s"
+    )
+    search.add_argument(
+        "--seed",
+        metavar="N",
+        type=number(lambda x: x >= 0 and x == int(x), "a whole number from 0 on"),
+        default=0,
+        help="of the random motions; default: %(default)g",
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit.
+
+    Raises:
+        EomDynamicsError: the robot cannot be loaded or lacks limits, no motion meets them, or a library is missing.
+        OSError: a file cannot be read, or the folder cannot be written.
+    """
+    require("replay")
+    # After the check for the libraries that these import.
+    from ...identification.excitation import Excitation
+    from ..bags import Storage
+    from ..excite.outputs import write_outputs
+    from ..excite.spheres import read_spheres
+    from ..excite.summary import as_json, as_text
+
+    robot = load(options)
+    check_folder(options.output, force=options.force)
+    limits: dict[str, dict[str, float]] = {name: {} for name in robot.joint_names}
+    for quantity in _LIMITS:
+        for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", getattr(options, quantity)).items():
+            limits[name][quantity] = value
+    noise = _by_joint(robot, "--noise", options.noise)
+    if noise and len(noise) != robot.n:
+        lacking = ", ".join(name for name in robot.joint_names if name not in noise)
+        raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
+    task = Excitation(
+        robot,
+        period=options.period,
+        harmonics=options.harmonics,
+        periods=options.periods,
+        limits=limits,
+        share=options.share,
+        terms=options.term,
+        noise=[noise[name] for name in robot.joint_names] if noise else None,
+        condition_weight=options.condition_weight,
+        spheres=read_spheres(options.spheres) if options.spheres else None,
+        clearance=options.clearance,
+    )
+    with progress_bars("{task.fields[state]}") as bars:
+        bar = bars.add_task(robot.name, total=1.0, state="random motions")
+        found = task.optimize(
+            candidates=options.candidates,
+            iterations=options.iterations,
+            seed=int(options.seed),
+            progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
+        )
+        bars.update(bar, completed=1.0)
+    write_outputs(
+        options.output,
+        task,
+        found,
+        rate=options.rate,
+        waypoints=options.waypoints,
+        storage=Storage(options.format),
+        force=options.force,
+    )
+    if options.json:
+        print(json.dumps(as_json(task, found), indent=2))
+    else:
+        print(f"{as_text(task, found)}\n\nwritten to {options.output}")
+    if found.information == found.start_information:
+        complain(
+            options.program,
+            "note: no better motion than the start was found; where springs may get slack, limit efforts by --effort",
+        )
+    if not found.verdict.ok:
+        complain(options.program, f"failed: exceeds limits: {found.verdict}")
+    return 0 if found.verdict.ok else 1
+
+
+_finite = number(lambda x: True, "numbers, or JOINT=number")
+
+_Values = tuple[str, list[float]]
+
+
+def _values(text: str) -> _Values:
+    """Name of a joint, or an empty text for all joints, and one number or several."""
+    name, assigned, rest = text.rpartition("=")
+    values = [_finite(each) for each in rest.split(",")]
+    if assigned and (not name or len(values) != 1):
+        raise argparse.ArgumentTypeError(f"must be numbers, or JOINT=number, is {text!r}")
+    return name, values
+
+
+def _by_joint(robot: Robot, flag: str, given: list[_Values]) -> dict[str, float]:
+    """Numbers by joint; later ones take the place of earlier ones.
+
+    Raises:
+        EomDynamicsError: a joint is unknown, or the number of values is wrong.
+    """
+    names, result = robot.joint_names, {}
+    for name, values in given:
+        if name:
+            if name not in names:
+                raise EomDynamicsError(f"{flag}: {robot.name} has no joint {name!r}; it has {', '.join(names)}")
+            result[name] = values[0]
+        elif len(values) in (1, robot.n):
+            result |= dict(zip(names, values * robot.n if len(values) == 1 else values, strict=True))
+        else:
+            raise EomDynamicsError(f"{flag}: {len(values)} numbers, must be 1 or {robot.n}: {', '.join(names)}")
+    return result

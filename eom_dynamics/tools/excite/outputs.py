@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of an excitation: bags, JointTrajectory, table of states, and settings."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...identification.excitation import Excitation, OptimalExcitation
+from ...states import STATE_NAMES
+from ...trajectory import sample
+from ..bags import Storage
+from ..writing import whole_folder
+from .messages import trajectory_fields, write_setpoints, write_trajectory
+from .summary import as_json
+
+
+def write_outputs(
+    folder: Path,
+    task: Excitation,
+    found: OptimalExcitation,
+    *,
+    rate: float,
+    waypoints: float,
+    storage: Storage = Storage.MCAP,
+    force: bool = False,
+) -> None:
+    """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
+
+    Args:
+        folder: created if necessary; other files in it stay.
+        task, found: the task and its result.
+        rate: of setpoints and states, Hz.
+        waypoints: rate of the points of the JointTrajectory, Hz.
+        storage: format of the bag.
+        force: write into a folder that is not empty.
+
+    Raises:
+        FolderError: the folder cannot be written; what was in it stays.
+        TrajectoryError: there are too many samples.
+    """
+    names, motion = task.robot.joint_names, found.trajectory
+    samples = sample(motion, rate)
+    with whole_folder(folder, force=force) as aside:
+        for name, write, each in (
+            ("setpoint", write_setpoints, rate),
+            ("joint_trajectory", write_trajectory, waypoints),
+        ):
+            (aside / name).mkdir()
+            write(aside / name, motion, names, each, storage)
+        _dump(aside / "joint_trajectory.json", trajectory_fields(motion, names, waypoints), indent=None)
+        _dump(aside / "excitation.json", as_json(task, found), indent=2)
+        arrays: dict[str, Any] = dict(zip(STATE_NAMES, samples[1:], strict=True))
+        np.savez_compressed(aside / "setpoints.npz", t=samples.t, joint_names=np.array(names), **arrays)
+        header = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in names)]
+        with (aside / "trajectory.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(header)
+            np.savetxt(file, np.hstack([samples.t[:, np.newaxis], *samples[1:]]), fmt="%.17g", delimiter=",")
+
+
+def _dump(path: Path, content: dict[str, Any], indent: int | None) -> None:
+    path.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")

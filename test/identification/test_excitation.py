@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimal excitation: limits by the verdict of the trajectory service and by samples, and gain over random motions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio
+import pytest
+from differences import derivative
+
+import eom_dynamics as eom
+from eom_dynamics.exceptions import TrajectoryError
+from eom_dynamics.identification import Excitation
+from eom_dynamics.identification.excitation import OptimalExcitation
+from eom_dynamics.identification.excitation_limits import with_limits
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.trajectory.feedforward import trajectory_feedforward
+
+RANGES = {name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}
+
+
+@pytest.fixture(scope="module")
+def task() -> Excitation:
+    """An arm with springs, friction and limited motors."""
+    return Excitation(eom.load_robot("sea_planar_2r"), period=4.0, harmonics=5, limits=RANGES, share=0.8)
+
+
+@pytest.fixture(scope="module")
+def found(task: Excitation) -> OptimalExcitation:
+    return task.optimize(candidates=10, iterations=60)
+
+
+def test_gains_information(task: Excitation, found: OptimalExcitation) -> None:
+    assert found.information.condition < 0.7 * found.start_information.condition
+    assert task.cost(found.information) < task.cost(found.start_information) - 0.5
+    assert found.information == task.information(found.trajectory)
+    assert found.start_information == task.information(found.start)
+
+
+def test_keeps_limits_by_the_verdict_of_the_trajectory_service(found: OptimalExcitation) -> None:
+    arm = eom.ElasticArm(with_limits(eom.load_robot("sea_planar_2r"), RANGES))
+    answer = trajectory_feedforward(arm, found.trajectory, [0.0, found.trajectory.end], rate=3000.0)
+    assert answer.verdict.ok and found.verdict.ok
+    shares = [peak.ratio for peak in answer.verdict.peaks if np.isfinite(peak.limit)]
+    assert max(shares) <= 0.8 * (1 + 1e-4)  # peaks between samples of 1 kHz
+    assert max(shares) > 0.75  # and nothing is given away
+
+
+def test_keeps_limits_by_independent_samples(found: OptimalExcitation) -> None:
+    """Velocities by differences of positions, and motor speeds by Pinocchio's torques and the law of the springs."""
+    robot, t = eom.load_robot("sea_planar_2r"), np.linspace(0, 4.0, 801)
+    model = pinocchio_model(robot)
+    data = model.createData()
+
+    def position(at: float) -> Any:
+        return found.trajectory.derivatives(at, 0)[0]
+
+    def effort(at: float) -> Any:
+        return pinocchio.rnea(model, data, *found.trajectory.derivatives(at, 2))
+
+    def motor(at: float) -> Any:
+        first, second = effort(at)
+        roots = np.roots([2.0e4, 0.0, 400.0, -first])
+        return position(at) + np.array([float(roots[np.argmin(np.abs(roots.imag))].real), second / 300.0])
+
+    q = np.array([position(at) for at in t])
+    assert np.all(np.abs(q - 0.25) <= 0.8 * 1.75 * (1 + 1e-6))
+    qd = np.array([derivative(lambda h, at=at: position(at + h)) for at in t[5:-5:4]])
+    assert np.max(np.abs(qd)) <= 0.8 * 3.0 * (1 + 1e-6)
+    speed = np.array([derivative(lambda h, at=at: motor(at + h), step=2e-3) for at in t[5:-5:20]])
+    assert np.max(np.abs(speed)) <= 0.8 * 500.0 / 100.0 * (1 + 1e-6)
+
+
+def test_starts_and_ends_at_rest(found: OptimalExcitation) -> None:
+    for t in (0.0, found.trajectory.end):
+        assert np.max(np.abs(found.trajectory.derivatives(t)[1:])) < 1e-9
+
+
+def test_beats_random_motions(task: Excitation, found: OptimalExcitation) -> None:
+    draw = np.random.default_rng(7)
+    others = [task.information(task.trajectory(task.random(draw))) for _ in range(50)]
+    assert task.cost(found.information) < min(task.cost(other) for other in others) - 0.2
+    assert found.information.condition < 0.8 * min(other.condition for other in others)
+
+
+def test_d_optimal_motion_has_the_largest_determinant(found: OptimalExcitation) -> None:
+    robot = eom.load_robot("sea_planar_2r")
+    task = Excitation(robot, period=4.0, harmonics=5, limits=RANGES, share=0.8, condition_weight=0.0)
+    optimal = task.optimize(candidates=10, iterations=60)
+    draw = np.random.default_rng(7)
+    others = [task.information(task.trajectory(task.random(draw))).log_det for _ in range(50)]
+    assert optimal.information.log_det > found.information.log_det + 0.2
+    assert optimal.information.log_det > max(others) + 0.5
+
+
+def test_random_motions_keep_limits_and_use_them(task: Excitation) -> None:
+    draw, t = np.random.default_rng(8), np.linspace(0, 4.0, 80, endpoint=False)
+    for _ in range(20):
+        states = np.stack(task.trajectory(task.random(draw)).derivatives(t))
+        assert 0.5 < np.max(np.abs(task.limits.ratios(states))) <= 1 + 1e-6
+
+
+def test_reproducible(task: Excitation) -> None:
+    one, other = (task.optimize(candidates=3, iterations=3, seed=5).trajectory for _ in range(2))
+    np.testing.assert_array_equal(one.sine, other.sine)
+    assert np.any(task.optimize(candidates=3, iterations=3, seed=6).trajectory.sine != one.sine)
+
+
+def test_progress(task: Excitation) -> None:
+    calls: list[tuple[float, float]] = []
+    task.optimize(candidates=2, iterations=4, progress=lambda *done: calls.append(done))
+    fractions = [fraction for fraction, _ in calls]
+    assert fractions == sorted(fractions) and fractions[0] > 0 and fractions[-1] == 1.0
+
+
+def test_periods_repeat_the_motion() -> None:
+    robot = eom.load_robot("sea_planar_2r")
+    task = Excitation(robot, period=2.0, harmonics=4, periods=3, limits=RANGES)
+    motion = task.optimize(candidates=2, iterations=2).trajectory
+    assert motion.end == 6.0
+    np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
+
+
+def test_tree_with_limits_of_its_file() -> None:
+    task = Excitation(eom.load_robot("dual_arm"), period=8.0, harmonics=5)
+    found = task.optimize(candidates=2, iterations=8)
+    assert found.verdict.ok and task.cost(found.information) < task.cost(found.start_information)
+
+
+def test_gravity_beyond_the_limits_of_effort() -> None:
+    limits = {name: {**values, "effort": 0.1} for name, values in RANGES.items()}
+    with pytest.raises(TrajectoryError, match="sea_planar_2r: no random motion meets the limits of effort"):
+        Excitation(eom.load_robot("sea_planar_2r"), limits=limits).optimize(candidates=1)
+
+
+def test_start_beyond_the_limits(task: Excitation) -> None:
+    with pytest.raises(TrajectoryError, match="start of the optimisation exceeds the limits"):
+        task.optimize(start=np.full(task.series.shape, 9.0), iterations=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"period": 0.0}, "period must be a positive number"),
+        ({"period": np.nan}, "period"),
+        ({"harmonics": 2}, "harmonics must be an integer from 3"),
+        ({"periods": 0}, "periods must be an integer > 0"),
+        ({"share": 1.5}, "share"),
+        ({"noise": [1.0]}, "noise must be one positive number or 2"),
+        ({"noise": -1.0}, "noise"),
+        ({"condition_weight": -1.0}, "condition_weight must be a number from 0 on, is -1"),
+        ({"terms": ["viscos"]}, "viscous"),
+        ({"limits": {}}, "--lower, --upper"),
+    ],
+)
+def test_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message) as raised:
+        Excitation(eom.load_robot("sea_planar_2r"), **{"limits": RANGES, **options})
+    assert "\n" not in str(raised.value)

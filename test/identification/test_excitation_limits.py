@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of an excitation: ratios against the check of trajectories, gradients against differences, and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import derivative
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eom_dynamics as eom
+from eom_dynamics.exceptions import TrajectoryError
+from eom_dynamics.identification.excitation_limits import SHARPNESS, MotionLimits, smooth_maximum, with_limits
+from eom_dynamics.trajectory import Samples, check
+
+RANGES = {name: {"lower": -1.0, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}
+
+
+def arm(name: str = "sea_planar_2r", limits: Any = RANGES) -> eom.ElasticArm:
+    return eom.ElasticArm(with_limits(eom.load_robot(name), limits))
+
+
+def states(n: int = 2, samples: int = 12, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=(5, samples, n))
+
+
+@pytest.mark.parametrize(("name", "limits"), [("sea_planar_2r", RANGES), ("panda", {}), ("dual_arm", {})])
+def test_ratios_are_those_of_the_check(name: str, limits: Any) -> None:
+    of = arm(name, limits)
+    at = states(of.robot.n)
+    found = MotionLimits(of, 0.5)
+    ratios = dict(zip(found.names, np.max(np.abs(found.ratios(at)), axis=0), strict=True))
+    verdict = check(of, Samples(np.arange(at.shape[1], dtype=float), *at))
+    limited = [peak for peak in verdict.peaks if np.isfinite(peak.limit)]
+    assert len(limited) == len(found.names)
+    for peak in limited:
+        assert ratios[peak.quantity, peak.name] == pytest.approx(2 * peak.ratio, rel=1e-9)
+
+
+def test_partials_agree_with_differences() -> None:
+    of = MotionLimits(arm(), 0.9)
+    at = 0.3 * states(samples=4, seed=1)
+    linear = of.kinematic_partials()
+    nonlinear = of.effort_partials(at)
+    for seed in range(3):
+        direction = states(samples=4, seed=10 + seed)
+        slope = derivative(lambda h, d=direction: of.ratios(at + h * d), step=1e-4)
+        found = np.concatenate(
+            [np.einsum("coj,okj->kc", linear, direction), np.einsum("cokj,okj->kc", nonlinear, direction)], axis=1
+        )
+        # Friction changes within 0.02 rad/s, which the differences resolve to 1e-6.
+        np.testing.assert_allclose(found, slope, rtol=0, atol=1e-5 * np.max(np.abs(slope)))
+
+
+@given(st.integers(1, 200), st.integers(0, 50))
+def test_smooth_maximum_is_a_tight_upper_bound(count: int, seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=(count, 3))
+    found, _ = smooth_maximum(values)
+    largest = np.max(np.abs(values), axis=0)
+    excess = found - largest
+    assert np.all(excess >= -1e-12) and np.all(excess <= np.log(2 * count) / SHARPNESS + 1e-12)
+
+
+def test_gradient_of_the_smooth_maximum() -> None:
+    values = 0.1 * np.random.default_rng(0).normal(size=(6, 2))
+    _, gradient = smooth_maximum(values)
+    for k in range(6):
+        at = np.zeros((6, 2))
+        at[k] = 1.0
+        slope = derivative(lambda h, at=at: smooth_maximum(values + h * at)[0], step=1e-3)
+        np.testing.assert_allclose(gradient[k], slope, atol=1e-8)
+
+
+def test_motion_that_springs_cannot_realise_exceeds_limits() -> None:
+    of = MotionLimits(arm("vsa_planar_2r"), 0.9)
+    assert np.max(np.abs(of.ratios(1e4 * states()))) > 1
+
+
+def test_mimic_joints_count() -> None:
+    """A joint that turns three times as far as its leader, with the same limits, leaves a third of them."""
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joint = '<joint name="{0}" type="revolute"><parent link="base"/><child link="{0}"/><axis xyz="0 0 1"/>{1}</joint>'
+    first = '<limit lower="-3" upper="3" velocity="3" effort="9"/>'
+    second = '<mimic joint="a" multiplier="3" offset="1"/><limit lower="-3" upper="4" velocity="3" effort="9"/>'
+    links = "".join(f'<link name="{name}">{body}</link>' for name in "ab")
+    joints = joint.format("a", first) + joint.format("b", second)
+    text = f'<robot name="gripper"><link name="base"/>{links}{joints}</robot>'
+    of = MotionLimits(eom.ElasticArm(eom.load_robot(text)), 1.0)
+    np.testing.assert_allclose([*of.middle, *of.half, *of.largest[0]], [(-4 / 3 + 1) / 2, (1 + 4 / 3) / 2, 1.0])
+
+
+def test_robot_without_limits() -> None:
+    with pytest.raises(TrajectoryError) as raised:
+        MotionLimits(eom.ElasticArm(eom.load_robot("iiwa")), 0.9)
+    message = str(raised.value)
+    assert "\n" not in message and "iiwa" in message
+    assert all(flag in message for flag in ("--lower", "--upper", "--velocity", "iiwa_joint_1"))
+
+
+def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
+    ranges = {name: {"lower": -1.0, "upper": 1.0} for name in ("joint_1", "joint_2")}
+    of = MotionLimits(arm(limits=ranges), 0.5)
+    np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
+        ({"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
+        ({"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
+        ({"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
+        ({"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
+        ({"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
+    ],
+)
+def test_wrong_limits(limits: Any, message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message):
+        with_limits(eom.load_robot("sea_planar_2r"), limits)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.1, np.nan])
+def test_wrong_share(share: float) -> None:
+    with pytest.raises(TrajectoryError, match="share"):
+        MotionLimits(arm(), share)
