@@ -93,7 +93,7 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
     size = np.linalg.norm(Y, axis=0)
     size[size <= _ZERO * np.max(size)] = 0.0
     # All that follows needs inner products of columns only, which R has too.
-    R = np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r")
+    R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
     chosen, axes = [], np.zeros((len(R), 0))
     for k in _preferred(robot):
         rest = R[:, k]

@@ -10,10 +10,11 @@ import pytest
 
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.arrays import Array
 from eom_dynamics.identification import TERMS, Regressor
 
 
-def states(n: int, count: int = 40):
+def states(n: int, count: int = 40) -> Array:
     return np.random.default_rng(3).uniform(-2, 2, (3, count, n))
 
 

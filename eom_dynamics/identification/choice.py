@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choice of the cut-off, and between measured velocities and differences of positions, by the data themselves.
+
+A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
+efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
+others as they were recorded, not filtered. No data held out for validation are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from ..arrays import Array
+from .equations import Equations, equations, predictions
+from .estimators import weighted
+from .exceptions import IdentificationError
+from .filtering import Filter, Samples, prepare
+from .recording import LEAST_SAMPLES, Recording
+from .regressor import Regressor
+from .spectrum import candidates, derivative_noise, noise
+
+FOLDS = 4
+"""Blocks of the training data, each held out once."""
+
+# Samples that decide on the filter: windows from all over a longer recording are enough.
+_MOST_SAMPLES, _WINDOW = 60_000, 15_000
+
+# Equations for each parameter below which a cut-off leaves too few samples.
+_LEAST_EQUATIONS = 3.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate: its filter, and the mean logarithm of the RMS error of held-out efforts."""
+
+    cutoff: float
+    measured_velocity: bool
+    error: float
+
+
+def choose(
+    regressor: Regressor,
+    recordings: Sequence[Recording],
+    using: Filter,
+    *,
+    cutoff: float | None = None,
+    measured_velocity: bool | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Filter, tuple[Trial, ...]]:
+    """Choose the filter.
+
+    Args:
+        regressor: of what is identified.
+        recordings: for training.
+        using: the filter but for what is chosen.
+        cutoff: Hz; None to choose it.
+        measured_velocity: whether to use recorded velocities; None to choose.
+        progress: called with the fraction done.
+
+    Returns:
+        The filter, and the candidates that were tried, if any.
+
+    Raises:
+        IdentificationError: there are too few data.
+    """
+    excerpts = [part for recording in recordings for part in _excerpts(recording)]
+    has_velocity = all(recording.qd is not None for recording in recordings)
+    if measured_velocity and not has_velocity:
+        raise IdentificationError("velocities were not recorded; choose differences of positions")
+    velocities = [measured_velocity] if measured_velocity is not None else [False, True] if has_velocity else [False]
+    cutoffs = [cutoff] if cutoff is not None else candidates(excerpts)
+    grid = [(f, v) for f in cutoffs for v in velocities]
+    trials = []
+    if len(grid) > 1:
+        for k, (f, v) in enumerate(grid):
+            error = _error(regressor, excerpts, replace(using, cutoff=f, measured_velocity=v))
+            trials.append(Trial(f, v, error))
+            if progress:
+                progress((k + 1) / len(grid))
+        best = min(trials, key=lambda trial: trial.error)
+        if not np.isfinite(best.error):
+            raise IdentificationError(
+                f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
+                "record for longer"
+            )
+        using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
+    else:
+        using = replace(using, cutoff=grid[0][0], measured_velocity=bool(grid[0][1]))
+    qd, _ = noise_of_motion(excerpts, using)
+    return replace(using, velocity_noise=qd), tuple(trials)
+
+
+def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:
+    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data."""
+    found = []
+    for recording in recordings:
+        if using.measured_velocity and recording.qd is not None:
+            density = noise(recording, recording.qd, using.cutoff)
+            found.append([derivative_noise(density, using.cutoff, k) for k in (0, 1)])
+        else:
+            density = noise(recording, recording.q, using.cutoff)
+            found.append([derivative_noise(density, using.cutoff, k) for k in (1, 2)])
+    qd, qdd = np.sqrt(np.mean(np.square(found), axis=0))
+    return qd, qdd
+
+
+def blocks(samples: Sequence[Samples], count: int = FOLDS) -> list[list[Samples]]:
+    """Cut samples into blocks of successive ones; each of them has some of each long motion."""
+    result: list[list[Samples]] = [[] for _ in range(count)]
+    for part in samples:
+        edges = np.linspace(0, len(part), count + 1).astype(int)
+        for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            if end > start:
+                block.append(part[start:end])
+    return [block for block in result if block]
+
+
+def others(parts: Sequence[Equations], left_out: int) -> Equations:
+    """The sum of all equations but one."""
+    return reduce(add, [part for k, part in enumerate(parts) if k != left_out])
+
+
+def _error(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> float:
+    samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
+    folds = blocks(samples)
+    if len(folds) < FOLDS:
+        return np.inf
+    parts = [equations(regressor, fold) for fold in folds]
+    file = np.append(regressor.parameters_of_file, np.zeros(len(regressor.names) - regressor.inertial))
+    squares, counts = np.zeros(regressor.robot.n), np.zeros(regressor.robot.n)
+    for k, fold in enumerate(folds):
+        system = others(parts, k)
+        if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
+            return np.inf
+        x = weighted(system, file).x
+        for part in fold:
+            error = np.where(part.used, predictions(regressor, part, x) - part.measured, 0.0)
+            squares += np.sum(np.square(error), axis=0)
+            counts += np.sum(part.used, axis=0)
+    known = (counts > 0) & (squares > 0)
+    return float(np.mean(0.5 * np.log(squares[known] / counts[known]))) if known.any() else np.inf
+
+
+def _excerpts(recording: Recording) -> list[Recording]:
+    """Motions of a recording; of a long one, windows from all over it."""
+    motions = list(recording.cleaned().motions())
+    total = sum(map(len, motions))
+    if total <= _MOST_SAMPLES:
+        return motions
+    result = []
+    for motion in motions:
+        windows = max(1, round(_MOST_SAMPLES / _WINDOW * len(motion) / total))
+        length = min(_WINDOW, len(motion))
+        for start in np.linspace(0, len(motion) - length, windows).astype(int).tolist():
+            if length >= LEAST_SAMPLES:
+                result.append(motion[start : start + length])
+    return result

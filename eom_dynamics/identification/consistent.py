@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least squares over inertias that bodies can have: log-Cholesky parameters, and the robot's file as the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, least_squares, minimize
+
+from ..arrays import Array
+from ..recursion import PARAMETERS
+from .prior import RESIDUALS, Prior, packed, unpacked
+from .pseudo_inertia import log_cholesky, log_cholesky_derivatives, log_cholesky_parameters, parameters_of, possible
+
+SMALLEST = 0.003
+"""Least radius of gyration of a body of the prior, m: a point mass, or an impossible inertia, is made as fat."""
+
+# Relative change of the cost, the parameters and the gradient that ends the last step, and its evaluations: far fewer
+# are needed from the convex solution with the entropic distance.
+_TOLERANCE, _MOST_EVALUATIONS = 1e-8, 100
+
+# Gradient that ends the convex step, relative to the root of the cost of no motion at all.
+_GRADIENT = 1e-7
+
+# Singular values of columns of length one below which they depend on each other.
+_DEPENDENT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Bodies whose inertias are free.
+
+    Attributes:
+        parameters: of the file, of all B bodies, (10 B,), kg, kg m, kg m².
+        free: indices of the bodies.
+        priors: of the free bodies.
+    """
+
+    parameters: Array
+    free: tuple[int, ...]
+    priors: tuple[Prior, ...]
+
+    def possible(self, theta: Array) -> Array:
+        """Inertial parameters (bodies, 10) of log-Cholesky parameters of the free bodies (bodies, 10)."""
+        pairs = zip(self.priors, theta, strict=True)
+        P = [prior.factor @ log_cholesky(body) @ prior.factor.T for prior, body in pairs]
+        return parameters_of(np.array(P).reshape(-1, 4, 4))
+
+    def derivatives(self, k: int, theta: Array) -> tuple[Array, Array]:
+        """Derivatives for theta (10,) of free body k: of X (10, 4, 4), and of its parameters (10, 10) by columns."""
+        dX, L = log_cholesky_derivatives(theta), self.priors[k].factor
+        return dX, parameters_of(L @ dX @ L.T).T
+
+
+def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int] | None = None) -> Bodies:
+    """Bodies with the prior of a robot's file.
+
+    Args:
+        parameters: of the file, of all B bodies, (10 B,).
+        kind: of the prior, ``entropic`` or ``geodesic``.
+        bodies: those that are free; by default all with mass. A massless one stays as it is: it stands for no part.
+    """
+    table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
+    free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
+    return Bodies(table.ravel(), tuple(free), tuple(Prior(possible(table[i], SMALLEST), kind) for i in free))
+
+
+@dataclass(frozen=True, eq=False)
+class Consistent:
+    """A solution.
+
+    Attributes:
+        parameters: inertial parameters of all bodies (10 B,); those of each free body are possible.
+        terms: parameters of the terms (k,).
+        theta: log-Cholesky parameters of the free bodies (bodies, 10).
+        covariance: of (theta, terms).
+        converged: whether the optimiser came to an end.
+    """
+
+    parameters: Array
+    terms: Array
+    theta: Array
+    covariance: Array
+    converged: bool
+
+    def parameter_deviations(self, bodies: Bodies) -> Array:
+        """Standard deviations (10 B,) of the inertial parameters; zero for bodies that are not free."""
+        result = np.zeros(len(self.parameters))
+        for k, body in enumerate(bodies.free):
+            own = slice(PARAMETERS * k, PARAMETERS * (k + 1))
+            J = bodies.derivatives(k, self.theta[k])[1]
+            variance = np.diag(J @ self.covariance[own, own] @ J.T)
+            result[PARAMETERS * body : PARAMETERS * (body + 1)] = np.sqrt(np.maximum(variance, 0.0))
+        return result
+
+    @property
+    def term_deviations(self) -> Array:
+        """Standard deviations (k,) of the terms."""
+        return np.sqrt(np.maximum(np.diag(self.covariance)[self.theta.size :], 0.0))
+
+
+def solve(
+    bodies: Bodies,
+    R: Array,
+    right: Array,
+    combinations: Array,
+    lower: Array,
+    weight: float,
+    start: Array | None = None,
+    *,
+    pinned: Array | None = None,
+    draft: bool = False,
+) -> Consistent:
+    """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies from the file).
+
+    In two steps of SciPy's. With the entropic distance the problem is convex in the entries of X = L^-1 P L^-T:
+    Newton's method in a trust region finds its solution in some ten iterations, however stiff the data are. From
+    there, least squares over the log-Cholesky parameters end where the gradient is zero, for either distance. Terms,
+    which are linear, are eliminated; those that would pass their bounds stay at them.
+
+    Args:
+        bodies: the bodies, some of them free.
+        R: (rows, b + k), in units of the standard deviation.
+        right: b (rows,).
+        combinations: K (b, 10 B).
+        lower: lower bounds of the terms (k,), 0 or minus infinity.
+        weight: of the distances; 1 if inertias are known to a factor of e.
+        start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
+        pinned: terms (k,) that stay at these values; NaN for those that are free.
+        draft: stop after the first step, without a covariance.
+    """
+    b = len(combinations)
+    columns = [R[:, :b] @ combinations[:, PARAMETERS * i : PARAMETERS * (i + 1)] for i in bodies.free]
+    fixed = bodies.parameters.copy()
+    for i in bodies.free:
+        fixed[PARAMETERS * i : PARAMETERS * (i + 1)] = 0.0
+    right = right - R[:, :b] @ (combinations @ fixed)
+    own = R[:, b:]
+    theta = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
+    held = np.full(own.shape[1], np.nan) if pinned is None else pinned
+    free: NDArray[np.bool_] = np.isnan(held)
+    own = np.where(free, own, 0.0)
+    right = right - R[:, b:] @ np.nan_to_num(held)
+    for _ in range(own.shape[1] + 1):
+        basis = _basis(own[:, free])
+        A = [column - basis @ (basis.T @ column) for column in columns]
+        rest = right - basis @ (basis.T @ right)
+        theta = _convex(bodies, A, rest, weight, theta)
+        pis = bodies.possible(theta)
+        terms = _terms(own, free, right, columns, pis)
+        negative = free & (terms < lower)
+        if not negative.any():
+            break
+        free &= ~negative
+    converged, covariance = True, np.zeros((0, 0))
+    if not draft:
+        found = _polished(bodies, A, rest, weight, theta)
+        theta, converged = found.x.reshape(-1, PARAMETERS), bool(found.status > 0)
+        pis = bodies.possible(theta)
+        covariance = _covariance(bodies, columns, own, weight, theta)
+    parameters = bodies.parameters.copy()
+    for i, pi in zip(bodies.free, pis, strict=True):
+        parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = pi
+    terms = np.where(np.isnan(held), np.maximum(_terms(own, free, right, columns, pis), lower), held)
+    return Consistent(parameters, terms, theta, covariance, converged)
+
+
+def _basis(columns: Array) -> Array:
+    """Orthonormal basis (rows, rank) of columns."""
+    size = np.linalg.norm(columns, axis=0)
+    U, values, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
+    return np.asarray(U[:, values > _DEPENDENT])
+
+
+def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[Array], pis: Array) -> Array:
+    """Terms (k,) for given inertias; zero where they are not free."""
+    rest = right - sum((A @ pi for A, pi in zip(columns, pis, strict=True)), np.zeros(len(right)))
+    size = np.linalg.norm(own, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    terms = np.zeros(own.shape[1])
+    terms[free] = np.linalg.lstsq(own[:, free] / size[free], rest, rcond=_DEPENDENT)[0] / size[free]
+    return terms
+
+
+def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
+    """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
+    count = len(bodies.free)
+    units = unpacked(np.eye(RESIDUALS))
+    # Parameters of a body are linear in the entries of X.
+    linear = [parameters_of(prior.factor @ units @ prior.factor.T).T for prior in bodies.priors]
+    B = np.concatenate([part @ of_body for part, of_body in zip(A, linear, strict=True)], axis=1)
+    H, g = B.T @ B, B.T @ right
+    c = 0.5 * float(right @ right)
+
+    def value(y: Array) -> float:
+        X = unpacked(y.reshape(count, RESIDUALS))
+        try:
+            logarithms = np.log(np.diagonal(np.linalg.cholesky(X), axis1=-2, axis2=-1))
+        except np.linalg.LinAlgError:
+            return np.inf
+        distance = np.trace(X, axis1=-2, axis2=-1).sum() - 2 * logarithms.sum() - 4 * count
+        return float(0.5 * y @ H @ y - g @ y + c + weight * distance)
+
+    def gradient(y: Array) -> Array:
+        inverse = np.linalg.inv(unpacked(y.reshape(count, RESIDUALS)))
+        return np.asarray(H @ y - g + weight * packed(np.eye(4) - inverse).ravel())
+
+    def hessian(y: Array) -> Array:
+        result = H.copy()
+        for k, inverse in enumerate(np.linalg.inv(unpacked(y.reshape(count, RESIDUALS)))):
+            at = slice(RESIDUALS * k, RESIDUALS * (k + 1))
+            result[at, at] += weight * packed(inverse @ units @ inverse)
+        return result
+
+    first = packed(np.array([log_cholesky(body) for body in theta])).ravel()
+    found = minimize(
+        value,
+        first,
+        jac=gradient,
+        hess=hessian,
+        method="trust-exact",
+        options={"gtol": _GRADIENT * (1 + c) ** 0.5, "maxiter": _MOST_EVALUATIONS},
+    )
+    return np.array([log_cholesky_parameters(X) for X in unpacked(found.x.reshape(count, RESIDUALS))])
+
+
+def _polished(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> OptimizeResult:
+    """Least squares over the log-Cholesky parameters."""
+    count, rows, root = len(bodies.free), len(right), np.sqrt(weight)
+    none = np.zeros((0, 4, 4))
+
+    def residuals(z: Array) -> Array:
+        bodies_of = z.reshape(count, PARAMETERS)
+        data = sum((a @ pi for a, pi in zip(A, bodies.possible(bodies_of), strict=True)), -right)
+        pairs = zip(bodies.priors, bodies_of, strict=True)
+        return np.concatenate([data, *(root * prior.residuals(log_cholesky(body), none)[0] for prior, body in pairs)])
+
+    def jacobian(z: Array) -> Array:
+        J = np.zeros((rows + RESIDUALS * count, len(z)))
+        _fill(J, bodies, A, weight, z.reshape(count, PARAMETERS), rows)
+        return J
+
+    return least_squares(
+        residuals,
+        theta.ravel(),
+        jacobian,
+        ftol=_TOLERANCE,
+        xtol=_TOLERANCE,
+        gtol=_TOLERANCE,
+        max_nfev=_MOST_EVALUATIONS,
+    )
+
+
+def _fill(J: Array, bodies: Bodies, A: Sequence[Array], weight: float, theta: Array, rows: int) -> None:
+    """Fill in the derivatives of the data's residuals, and of the distances below them."""
+    for k, (a, prior) in enumerate(zip(A, bodies.priors, strict=True)):
+        at = slice(PARAMETERS * k, PARAMETERS * (k + 1))
+        dX, dpi = bodies.derivatives(k, theta[k])
+        J[:rows, at] = a @ dpi
+        below = slice(rows + RESIDUALS * k, rows + RESIDUALS * (k + 1))
+        J[below, at] = np.sqrt(weight) * prior.residuals(log_cholesky(theta[k]), dX)[1]
+
+
+def _covariance(bodies: Bodies, columns: Sequence[Array], own: Array, weight: float, theta: Array) -> Array:
+    """Covariance of (theta, terms) by the curvature at the solution."""
+    rows, count = len(own), theta.size
+    J = np.zeros((rows + RESIDUALS * len(theta), count + own.shape[1]))
+    _fill(J, bodies, columns, weight, theta, rows)
+    J[:rows, count:] = own
+    size = np.linalg.norm(J, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size))

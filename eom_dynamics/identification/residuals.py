@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of residuals: RMS, relative size, and whether they are white."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+
+LAGS = 20
+"""Autocorrelations that decide on whiteness."""
+
+# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
+_BAND = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """How well efforts are predicted, by joint (n,); NaN without efforts.
+
+    Attributes:
+        before, after: RMS of predicted less measured efforts by the robot's file, and by the identified parameters;
+            efforts filtered like the positions, N m or N.
+        unfiltered: RMS of the identified prediction less the efforts as they were recorded.
+        spread: standard deviation of the measured efforts.
+        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is.
+        samples: number of them.
+    """
+
+    before: Array
+    after: Array
+    unfiltered: Array
+    spread: Array
+    whiteness: Array
+    samples: int
+
+    @property
+    def relative(self) -> Array:
+        """RMS residual after, relative to the standard deviation of the measured efforts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.after / self.spread)
+
+
+def score(
+    measured: Sequence[Array], raw: Sequence[Array], before: Sequence[Array], after: Sequence[Array], spacing: int = 1
+) -> Score:
+    """Compare predictions with measured efforts.
+
+    Args:
+        measured: filtered efforts of each motion (N, n); NaN where they were not recorded.
+        raw: the same as they were recorded.
+        before, after: predictions.
+        spacing: samples between those that decide on whiteness.
+    """
+
+    def rms(predicted: Sequence[Array], desired: Sequence[Array]) -> Array:
+        return root_mean_square(np.concatenate([p - d for p, d in zip(predicted, desired, strict=True)]))
+
+    residuals = [(a - m)[::spacing] for a, m in zip(after, measured, strict=True)]
+    everything = np.concatenate(list(measured))
+    with np.errstate(invalid="ignore"):
+        spread = np.std(everything, axis=0)
+    return Score(
+        rms(before, measured), rms(after, measured), rms(after, raw), spread, whiteness(residuals), len(everything)
+    )
+
+
+def root_mean_square(values: Array) -> Array:
+    """Root mean square (n,) of values (N, n)."""
+    return np.asarray(np.sqrt(np.mean(np.square(values), axis=0)))
+
+
+def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
+    """Autocorrelations (lags + 1, n) of residuals (N, n) of several motions; NaN where there are none."""
+    n = residuals[0].shape[1]
+    products, counts = np.zeros((lags + 1, n)), np.zeros(lags + 1)
+    for part in residuals:
+        for lag in range(min(lags + 1, len(part))):
+            products[lag] += np.sum(part[lag:] * part[: len(part) - lag], axis=0)
+            counts[lag] += len(part) - lag
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = products / np.maximum(counts, 1)[:, np.newaxis]
+        return np.asarray(means / means[0])
+
+
+def whiteness(residuals: Sequence[Array]) -> Array:
+    """Share (n,) of the first autocorrelations within the band of white noise."""
+    total = sum(len(part) for part in residuals)
+    found = autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
+    share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
+    return np.where(np.isnan(found).any(axis=0), np.nan, share)
+
+
+def correlation_time(residuals: Sequence[Array]) -> Array:
+    """Samples (n,) that tell as much as one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
+
+    The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
+    """
+    longest = max(len(part) for part in residuals)
+    found = autocorrelations(residuals, max(1, longest // 4))
+    time = np.ones(found.shape[1])
+    for j, column in enumerate(found.T):
+        if np.isnan(column).any():
+            continue
+        ends = np.flatnonzero(column <= 0)
+        time[j] = 1 + 2 * float(np.sum(column[1 : ends[0] if len(ends) else None]))
+    return time

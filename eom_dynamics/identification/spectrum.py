@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the spectrum of a recording says: where its motion is, and the noise of its positions and velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.signal import welch
+
+from ..arrays import Array
+from .filtering import HIGHEST, uniform
+from .recording import Recording
+
+# The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
+_LOWEST = 2.0
+
+# Ratio of neighbouring cut-offs.
+_RATIO = 1.5
+
+# The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
+_NOISE_FROM = 0.5
+
+_SEGMENT = 4096
+
+
+def power(recording: Recording, values: Array) -> tuple[Array, Array]:
+    """Frequencies (F,), Hz, and power spectral density (F, n) of uniform values (N, n), per Hz."""
+    f, density = welch(values, fs=1 / recording.period, nperseg=min(_SEGMENT, len(values)), axis=0, detrend="linear")
+    return f, density
+
+
+def candidates(recordings: Sequence[Recording]) -> list[float]:
+    """Cut-offs to try, Hz: from the lowest that leaves most of the motion to close below the Nyquist frequency."""
+    lowest, highest = np.inf, np.inf
+    for recording in recordings:
+        for motion in recording.motions():
+            samples = uniform(motion)[0]
+            f, density = power(samples, samples.q)
+            velocity = density * np.square(f)[:, np.newaxis]
+            total = np.cumsum(velocity, axis=0)
+            moving = total[-1] > 1e-3 * np.max(total[-1])
+            share = total[:, moving] / total[-1, moving]
+            lowest = min(lowest, float(np.min(f[np.argmax(share > 0.5, axis=0)])))
+            highest = min(highest, HIGHEST * float(f[-1]))
+    lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
+    count = int(np.log(highest / lowest) / np.log(_RATIO)) + 1
+    return [float(lowest * _RATIO**k) for k in range(count)]
+
+
+def noise(recording: Recording, values: Array, cutoff: float) -> Array:
+    """Power spectral density of the noise (n,) of values (N, n), per Hz: what is left far above the cut-off."""
+    f, density = power(recording, values)
+    above = f > max(_NOISE_FROM * float(f[-1]), min(1.5 * cutoff, 0.8 * float(f[-1])))
+    return np.asarray(np.median(density[above], axis=0))
+
+
+def derivative_noise(density: Array, cutoff: float, order: int) -> Array:
+    """Standard deviation (n,) of the k-th derivative of white noise below a cut-off.
+
+    The square root of the integral of (2 pi f)^(2 k) S from 0 to the cut-off.
+    """
+    return np.asarray(np.sqrt((2 * np.pi) ** (2 * order) * density * cutoff ** (2 * order + 1) / (2 * order + 1)))
