@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots with identified springs and motors, ready for :mod:`eom_dynamics.robot.writers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from ..actuators.springs import AntagonisticPair, LinearSpring, Spring
+from ..robot import Joint, Robot
+from ..spelling import hint
+from .exceptions import IdentificationError
+from .motor import MotorFit
+from .resonance import ResonanceFit
+from .springs import CoupledSpringFit, SpringFit
+
+Fit = TypeVar("Fit")
+
+
+def with_springs(robot: Robot, fits: Mapping[str, SpringFit]) -> Robot:
+    """The robot with identified springs, by joint; a pair keeps its nominal stiffness, which is commanded.
+
+    Raises:
+        IdentificationError: the robot has no such independent joint.
+    """
+    return _changed(robot, fits, lambda joint, fit: replace(joint, spring=_commanded(fit.spring, joint.spring)))
+
+
+def with_coupled_spring(robot: Robot, fit: CoupledSpringFit) -> Robot:
+    """The robot with an identified matrix of stiffness of the joints that its coupled spring has.
+
+    Raises:
+        IdentificationError: the robot has no coupled spring of as many joints.
+    """
+    if robot.coupled_stiffness is None or len(robot.coupled_stiffness[0]) != len(fit.spring.matrix):
+        raise IdentificationError(f"{robot.name} has no coupled spring of {len(fit.spring.matrix)} joints")
+    return replace(robot, coupled_stiffness=(robot.coupled_stiffness[0], fit.spring))
+
+
+def with_motors(robot: Robot, fits: Mapping[str, MotorFit]) -> Robot:
+    """The robot with identified rotors, motor friction, gear loss and torque constants, by joint.
+
+    Raises:
+        IdentificationError: the robot has no such independent joint.
+    """
+    return _changed(
+        robot,
+        fits,
+        lambda joint, fit: replace(joint, rotor_inertia=fit.rotor_inertia[0], actuator=fit.actuator(joint.actuator)),
+    )
+
+
+def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
+    """The robot with linear springs and rotors identified from the motor side, of all independent joints.
+
+    Raises:
+        IdentificationError: the robot has another number of joints.
+    """
+    if len(fit.stiffness) != robot.n:
+        raise IdentificationError(f"{robot.name} has {robot.n} joints, the fit has {len(fit.stiffness)}")
+    rows = dict(zip(robot.joint_names, zip(fit.stiffness[:, 0], fit.rotor_inertia[:, 0], strict=True), strict=True))
+    return _changed(
+        robot,
+        rows,
+        lambda joint, row: replace(joint, spring=LinearSpring(float(row[0])), rotor_inertia=float(row[1])),
+    )
+
+
+def _changed(robot: Robot, fits: Mapping[str, Fit], change: Callable[[Joint, Fit], Joint]) -> Robot:
+    for name in fits:
+        if name not in robot.joint_names:
+            raise IdentificationError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+    return replace(
+        robot, joints=tuple(change(joint, fits[joint.name]) if joint.name in fits else joint for joint in robot.joints)
+    )
+
+
+def _commanded(spring: Spring, before: Spring) -> Spring:
+    if isinstance(spring, AntagonisticPair) and type(spring) is type(before) and isinstance(before, AntagonisticPair):
+        return replace(spring, nominal=before.nominal)  # type: ignore[type-var]
+    return spring

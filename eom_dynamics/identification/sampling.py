@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, and the noise of sensors.
+
+A linear filter that acts on both sides of a linear equation of motion leaves its parameters as they are. So positions,
+efforts and nonlinear terms pass the same filter, and none is delayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.signal import fftconvolve, firwin, upfirdn, welch
+
+from ..arrays import Array
+from .exceptions import IdentificationError
+
+# Largest difference between time steps, relative to the median.
+_JITTER = 0.01
+
+# Of the filter: taps by the period of the cut-off, and side lobes of 80 dB.
+_LENGTH, _WINDOW = 6.0, ("kaiser", 8.0)
+
+# Samples per period of the cut-off after decimation.
+_KEPT = 3.0
+
+# Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
+# of the sample rate.
+_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
+
+
+def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
+    """Sample period, s, and signals (N,) or (N, n), all of the same shape.
+
+    Args:
+        t: times (N,), s, in even steps.
+        signals: by name.
+
+    Raises:
+        IdentificationError: times are not even, shapes differ, or a number is not finite; naming the signal.
+    """
+    times = np.asarray(t, dtype=float)
+    if times.ndim != 1 or len(times) < 16:
+        raise IdentificationError(f"t must have shape (N,), N of at least 16, has {times.shape}")
+    steps = np.diff(times)
+    period = float(np.median(steps))
+    uneven = np.flatnonzero(~(np.abs(steps - period) <= _JITTER * period))
+    if len(uneven) or not period > 0:
+        where = int(uneven[0]) if len(uneven) else 0
+        raise IdentificationError(
+            f"t must increase in even steps; step {where} is {steps[where]:g} s, the median {period:g} s: resample"
+        )
+    arrays = {name: np.asarray(x, dtype=float) for name, x in signals.items()}
+    shape = next(iter(arrays.values())).shape
+    for name, x in arrays.items():
+        if x.shape != shape or x.ndim not in (1, 2) or len(x) != len(times):
+            raise IdentificationError(f"{name} must have shape ({len(times)},) or ({len(times)}, n), has {x.shape}")
+        if not np.all(np.isfinite(x)):
+            raise IdentificationError(f"{name} must be finite; sample {np.argwhere(~np.isfinite(x))[0][0]} is not")
+    return (times[-1] - times[0]) / (len(times) - 1), arrays
+
+
+def noise_level(x: Array) -> float:
+    """Standard deviation of the white noise of a signal (N,), from the upper quarter of its spectrum."""
+    power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(len(x)))) ** 2
+    # The median of exponentially distributed powers is log 2 of their mean.
+    floor = np.median(power[len(power) * 3 // 4 :]) / np.log(2)
+    return float(np.sqrt(floor / np.sum(np.hanning(len(x)) ** 2)))
+
+
+def cutoff_of(period: float, x: Array, order: int) -> float:
+    """Cut-off for a derivative of a measured signal (N,), Hz.
+
+    It is the highest frequency up to which the noise of the derivative, s_x² (2 pi f)^(2 order) by frequency, adds up
+    to at most a hundredth of the derivative's RMS, so that a regression on it loses a share of 1e-4.
+    """
+    rate = 1 / period
+    frequency, power = welch(np.diff(x, order) * rate**order, rate, nperseg=min(len(x) - order, int(_SEGMENT * rate)))
+    gain = (2 * rate * np.sin(np.pi * frequency * period)) ** (2 * order)
+    upper = slice(len(power) * 3 // 4, None)
+    floor = np.median(power[upper] / gain[upper])
+    clear = frequency[np.cumsum(floor * gain) <= _NOISE_SHARE**2 * np.cumsum(power)]
+    return float(np.clip(clear[-1] if len(clear) else 0.0, _LEAST_CUTOFF * rate, _MOST_CUTOFF * rate))
+
+
+class LowPass:
+    """Zero-phase low-pass filter of finite length, and time derivatives behind it.
+
+    Attributes:
+        period: sample period, s.
+        cutoff: frequency with half the gain, Hz.
+        reach: samples that it looks ahead and back; results lack as many at both ends.
+        decimation: samples of the input for each one of :meth:`thinned`.
+    """
+
+    def __init__(self, period: float, cutoff: float) -> None:
+        """Design the filter.
+
+        Raises:
+            IdentificationError: the cut-off is not between zero and half the sample rate.
+        """
+        if not 0 < cutoff < 0.5 / period:
+            raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
+        self.period, self.cutoff = period, cutoff
+        self.reach = int(np.ceil(_LENGTH / (2 * cutoff * period)))
+        self._taps = firwin(2 * self.reach + 1, cutoff, window=_WINDOW, fs=1 / period)
+        self.decimation = max(1, int(1 / (_KEPT * cutoff * period)))
+
+    def __call__(self, x: Array) -> Array:
+        """The filtered signal (N - 2 reach,) of a signal (N,)."""
+        self._refuse_short(x)
+        return np.asarray(fftconvolve(x, self._taps, mode="valid"))
+
+    def thinned(self, x: Array) -> Array:
+        """Every decimation-th sample of the filtered signal, computed alone."""
+        self._refuse_short(x)
+        # upfirdn starts at the first sample of x, where the filter is not yet full.
+        lead = -2 * self.reach % self.decimation
+        padded = np.concatenate([np.zeros(lead), x])
+        first = (2 * self.reach + lead) // self.decimation
+        last = (len(padded) - 1) // self.decimation
+        return np.asarray(upfirdn(self._taps, padded, down=self.decimation)[first : last + 1])
+
+    def _refuse_short(self, x: Array) -> None:
+        if len(x) <= 4 * self.reach:
+            raise IdentificationError(
+                f"{len(x)} samples are too few for a cut-off of {self.cutoff:g} Hz; record more than {4 * self.reach}"
+            )
+
+
+def rate_of(x: Array, period: float) -> Array:
+    """Time derivative (N - 4,) of a signal (N,) by central differences of order four."""
+    return (8 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12 * period)

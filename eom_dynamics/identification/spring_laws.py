@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spring laws as curves with parameters to fit: first values, bounds, and the spring that they make."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from ..actuators.springs import (
+    AntagonisticPair,
+    CubicSpring,
+    DampedSpring,
+    ExponentialPair,
+    ExponentialSpring,
+    LinearSpring,
+    QuadraticPair,
+    Spring,
+    TabulatedSpring,
+)
+from ..arrays import Array
+from .exceptions import IdentificationError
+
+# Least share of the effort's slope that a table keeps in each interval, as its own curve does.
+_LEAST_SLOPE = 0.02
+
+# A side of a table whose deflections reach less far than this share of the other is mirrored.
+_ONE_SIDED = 0.3
+
+
+class Law(ABC):
+    """Effort of a spring as a function of its deflection and of parameters p.
+
+    Attributes:
+        start: first values by name.
+        bounds: (lower, upper) by name.
+    """
+
+    start: dict[str, float]
+    bounds: dict[str, tuple[float, float]]
+
+    @abstractmethod
+    def effort(self, p: Array) -> Array:
+        """Efforts (N,) at the deflections given, N m or N."""
+
+    @abstractmethod
+    def slope(self, p: Array) -> Array:
+        """Their derivatives (N,) with respect to the deflection, N m/rad or N/m."""
+
+    @abstractmethod
+    def spring(self, p: Array) -> Spring:
+        """The spring of a robot file."""
+
+
+class _Declared(Law):
+    """A law whose parameters are those of a spring class, all positive or zero."""
+
+    def __init__(self, kind: type[Spring], delta: Array, start: Mapping[str, float]) -> None:
+        self._kind: Any = kind
+        self._delta = delta
+        self._attributes = list(start)
+        names = {attribute: declared.name for attribute, declared in kind.parameters().items()}
+        self.start = {names[attribute]: value for attribute, value in start.items()}
+        # Zero is a spring for the cubic coefficient alone.
+        least = {name: 0.0 if name == "cubic" else 1e-9 * value for name, value in self.start.items()}
+        self.bounds = {name: (low, np.inf) for name, low in least.items()}
+
+    def spring(self, p: Array) -> Spring:
+        return self._kind(**dict(zip(self._attributes, p, strict=True)))
+
+    def effort(self, p: Array) -> Array:
+        return self._summed(self.spring(p).load(self._delta, np.zeros_like(self._delta)))
+
+    def slope(self, p: Array) -> Array:
+        return self._summed(np.broadcast_to(self.spring(p).tangents(self._delta)[0], self._delta.shape))
+
+    def _summed(self, x: Array) -> Array:
+        """Over both motors of a pair."""
+        return x if self._delta.ndim == 1 else np.sum(x, axis=-1)
+
+
+class _Pair(_Declared):
+    """An antagonistic pair, whose nominal stiffness is commanded, not identified: that of the recording, on average."""
+
+    def spring(self, p: Array) -> Spring:
+        """The pair, at least so stiff that neither spring is slack without load."""
+        given = dict(zip(self._attributes, p, strict=True))
+        # The efforts of deflections do not depend on the nominal stiffness.
+        stiffness = np.sum(self._kind(**given, nominal=1e300).tangents(self._delta)[0], axis=-1)
+        return self._kind(**given, nominal=max(2.0 * p[0], float(np.mean(stiffness))))
+
+
+class DampedLaw(_Declared):
+    """A linear spring with a damper; the damping is fitted by all laws."""
+
+    damping = 0.0
+
+    def spring(self, p: Array) -> Spring:
+        """The damped spring, or the linear one where no damping was found."""
+        return DampedSpring(p[0], self.damping) if self.damping > 0 else LinearSpring(p[0])
+
+
+class Table(Law):
+    """Natural cubic spline through table points, as :class:`.TabulatedSpring` draws it where that is monotone.
+
+    The parameters are the efforts' increments from each point to the next, which are positive.
+    """
+
+    def __init__(self, delta: Array, effort: Array, points: int) -> None:
+        low, high = min(float(np.min(delta)), 0.0), max(float(np.max(delta)), 0.0)
+        self.mirrored = min(-low, high) < _ONE_SIDED * max(-low, high)
+        reach = max(-low, high)
+        below = 0 if self.mirrored else max(1, round((points - 1) * -low / (high - low)))
+        above = points - 1 if self.mirrored else max(1, points - 1 - below)
+        x = np.concatenate(
+            [np.linspace(low, 0, below + 1)[:-1], np.linspace(0, reach if self.mirrored else high, above + 1)]
+        )
+        self.x, self._zero = x, below
+        slope = _secant(delta, effort)
+        # d tau_j of each parameter: increments add up on the way from (0, 0).
+        sums = np.zeros((len(x), len(x) - 1))
+        for j in range(len(x)):
+            first, last = sorted((j, below))
+            sums[j, first:last] = 1.0 if j > below else -1.0
+        self._sums = sums
+        nodes, rows = (
+            (np.concatenate([-x[:0:-1], x]), np.concatenate([-sums[:0:-1], sums])) if self.mirrored else (x, sums)
+        )
+        curves = CubicSpline(nodes, rows, bc_type="natural")
+        inside = np.clip(delta, nodes[0], nodes[-1])
+        beyond = (delta - inside)[:, np.newaxis]
+        ends = np.where(beyond < 0, curves(nodes[0], 1), curves(nodes[-1], 1))
+        self._basis, self._slopes = curves(inside) + beyond * ends, curves(inside, 1)
+        self.start = {f"effort[{i}]": slope * float(width) for i, width in enumerate(np.diff(x))}
+        self.bounds = {name: (_LEAST_SLOPE * value, np.inf) for name, value in self.start.items()}
+
+    def effort(self, p: Array) -> Array:
+        """Efforts of the curve, straight beyond its ends."""
+        return self._basis @ p
+
+    def slope(self, p: Array) -> Array:
+        """Slopes of the curve."""
+        return self._slopes @ p
+
+    def spring(self, p: Array) -> Spring:
+        """The table."""
+        return TabulatedSpring(self.x, self._sums @ p)
+
+    def table(self, p: Array, covariance: Array) -> tuple[Array, Array, Array]:
+        """Deflections, efforts and standard deviations of the efforts, each (m,)."""
+        return self.x, self._sums @ p, np.sqrt(np.einsum("ij,jk,ik->i", self._sums, covariance, self._sums))
+
+
+LAWS = ("linear", "damped", "cubic", "table", "exponential", "antagonistic_exponential", "antagonistic_quadratic")
+"""Names of the laws that can be fitted: types of springs of robot files; ``table`` is ``tabulated`` there."""
+
+
+def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
+    """The law of this name, with first values from the data.
+
+    Args:
+        name: one of LAWS.
+        delta: deflections (N,), or (N, 2) of an antagonistic pair, rad or m.
+        effort: efforts (N,), N m or N.
+        points: number of points of a table.
+
+    Raises:
+        IdentificationError: the name is unknown, or the deflections have the wrong shape.
+    """
+    if name not in LAWS:
+        raise IdentificationError(f"law must be one of {', '.join(LAWS)}, is {name!r}")
+    pair = name.startswith("antagonistic")
+    if delta.ndim != (2 if pair else 1):
+        raise IdentificationError(f"law {name} takes deflections {'(N, 2)' if pair else '(N,)'}, got {delta.shape}")
+    if pair:
+        return _pair(name, delta, effort)
+    if name == "table":
+        return Table(delta, effort, points)
+    K, reach = _secant(delta, effort), float(np.max(np.abs(delta)))
+    if name == "cubic":
+        return _Declared(CubicSpring, delta, {"linear": 0.7 * K, "cubic": 0.3 * K / reach**2})
+    if name == "exponential":
+        return _Declared(ExponentialSpring, delta, {"constant": 0.7 * K, "growth": 1 / reach})
+    kind = DampedLaw if name == "damped" else _Declared
+    return kind(LinearSpring, delta, {"constant": K})
+
+
+def _pair(name: str, delta: Array, effort: Array) -> Law:
+    kind: type[AntagonisticPair] = ExponentialPair if name == "antagonistic_exponential" else QuadraticPair
+    K, reach = _secant(np.sum(delta, axis=-1), effort) / 4, float(np.max(np.abs(delta)))
+    second = {"growth": 1 / reach} if kind is ExponentialPair else {"slope": K / reach}
+    return _Pair(kind, delta, {"constant": K, **second})
+
+
+def _secant(delta: Array, effort: Array) -> float:
+    """Slope of the line through the data, without offset of either.
+
+    Raises:
+        IdentificationError: the spring does not deflect, or efforts fall with the deflection.
+    """
+    x, y = delta - np.mean(delta), effort - np.mean(effort)
+    square = float(x @ x)
+    if not square > 0:
+        raise IdentificationError("the spring does not deflect in this recording")
+    slope = float(x @ y) / square
+    if not slope > 0:
+        raise IdentificationError("efforts fall with the deflection; check the signs: deflection is motor minus link")
+    return slope

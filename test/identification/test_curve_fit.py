@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least squares with bounds, against NumPy and the covariance of noise that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import toeplitz
+
+from eom_dynamics.identification.curve_fit import correlation_time, curve_fit
+from eom_dynamics.identification.exceptions import IdentificationError
+from eom_dynamics.identification.sampling import LowPass, cutoff_of, noise_level, rate_of
+
+COUNT, WIDTH = 4000, 20
+X = np.stack([np.sin(np.linspace(0, 30, COUNT)), np.ones(COUNT)], axis=-1)
+
+
+def correlated(seed: int) -> np.ndarray:
+    """Mean of WIDTH independent normal numbers at each sample, its correlation a triangle."""
+    noise = np.random.default_rng(seed).normal(size=COUNT + WIDTH - 1)
+    return np.convolve(noise, np.ones(WIDTH) / WIDTH, mode="valid")
+
+
+def test_covariance_of_correlated_residuals() -> None:
+    """Against (XᵀX)⁻¹ XᵀRX (XᵀX)⁻¹ with the true correlation R, five times that of independent residuals."""
+    R = toeplitz(np.maximum(1 - np.arange(COUNT) / WIDTH, 0)) / WIDTH
+    inverse = np.linalg.inv(X.T @ X)
+    true = np.sqrt(np.diag(inverse @ X.T @ R @ X @ inverse))
+    found = []
+    for seed in range(10):
+        y = X @ [2.0, -1.0] + correlated(seed)
+        estimate = curve_fit(lambda p, y=y: y - X @ p, {"slope": 0.0, "offset": 0.0}, {})
+        assert estimate.values == pytest.approx(np.linalg.lstsq(X, y, rcond=None)[0], rel=1e-8)
+        found.append(estimate.std)
+    # Each is of 200 independent samples; Bartlett's weights take some per cent.
+    assert np.mean(found, axis=0) == pytest.approx(true, rel=0.15)
+    independent = curve_fit(lambda p: y - X @ p, {"slope": 0.0, "offset": 0.0}, {}, independent=True)
+    assert np.all(independent.std < 0.35 * true)
+
+
+def test_correlation_time() -> None:
+    # That of the mean of 20 numbers is 20.
+    assert np.mean([correlation_time(correlated(seed)) for seed in range(10)]) == pytest.approx(WIDTH, rel=0.15)
+    assert correlation_time(np.random.default_rng(0).normal(size=COUNT)) == pytest.approx(1.0, abs=0.3)
+
+
+def test_bounds_and_what_the_data_do_not_tell() -> None:
+    y = X @ [2.0, 0.0] + 0.01 * np.random.default_rng(0).normal(size=COUNT)
+    A = np.column_stack([X, X[:, 0] * (1 + 1e-6), np.zeros(COUNT)])
+    estimate = curve_fit(
+        lambda p: y - A[:, [0, 1, 3]] @ p, {"slope": 1.0, "offset": 1.0, "idle": 1.0}, {"offset": (0.1, np.inf)}
+    )
+    assert estimate["offset"] == 0.1
+    assert estimate.undetermined == ("idle: no effect on these data", "offset: stopped at its bound 0.1")
+    twins = curve_fit(lambda p: y - A[:, [0, 2]] @ p, {"a": 1.0, "b": 1.0}, {})
+    assert any(line.startswith("a and b: inseparable") for line in twins.undetermined)
+
+
+def test_bad_residuals() -> None:
+    with pytest.raises(IdentificationError, match="1 samples do not determine 1 parameters"):
+        curve_fit(lambda p: p - 1, {"a": 0.0}, {})
+    with pytest.raises(IdentificationError, match="not finite"):
+        curve_fit(lambda p: np.full(5, np.nan), {"a": 0.0}, {})
+
+
+def test_low_pass_neither_delays_nor_changes_what_passes() -> None:
+    period, t = 1e-3, 1e-3 * np.arange(5000)
+    x = np.sin(2 * np.pi * 3 * t + 0.3)
+    low_pass = LowPass(period, 20.0)
+    inner = slice(low_pass.reach, len(t) - low_pass.reach)
+    assert low_pass(x) == pytest.approx(x[inner], abs=2e-4)  # side lobes of 80 dB
+    assert np.max(np.abs(low_pass(np.sin(2 * np.pi * 40 * t)))) < 2e-4
+    assert low_pass.thinned(x) == pytest.approx(low_pass(x)[:: low_pass.decimation], abs=1e-12)
+    assert rate_of(x, period) == pytest.approx(6 * np.pi * np.cos(2 * np.pi * 3 * t + 0.3)[2:-2], rel=1e-6, abs=1e-6)
+
+
+def test_noise_and_cutoff_from_the_data() -> None:
+    """Against the closed integral of the noise of the second derivative, s² 2 h (2 pi)⁴ f⁵/5."""
+    period, t = 1e-3, 1e-3 * np.arange(20000)
+    x = np.sin(2 * np.pi * t) + 1e-5 * np.random.default_rng(0).normal(size=t.shape)
+    assert noise_level(x) == pytest.approx(1e-5, rel=0.05)
+    acceleration = (2 * np.pi) ** 2 / np.sqrt(2)
+    expected = (5 * (0.01 * acceleration / 1e-5) ** 2 / (2 * period * (2 * np.pi) ** 4)) ** 0.2
+    assert cutoff_of(period, x, 2) == pytest.approx(expected, rel=0.05)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motors from their own side: against known rotors, friction, gears and torque constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from elastic_recordings import recording
+
+from eom_dynamics import load_robot
+from eom_dynamics.actuators.actuator import Actuator
+from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.actuators.gear import Gear
+from eom_dynamics.identification.elastic_robot import with_motors
+from eom_dynamics.identification.exceptions import IdentificationError
+from eom_dynamics.identification.motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
+from eom_dynamics.robot import robot_from_parameters
+from eom_dynamics.robot.writers.parameters import robot_as_parameters
+
+PERIOD = 1e-3
+T = PERIOD * np.arange(8000)
+
+
+def motion(scale: float = 1.0) -> np.ndarray:
+    """theta and two derivatives (3, N) of a sum of sines."""
+    rows = np.zeros((3, len(T)))
+    for amplitude, f, phase in ((0.5, 0.5, 0.3), (0.2, 1.3, 1.0), (0.05, 3.1, 2.0)):
+        for k in range(3):
+            rows[k] += amplitude * (2 * np.pi * f) ** k * np.sin(2 * np.pi * f * T + phase + k * np.pi / 2)
+    return scale * rows
+
+
+THETA, THETAD, THETADD = motion()
+TAU = 8 * np.sin(2 * np.pi * 0.8 * T) + 3 * np.cos(2 * np.pi * 2.1 * T)
+
+
+def within(fit: MotorFit, name: str, true: float, share: float) -> None:
+    """Within a share and four standard deviations, which one in 15,000 exceeds."""
+    value, std = fit.parameters[name]
+    assert value == pytest.approx(true, rel=share), name
+    assert abs(value - true) < 4 * std + 1e-4 * abs(true), name
+
+
+def test_friction_of_every_kind() -> None:
+    law = Friction(viscous=0.5, coulomb=0.4, static=0.8, stribeck_velocity=0.3, smoothing_velocity=0.05)
+    rng = np.random.default_rng(0)
+    effort = 0.2 * THETADD + TAU + law.effort(THETAD) + 0.1 * np.abs(THETAD) + 0.3
+    fit = fit_motor(
+        T,
+        THETA + 1e-5 * rng.normal(size=T.shape),
+        tau=TAU + 0.05 * rng.normal(size=T.shape),
+        effort=effort + 0.05 * rng.normal(size=T.shape),
+        terms=("viscous", "asymmetric", "coulomb", "stribeck", "offset"),
+    )
+    true = {"rotor_inertia": 0.2, "viscous": 0.5, "asymmetry": 0.1, "coulomb": 0.4, "stribeck": 0.4, "offset": 0.3}
+    for name, value in true.items():
+        # Stribeck's peak and Coulomb's plateau are correlated; the law is what the robot gets.
+        within(fit, name, value, 0.02 if name == "rotor_inertia" else 0.25)
+    v = np.linspace(-3, 3, 61)
+    assert np.max(np.abs(fit.friction.effort(v) - law.effort(v))) < 0.03 * np.max(law.effort(v))
+    assert any("one viscous friction" in line for line in fit.undetermined)
+
+
+@pytest.mark.parametrize("hardening", [False, True])
+def test_stiffness_without_a_sensor_of_effort(hardening: bool) -> None:
+    rng = np.random.default_rng(1)
+    delta = 0.02 * np.sin(2 * np.pi * 0.8 * T) + 0.01 * np.cos(2 * np.pi * 2.1 * T)
+    cubic = 4e5 if hardening else 0.0
+    tau = 400 * delta + cubic * delta**3
+    effort = 0.2 * THETADD + Gear(0.8).load(tau, THETAD) + 0.5 * THETAD
+    fit = fit_motor(
+        T,
+        THETA + 1e-5 * rng.normal(size=T.shape),
+        deflection=delta + 1.4e-5 * rng.normal(size=T.shape),
+        effort=effort + 0.05 * rng.normal(size=T.shape),
+        terms=("viscous", "offset", "efficiency"),
+        hardening=hardening,
+    )
+    for name, value in {"stiffness": 400.0, "rotor_inertia": 0.2, "viscous": 0.5, "efficiency": 0.8}.items():
+        within(fit, name, value, 0.01)
+    if hardening:
+        within(fit, "cubic", cubic, 0.03)
+
+
+def test_torque_constant_from_currents() -> None:
+    rng = np.random.default_rng(2)
+    effort = 0.2 * THETADD + TAU + 0.5 * THETAD
+    fit = fit_motor(
+        T,
+        THETA + 1e-5 * rng.normal(size=T.shape),
+        tau=TAU + 0.05 * rng.normal(size=T.shape),
+        current=effort / (0.05 * 100) + 0.01 * rng.normal(size=T.shape),
+        gear_ratio=-100.0,
+        terms=("viscous", "offset"),
+    )
+    within(fit, "torque_per_current", 5.0, 0.01)
+    within(fit, "rotor_inertia", 0.2, 0.02)
+    assert fit.torque_constant[0] == pytest.approx(0.05, rel=0.01)
+    assert fit.actuator(Actuator()).motor.torque_constant == fit.torque_constant[0]
+    assert any("only k_t N" in line for line in fit.undetermined)
+
+
+def test_gear_ratio_and_compliance_from_both_sides_of_the_gear() -> None:
+    rng = np.random.default_rng(3)
+    shaft = -80.0 * (THETA + TAU / 400) + 0.7 + 1e-3 * rng.normal(size=T.shape)
+    fit = fit_gear_ratio(shaft, THETA + 1e-5 * rng.normal(size=T.shape), TAU + 0.05 * rng.normal(size=T.shape))
+    assert fit.ratio[0] == pytest.approx(-80.0, rel=1e-4)
+    assert fit.compliance[0] == pytest.approx(1 / 400, rel=1e-3)
+    assert abs(fit.ratio[0] + 80) < 4 * fit.ratio[1]
+    assert fit_gear_ratio(-80 * THETA, THETA).ratio[0] == pytest.approx(-80.0)
+
+
+def test_covariance_is_the_spread_of_many_recordings() -> None:
+    """The share of noise that the filter passes is correlated in time, which the standard deviations must know."""
+    effort, found = 0.2 * THETADD + TAU + 0.5 * THETAD, []
+    for seed in range(20):
+        noise = 0.3 * np.random.default_rng(seed).normal(size=T.shape)
+        fit = fit_motor(T, THETA, tau=TAU, effort=effort + noise, terms=("viscous",), cutoff=5.0)
+        found.append((*fit.parameters["rotor_inertia"], *fit.parameters["viscous"]))
+    B, B_std, D, D_std = np.array(found).T
+    # The standard deviation of 20 numbers is known to 16 %.
+    assert np.std(B) / np.mean(B_std) == pytest.approx(1.0, abs=0.4)
+    assert np.std(D) / np.mean(D_std) == pytest.approx(1.0, abs=0.4)
+
+
+def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
+    """Fast version of bench/elastic_identification.py: inertia within 2 %, friction within 3 %."""
+    robot = load_robot("sea_planar_2r")
+    exact = recording(robot, 20.0)
+    noisy = exact.noisy(0)
+    terms = ("viscous", "coulomb", "efficiency", "offset")
+    fits = fit_motors(noisy.t, noisy.theta, tau=noisy.tau, effort=noisy.motor_effort, terms=terms)
+    for fit, joint in zip(fits, robot.joints, strict=True):
+        friction = joint.actuator.friction
+        within(fit, "rotor_inertia", joint.rotor_inertia, 0.02)
+        within(fit, "viscous", friction.viscous, 0.03)
+        within(fit, "coulomb", friction.coulomb, 0.03)
+        within(fit, "efficiency", joint.actuator.gear.efficiency, 0.01)
+    changed = with_motors(robot, dict(zip(robot.joint_names, fits, strict=True)))
+    again = robot_from_parameters(robot_as_parameters(changed, []))
+    assert again.joints[0].rotor_inertia == pytest.approx(fits[0].rotor_inertia[0])
+    assert again.joints[0].actuator.friction.coulomb == pytest.approx(fits[0].friction.coulomb)
+    assert again.joints[0].actuator.motor.resistance == 0.5  # all else as before
+    # The identified file predicts the motors' efforts: a tenth of the noise of one sample.
+    error = recording(again, 20.0).motor_effort - exact.motor_effort
+    assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 1e-3 * np.ptp(exact.motor_effort, axis=0))
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"effort": TAU}, "either tau or deflection"),
+    ({"tau": TAU, "deflection": TAU, "effort": TAU}, "either tau or deflection"),
+    ({"tau": TAU}, "either effort or current"),
+    ({"deflection": TAU, "current": TAU}, "unit of effort unknown"),
+    ({"tau": TAU, "effort": TAU, "terms": ("sticky",)}, "unknown: sticky"),
+    ({"tau": TAU, "effort": TAU[:-1]}, r"effort must have shape \(8000,\)"),
+    ({"tau": TAU, "effort": TAU, "theta": 0 * THETA}, "the motor does not move"),
+    ({"tau": TAU, "current": -TAU}, "current falls as the effort of the spring rises"),
+    ({"tau": TAU, "effort": TAU, "cutoff": 600.0}, "cutoff must be between 0 and"),
+    ({"tau": TAU, "effort": TAU, "cutoff": 0.5}, "8000 samples are too few|too few for a cut-off"),
+    (
+        {"tau": np.stack([TAU, TAU], 1), "effort": np.stack([TAU, TAU], 1), "theta": np.stack([TAU, TAU], 1)},
+        "fit_motors",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
+    arguments = {"theta": THETA} | arguments
+    with pytest.raises(IdentificationError, match=message):
+        fit_motor(T, arguments.pop("theta"), **arguments)
+
+
+def test_errors_name_the_motor() -> None:
+    both = np.stack([THETA, 0 * THETA], axis=1)
+    with pytest.raises(IdentificationError, match="motor 1: the motor does not move"):
+        fit_motors(T, both, tau=both, effort=both)
+    with pytest.raises(IdentificationError, match=r"theta must have shape \(N, m\)"):
+        fit_motors(T, THETA, tau=TAU, effort=TAU)
+    with pytest.raises(IdentificationError, match="the joint does not move"):
+        fit_gear_ratio(THETA, 0 * THETA)
