@@ -28,7 +28,7 @@ FOLDS = 4
 """Blocks of the training data, each held out once."""
 
 # Samples that decide on the filter: windows from all over a longer recording are enough.
-_MOST_SAMPLES, _WINDOW = 60_000, 15_000
+_MOST_SAMPLES, _WINDOW = 36_000, 12_000
 
 # Equations for each parameter below which a cut-off leaves too few samples.
 _LEAST_EQUATIONS = 3.0

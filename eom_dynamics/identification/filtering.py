@@ -28,11 +28,11 @@ ORDER = 4
 HIGHEST = 0.8
 """Largest cut-off, relative to the Nyquist frequency."""
 
-# Samples kept per period of the cut-off: two would do for a filter that stops at once.
-_PER_PERIOD = 2.5
+PER_PERIOD = 2.5
+"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
 
 # Periods of the cut-off that are cut at both ends of a motion, where the filter has its transients.
-_EDGE = 1.0
+_EDGE = 1.5
 
 # Relative deviation of a step from the usual one, beyond which samples are interpolated.
 _JITTER = 0.02
@@ -202,7 +202,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
         "saturated": _dilated(saturated, window),
         "at rest or near reversal": np.abs(qd) < _least_velocity(qd, using),
     }
-    step = max(1, int(rate / (_PER_PERIOD * using.cutoff))) if using.decimate else 1
+    step = max(1, int(rate / (PER_PERIOD * using.cutoff))) if using.decimate else 1
     inner = slice(window, max(window, len(tau) - window), step)
     used, counts = np.ones(tau[inner].shape, dtype=bool), {}
     for reason, bad in reasons.items():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, convert, demo, inspect, replay, report, simulate
+from . import bench, codegen, convert, demo, identify, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _COMMANDS = {
     "codegen": codegen,
     "convert": convert,
     "demo": demo,
+    "identify": identify,
     "inspect": inspect,
     "replay": replay,
     "report": report,
