@@ -200,7 +200,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
         "not recorded": absent,
         "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
         "saturated": _dilated(saturated, window),
-        "at rest or near reversal": np.abs(qd) < _least_velocity(qd, using),
+        "at rest or near reversal": (np.abs(qd) < _least_velocity(qd, using)) | (np.ptp(q, axis=0) < REST),
     }
     step = max(1, int(rate / (PER_PERIOD * using.cutoff))) if using.decimate else 1
     inner = slice(window, max(window, len(tau) - window), step)
@@ -223,7 +223,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
 
 
 def _least_velocity(qd: Array, using: Filter) -> Array:
-    """Velocities (n,) below which a joint is at rest or reverses; all of those of a joint that never moves."""
+    """Velocities (n,) below which a joint is at rest or reverses."""
     rms = np.sqrt(np.mean(np.square(qd), axis=0))
     return np.maximum(np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * rms), _NOISE * using.velocity_noise)
 

