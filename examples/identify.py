@@ -40,4 +40,7 @@ for name, before, after in zip(robot.joint_names, found.validation.before, found
     print(f"{name}: RMS residual {before:.3f} N m by the file, {after:.3f} N m as identified")
 
 identified = identified_robot(found)
-print(f"last link: {identified.joints[1].mass:.2f} kg at {identified.joints[1].center_of_mass[0]:.3f} m")
+# No motion in the plane tells the mass of the last link from its place: their product counts.
+for title, arm in (("file", robot), ("arm", true), ("identified", identified)):
+    link = arm.joints[1]
+    print(f"{title}: last link {link.mass * link.center_of_mass[0]:.3f} kg m")

@@ -264,7 +264,7 @@ class _Local:
         return float(0.5 * residual @ residual + self._weight * distance)
 
     def gradient(self, z: Array) -> Array:
-        inverse = packed(np.linalg.inv(self._Y(z)))
+        inverse = packed(np.asarray(np.linalg.inv(self._Y(z)), dtype=float))
         data = self._BT.T @ (self._BT @ z - self._right)
         return np.asarray(data + self._weight * self._T.T @ (self._trace - inverse).ravel())
 

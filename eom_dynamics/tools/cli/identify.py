@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...extras import require
 from ...terminal import printable
@@ -18,6 +19,9 @@ from .arguments import not_negative, number, path, positive
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .robot_arguments import add_robot_arguments, load
+
+if TYPE_CHECKING:
+    from ...identification import Recording
 
 SUMMARY = "identify masses, inertias, friction and rotors of a robot from recordings"
 
@@ -156,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
         def report(step: str, done: float) -> None:
             bars.update(bar, description=printable(step), completed=done)
 
-        def read(file: Path) -> object:
+        def read(file: Path) -> Recording:
             return read_recording(file, robot, source, lambda done: report(f"read {file.name}", done))
 
         training = [read(file) for file in options.bags]

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
-from ...identification import Fit, Recording
+from ...identification import Fit, Recording, Score
 from ...identification.filtering import Samples
 from ...identification.joint_terms import TERMS, Motion
 from ..pages.charts import chart, over_time, place, plain, short
@@ -71,7 +71,7 @@ def identification_page(
     return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
 
 
-def _scores(fit: Fit) -> list[tuple[str, object]]:
+def _scores(fit: Fit) -> list[tuple[str, Score]]:
     return (
         [("Validation", fit.validation), ("Training", fit.training)] if fit.validation else [("Training", fit.training)]
     )

@@ -158,17 +158,17 @@ def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) 
     names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
     total = sum(len(stamp) for stamp, _, _ in parts)
     stamp = np.concatenate([stamp for stamp, _, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
-    values = {}
+    gathered: dict[str, Array] = {}
     for field in fields:
         if any(field in own for _, _, own in parts):
-            values[field] = np.full((total, len(names)), np.nan)
+            gathered[field] = np.full((total, len(names)), np.nan)
     at = 0
     for part, own_names, own in parts:
         places = [names.index(name) for name in own_names]
         for field, numbers in own.items():
-            values[field][at : at + len(part), places] = numbers
+            gathered[field][at : at + len(part), places] = numbers
         at += len(part)
-    return _Columns(stamp, names, values, bad)
+    return _Columns(stamp, names, gathered, bad)
 
 
 def _table(path: Path) -> _Columns:
@@ -188,13 +188,13 @@ def _table(path: Path) -> _Columns:
     joints = tuple(name.partition(".")[2] for name in named if name.startswith("position."))
     if not joints:
         raise IdentificationError(f"{path}: has no columns position.NAME; it has {', '.join(list(table)[:20])}")
-    values = {}
+    fields: dict[str, Array] = {}
     for field in MEASURED_FIELDS:
         there = [named.get(f"{field}.{joint}") for joint in joints]
         if any(column is not None for column in there):
-            values[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])
+            fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])
     stamp = np.where(np.isfinite(t), np.round(1e9 * (t - t[0] if len(t) else t)), -1).astype(np.int64)
-    return _Columns(stamp, joints, values)
+    return _Columns(stamp, joints, fields)
 
 
 def _csv(path: Path) -> dict[str, Array]:
