@@ -104,7 +104,7 @@ def known_truth(robot: Robot, side: str, runs: int) -> bool:
     beta = np.concatenate([inertial_parameters(joint) for joint in true.joints])
     inside, within, friction, rotors = [], [], [], []
     for seed in range(runs):
-        found = fit(robot, recording(robot, true, side, seed, duration=60.0), options=Options(side=side))
+        found = fit(robot, recording(robot, true, side, seed, rate=500.0, duration=60.0), options=Options(side=side))
         count = found.regressor.inertial
         told = np.isfinite(found.base_deviations[:count])
         z = np.abs(found.estimate.x[:count] - found.regressor.base(beta))[told] / found.base_deviations[:count][told]
