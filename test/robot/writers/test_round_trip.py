@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
