@@ -104,7 +104,7 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
             chosen.append(k)
             axes = np.column_stack([axes, rest / length])
     independent = np.array(sorted(chosen), dtype=np.intp)
-    K, *_ = np.linalg.lstsq(R[:, independent], R, rcond=None)
+    K: Array = np.asarray(np.linalg.lstsq(R[:, independent], R, rcond=None)[0], dtype=float)
     K *= size / size[independent, np.newaxis]
     K[np.abs(K) < _ZERO] = 0.0
     K[:, independent] = np.eye(len(independent))

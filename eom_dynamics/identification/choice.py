@@ -28,7 +28,10 @@ FOLDS = 4
 """Blocks of the training data, each held out once."""
 
 # Samples that decide on the filter: windows from all over a longer recording are enough.
-_MOST_SAMPLES, _WINDOW = 60_000, 15_000
+_MOST_SAMPLES, _WINDOW = 36_000, 12_000
+
+# Of candidates whose errors differ by less, relatively, the highest cut-off is taken, which hides least.
+_ALIKE = 0.02
 
 # Equations for each parameter below which a cut-off leaves too few samples.
 _LEAST_EQUATIONS = 3.0
@@ -88,7 +91,9 @@ def choose(
                 f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
                 "record for longer"
             )
-        using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
+        alike = [trial for trial in trials if trial.error <= best.error + _ALIKE]
+        chosen = max(alike, key=lambda trial: (trial.cutoff, -trial.error))
+        using = replace(using, cutoff=chosen.cutoff, measured_velocity=chosen.measured_velocity)
     else:
         using = replace(using, cutoff=grid[0][0], measured_velocity=bool(grid[0][1]))
     qd, _ = noise_of_motion(excerpts, using)

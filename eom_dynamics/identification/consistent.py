@@ -15,15 +15,18 @@ from ..recursion import PARAMETERS
 from .prior import RESIDUALS, Prior, packed, unpacked
 from .pseudo_inertia import log_cholesky, log_cholesky_derivatives, log_cholesky_parameters, parameters_of, possible
 
-SMALLEST = 0.003
+SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m: a point mass, or an impossible inertia, is made as fat."""
 
 # Relative change of the cost, the parameters and the gradient that ends the last step, and its evaluations: far fewer
 # are needed from the convex solution with the entropic distance.
 _TOLERANCE, _MOST_EVALUATIONS = 1e-8, 100
 
-# Gradient that ends the convex step, relative to the root of the cost of no motion at all.
-_GRADIENT = 1e-7
+# Gradient that ends the convex step, relative to the weight: at the end, and on the way there.
+_GRADIENT, _ON_THE_WAY = 1e-3, 0.3
+
+# Iterations of the convex step around one centre, and number of centres.
+_ITERATIONS, _MOST_CENTRES = 12, 6
 
 # Singular values of columns of length one below which they depend on each other.
 _DEPENDENT = 1e-9
@@ -111,7 +114,7 @@ def solve(
     weight: float,
     start: Array | None = None,
     *,
-    pinned: Array | None = None,
+    likely: Array | None = None,
     draft: bool = False,
 ) -> Consistent:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies from the file).
@@ -129,7 +132,8 @@ def solve(
         lower: lower bounds of the terms (k,), 0 or minus infinity.
         weight: of the distances; 1 if inertias are known to a factor of e.
         start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
-        pinned: terms (k,) that stay at these values; NaN for those that are free.
+        likely: values of terms (k,) that the data do not tell, known to a factor of e as inertias are with this weight;
+            NaN for the others.
         draft: stop after the first step, without a covariance.
     """
     b = len(combinations)
@@ -140,10 +144,13 @@ def solve(
     right = right - R[:, :b] @ (combinations @ fixed)
     own = R[:, b:]
     theta = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
-    held = np.full(own.shape[1], np.nan) if pinned is None else pinned
-    free: NDArray[np.bool_] = np.isnan(held)
-    own = np.where(free, own, 0.0)
-    right = right - R[:, b:] @ np.nan_to_num(held)
+    if likely is not None and (known := np.isfinite(likely) & (likely != 0)).any():
+        # A row for each: x / (value) - 1.
+        rows = np.sqrt(weight) * np.diag(np.where(known, 1 / np.where(known, likely, 1.0), 0.0))[known]
+        own = np.concatenate([own, rows])
+        columns = [np.concatenate([column, np.zeros((len(rows), PARAMETERS))]) for column in columns]
+        right = np.concatenate([right, np.full(len(rows), np.sqrt(weight))])
+    free: NDArray[np.bool_] = np.ones(own.shape[1], dtype=bool)
     for _ in range(own.shape[1] + 1):
         basis = _basis(own[:, free])
         A = [column - basis @ (basis.T @ column) for column in columns]
@@ -164,7 +171,7 @@ def solve(
     parameters = bodies.parameters.copy()
     for i, pi in zip(bodies.free, pis, strict=True):
         parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = pi
-    terms = np.where(np.isnan(held), np.maximum(_terms(own, free, right, columns, pis), lower), held)
+    terms = np.maximum(_terms(own, free, right, columns, pis), lower)
     return Consistent(parameters, terms, theta, covariance, converged)
 
 
@@ -187,44 +194,89 @@ def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[
 
 def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
     """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
-    count = len(bodies.free)
-    units = unpacked(np.eye(RESIDUALS))
-    # Parameters of a body are linear in the entries of X.
-    linear = [parameters_of(prior.factor @ units @ prior.factor.T).T for prior in bodies.priors]
-    B = np.concatenate([part @ of_body for part, of_body in zip(A, linear, strict=True)], axis=1)
-    H, g = B.T @ B, B.T @ right
-    c = 0.5 * float(right @ right)
+    X = np.array([log_cholesky(body) for body in theta])
+    cost = 0.5 * float(right @ right)
+    # From a distance that outweighs the data to the one that is wanted: the path through the middle of the cone.
+    steps = max(0, int(np.ceil(np.log10(max(cost, 1e-300) / weight)))) if not np.any(theta) else 0
+    for reduction in range(steps, -1, -1):
+        current = weight * 10.0**reduction
+        for _ in range(_MOST_CENTRES):
+            local = _Local(bodies, A, right, current, np.linalg.cholesky(X))
+            found = minimize(
+                local.value,
+                np.zeros(local.size),
+                jac=local.gradient,
+                hess=local.hessian,
+                method="trust-exact",
+                options={
+                    "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
+                    "maxiter": _ITERATIONS,
+                    "max_trust_radius": np.inf,
+                },
+            )
+            X = local.relative(found.x)
+            if found.success or found.nit == 0:
+                break
+    return np.array([log_cholesky_parameters(body) for body in X])
 
-    def value(y: Array) -> float:
-        X = unpacked(y.reshape(count, RESIDUALS))
+
+class _Local:
+    """Cost, gradient and Hessian around a centre C C^T of the X of all bodies.
+
+    X = C Y C^T, and the entries of all Y are y = 1 + T z. T makes the Hessian at the centre a unit matrix, by the
+    singular values of the data's part and by the distance's, which is a unit matrix in y: a trust region is then round
+    although data are stiff, and as far from the edge of the cone in all directions.
+
+    Attributes:
+        size: number of entries of z.
+    """
+
+    def __init__(self, bodies: Bodies, A: Sequence[Array], right: Array, weight: float, centre: Array) -> None:
+        self._centre, self._weight, self._count = centre, weight, len(bodies.free)
+        self._units = unpacked(np.eye(RESIDUALS))
+        linear = []
+        for a, prior, C in zip(A, bodies.priors, centre, strict=True):
+            L = prior.factor @ C
+            # Parameters of a body are linear in the entries of Y.
+            linear.append(a @ parameters_of(L @ self._units @ L.T).T)
+        B = np.concatenate(linear, axis=1)
+        _, values, Vt = np.linalg.svd(B, full_matrices=True)
+        self.size = B.shape[1]
+        self._T = Vt.T / np.sqrt(np.append(np.square(values), np.zeros(self.size - len(values))) + weight)
+        self._one = packed(np.broadcast_to(np.eye(4), (self._count, 4, 4))).ravel()
+        self._BT, self._right = B @ self._T, right - B @ self._one
+        self._trace = packed(np.swapaxes(centre, -1, -2) @ centre)
+        self._logarithm = 2 * float(np.log(np.diagonal(centre, axis1=-2, axis2=-1)).sum())
+
+    def relative(self, z: Array) -> Array:
+        """X (bodies, 4, 4) of z."""
+        return np.asarray(self._centre @ self._Y(z) @ np.swapaxes(self._centre, -1, -2))
+
+    def value(self, z: Array) -> float:
+        Y = self._Y(z)
         try:
-            logarithms = np.log(np.diagonal(np.linalg.cholesky(X), axis1=-2, axis2=-1))
+            lower = np.linalg.cholesky(Y)
         except np.linalg.LinAlgError:
-            return np.inf
-        distance = np.trace(X, axis1=-2, axis2=-1).sum() - 2 * logarithms.sum() - 4 * count
-        return float(0.5 * y @ H @ y - g @ y + c + weight * distance)
+            return np.inf  # outside of the cone: the step is refused
+        logarithm = 2 * float(np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum()) + self._logarithm
+        distance = float(self._trace.ravel() @ packed(Y).ravel()) - logarithm - 4 * self._count
+        residual = self._BT @ z - self._right
+        return float(0.5 * residual @ residual + self._weight * distance)
 
-    def gradient(y: Array) -> Array:
-        inverse = np.linalg.inv(unpacked(y.reshape(count, RESIDUALS)))
-        return np.asarray(H @ y - g + weight * packed(np.eye(4) - inverse).ravel())
+    def gradient(self, z: Array) -> Array:
+        inverse = packed(np.asarray(np.linalg.inv(self._Y(z)), dtype=float))
+        data = self._BT.T @ (self._BT @ z - self._right)
+        return np.asarray(data + self._weight * self._T.T @ (self._trace - inverse).ravel())
 
-    def hessian(y: Array) -> Array:
-        result = H.copy()
-        for k, inverse in enumerate(np.linalg.inv(unpacked(y.reshape(count, RESIDUALS)))):
-            at = slice(RESIDUALS * k, RESIDUALS * (k + 1))
-            result[at, at] += weight * packed(inverse @ units @ inverse)
-        return result
+    def hessian(self, z: Array) -> Array:
+        result = self._BT.T @ self._BT
+        for k, inverse in enumerate(np.linalg.inv(self._Y(z))):
+            T = self._T[RESIDUALS * k : RESIDUALS * (k + 1)]
+            result += self._weight * T.T @ packed(inverse @ self._units @ inverse) @ T
+        return np.asarray(result)
 
-    first = packed(np.array([log_cholesky(body) for body in theta])).ravel()
-    found = minimize(
-        value,
-        first,
-        jac=gradient,
-        hess=hessian,
-        method="trust-exact",
-        options={"gtol": _GRADIENT * (1 + c) ** 0.5, "maxiter": _MOST_EVALUATIONS},
-    )
-    return np.array([log_cholesky_parameters(X) for X in unpacked(found.x.reshape(count, RESIDUALS))])
+    def _Y(self, z: Array) -> Array:
+        return unpacked((self._one + self._T @ z).reshape(self._count, RESIDUALS))
 
 
 def _polished(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> OptimizeResult:

@@ -129,7 +129,7 @@ def huber(
     return Estimate(x, sigma, reweighted.R, first.told), weights
 
 
-def total(system: Equations, first: Estimate, errors: Array) -> Estimate:
+def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estimate:
     """Total least squares: regressors have errors, too.
 
     With the covariance C of the errors of a row of (A, b) in units of the standard deviation of b, the smallest

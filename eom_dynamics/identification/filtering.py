@@ -28,11 +28,11 @@ ORDER = 4
 HIGHEST = 0.8
 """Largest cut-off, relative to the Nyquist frequency."""
 
-# Samples kept per period of the cut-off: two would do for a filter that stops at once.
-_PER_PERIOD = 2.5
+PER_PERIOD = 2.5
+"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
 
 # Periods of the cut-off that are cut at both ends of a motion, where the filter has its transients.
-_EDGE = 1.0
+_EDGE = 1.5
 
 # Relative deviation of a step from the usual one, beyond which samples are interpolated.
 _JITTER = 0.02
@@ -200,9 +200,9 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
         "not recorded": absent,
         "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
         "saturated": _dilated(saturated, window),
-        "at rest or near reversal": np.abs(qd) < _least_velocity(qd, using),
+        "at rest or near reversal": (np.abs(qd) < _least_velocity(qd, using)) | (np.ptp(q, axis=0) < REST),
     }
-    step = max(1, int(rate / (_PER_PERIOD * using.cutoff))) if using.decimate else 1
+    step = max(1, int(rate / (PER_PERIOD * using.cutoff))) if using.decimate else 1
     inner = slice(window, max(window, len(tau) - window), step)
     used, counts = np.ones(tau[inner].shape, dtype=bool), {}
     for reason, bad in reasons.items():
@@ -223,7 +223,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
 
 
 def _least_velocity(qd: Array, using: Filter) -> Array:
-    """Velocities (n,) below which a joint is at rest or reverses; all of those of a joint that never moves."""
+    """Velocities (n,) below which a joint is at rest or reverses."""
     rms = np.sqrt(np.mean(np.square(qd), axis=0))
     return np.maximum(np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * rms), _NOISE * using.velocity_noise)
 

@@ -24,8 +24,9 @@ from .consistent import Consistent, free_bodies
 from .equations import Equations, chunks, equations, predictions
 from .estimators import ESTIMATORS, Estimate, huber, ordinary, total, weighted
 from .exceptions import IdentificationError
-from .filtering import REST, Filter, Samples, prepare, settings
+from .filtering import PER_PERIOD, REST, Filter, Samples, prepare, settings
 from .joint_terms import TERMS
+from .payload import find_payload
 from .prior import KINDS
 from .recording import Recording
 from .regressor import Regressor
@@ -37,6 +38,12 @@ SIDES = ("joint", "motor")
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
+
+# Samples beyond which only those that the cut-off needs are judged by; the RMS is the same.
+_JUDGED = 20_000
+
+# Equations for each parameter below which nothing is identified.
+_LEAST_EQUATIONS = 1.5
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
@@ -58,6 +65,7 @@ class Options:
         prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
         cutoff: of the filter, Hz; None to choose it.
         measured_velocity: use recorded velocities; None to choose.
+        payload: joint whose body carries a payload, which is identified alone with the offsets.
     """
 
     side: str | None = None
@@ -68,6 +76,7 @@ class Options:
     prior_weight: float | None = None
     cutoff: float | None = None
     measured_velocity: bool | None = None
+    payload: str | None = None
 
     def __post_init__(self) -> None:
         """Check names; raises IdentificationError."""
@@ -210,6 +219,11 @@ def fit(
         raise IdentificationError(
             f"{training[0].name}: no joint moves with a recorded effort; nothing can be identified"
         )
+    if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
+        raise IdentificationError(
+            f"{training[0].name}: {int(system.counts.sum()):,} efforts with motion are too few for {system.parameters} "
+            f"parameters at a cut-off of {using.cutoff:.3g} Hz; record for longer, or identify fewer terms"
+        )
     estimate, systems = _estimate(options, regressor, samples, folds, systems, file, training, using)
     residuals = [np.where(part.used, predictions(regressor, part, estimate.x) - part.tau, 0.0) for part in samples]
     # Residuals that depend on each other tell less than as many that do not.
@@ -219,11 +233,23 @@ def fit(
     estimate = replace(estimate, R=R)
     deviations = estimate.deviations()
     report("possible inertias", 0.0)
-    found, weight = _consistent(
-        options, regressor, systems, white, estimate, file, lambda done: report("possible inertias", done)
-    )
-    k = regressor.inertial
-    if found is None:
+    found, weight, k = None, 0.0, regressor.inertial
+    if options.inertia and options.payload is None:
+        found, weight = _consistent(
+            options, regressor, systems, white, estimate, file, lambda done: report("possible inertias", done)
+        )
+    if options.payload is not None:
+        payload = find_payload(regressor, systems, file, options.payload)
+        parameters, spread = regressor.dynamics.inertial_parameters, np.zeros(PARAMETERS * len(robot.joints))
+        body = [joint.name for joint in robot.joints].index(options.payload)
+        parameters[PARAMETERS * body : PARAMETERS * (body + 1)] += payload.parameters
+        spread[PARAMETERS * body : PARAMETERS * (body + 1)] = payload.deviations
+        own, own_spread = file[k:].copy(), np.zeros(len(file) - k)
+        if "offset" in regressor.terms:
+            at = slice(regressor.column("offset", 0) - k, regressor.column("offset", 0) - k + robot.n)
+            own[at], own_spread[at] = payload.offsets, payload.offset_deviations
+        notes.append(payload.words)
+    elif found is None:
         parameters, spread = regressor.dynamics.inertial_parameters, np.zeros(PARAMETERS * len(robot.joints))
         own, own_spread = np.maximum(estimate.x[k:], _lower(regressor)), deviations[k:]
     else:
@@ -237,7 +263,8 @@ def fit(
     figures = [_score(regressor, recordings, using, file, x) for recordings in (training, validation)]
     if found is not None and not found[0].converged:
         notes.append("the optimiser stopped before it converged")
-    notes += _untold(regressor, deviations, terms, term_deviations, options)
+    if options.payload is None:
+        notes += _untold(regressor, deviations, terms, term_deviations, options)
     assert figures[0] is not None
     return Fit(
         robot,
@@ -399,18 +426,13 @@ def _consistent(
     estimate: Estimate,
     file: Array,
     progress: Callable[[float], None],
-) -> tuple[tuple[Consistent, consistent.Bodies] | None, float]:
-    """Possible inertias, and the weight of the prior; None if inertias are not identified."""
-    if not options.inertia:
-        return None, 0.0
+) -> tuple[tuple[Consistent, consistent.Bodies], float]:
+    """Possible inertias, and the weight of the prior."""
     bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior)
     if not bodies.free:
         raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each a guess of it")
     K, lower, k = regressor.base.combinations, _lower(regressor), regressor.inertial
-    # A term that the data do not tell stays as in the file; if the file has none of a rotor that an inertia could
-    # stand for, it is the rotor that makes up for the difference.
-    seen = np.any([np.any(M[:, k:-1], axis=0) for system in systems for M in system.factors], axis=0)
-    pinned = np.where(~seen | (~estimate.told[k:] & (file[k:] != 0)), file[k:], np.nan)
+    likely = np.where(estimate.told[k:], np.nan, file[k:])
     weight = options.prior_weight
     if weight is None:
         errors = np.zeros(len(WEIGHTS))
@@ -418,7 +440,7 @@ def _consistent(
             R, right = others(systems, fold).weighted(white)
             start = None
             for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-                found = consistent.solve(bodies, R, right, K, lower, WEIGHTS[w], start, pinned=pinned, draft=True)
+                found = consistent.solve(bodies, R, right, K, lower, WEIGHTS[w], start, likely=likely, draft=True)
                 start = found.theta
                 x = np.append(K @ found.parameters, found.terms)
                 errors[w] += float(np.sum(np.square(white) * held_out.squares(x)))
@@ -427,17 +449,19 @@ def _consistent(
     R, right = reduce(add, systems).weighted(white)
     if options.estimator == "total":
         right = R @ estimate.x
-    solution = consistent.solve(bodies, R, right, K, lower, weight, pinned=pinned)
+    solution = consistent.solve(bodies, R, right, K, lower, weight, likely=likely)
     return (solution, bodies), weight
 
 
 def _score(regressor: Regressor, recordings: Sequence[Recording], using: Filter, file: Array, x: Array) -> Score | None:
     if not recordings:
         return None
-    samples = _samples(recordings, regressor, replace(using, decimate=False))
+    decimate = sum(map(len, recordings)) > _JUDGED
+    samples = _samples(recordings, regressor, replace(using, decimate=decimate))
     before = [predictions(regressor, part, file) for part in samples]
     after = [predictions(regressor, part, x) for part in samples]
-    step = max(1, int((len(samples[0]) - 1) / max(2.5 * using.cutoff * (samples[0].t[-1] - samples[0].t[0]), 1)))
+    rate = (len(samples[0]) - 1) / (samples[0].t[-1] - samples[0].t[0]) if len(samples[0]) > 1 else 0.0
+    step = max(1, int(rate / (PER_PERIOD * using.cutoff)))
     return score([part.tau for part in samples], [part.measured for part in samples], before, after, step)
 
 

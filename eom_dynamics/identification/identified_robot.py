@@ -21,9 +21,9 @@ _WITHOUT_PLACE = ("asymmetric", "load", "offset")
 def identified_robot(fit: Fit) -> Robot:
     """The robot with identified inertias, friction and rotors.
 
-    Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and is part of their efforts where
-    ``joint_friction`` or ``Dynamics(robot, friction=True)`` says so. On the motor side it becomes the friction of the
-    actuators, which the feedforward adds to motor efforts.
+    Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
+    ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
+    efforts.
     """
     joints = list(fit.robot.joints)
     if fit.options.inertia:
@@ -31,7 +31,8 @@ def identified_robot(fit: Fit) -> Robot:
         joints = [_with_inertia(joint, pi) for joint, pi in zip(joints, table, strict=True)]
     for k, i in enumerate(fit.robot.independent):
         joints[i] = _with_terms(joints[i], {name: float(x[k]) for name, x in fit.terms.items()}, fit, k)
-    return replace(fit.robot, joints=tuple(joints))
+    rubbing = fit.options.side == "joint" and any(name in fit.terms for name in ("viscous", "coulomb"))
+    return replace(fit.robot, joints=tuple(joints), joint_friction=rubbing or fit.robot.joint_friction)
 
 
 def not_in_file(fit: Fit) -> list[str]:

@@ -28,6 +28,9 @@ _DIAGONAL = 3
 
 _UPPER = np.triu_indices(3)
 
+# Logarithms beyond are steps that an optimiser takes back; their squares must not overflow.
+_LARGEST = 40.0
+
 
 def pseudo_inertia(parameters: Array) -> Array:
     """P (…, 4, 4) of inertial parameters pi (…, 10): mass, first moments, inertia xx … zz about the origin."""
@@ -105,5 +108,5 @@ def possible(parameters: Array, smallest: float) -> Array:
 def _factor(theta: Array) -> Array:
     U = np.eye(4)
     for value, (i, j) in zip(theta[1:], _ENTRIES, strict=True):
-        U[i, j] = np.exp(value) if i == j else value
-    return np.exp(theta[0]) * U
+        U[i, j] = np.exp(min(value, _LARGEST)) if i == j else value
+    return np.exp(min(theta[0], _LARGEST)) * U

@@ -44,7 +44,9 @@ def stribeck_velocities(regressor: Regressor, samples: Sequence[Samples], using:
         smoothing = float(np.broadcast_to(using.smoothing_velocity, regressor.robot.n)[j])
         motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=smoothing)
 
-        def error(log_velocity: float, motion: Motion = motion, fixed=fixed, efforts: Array = efforts) -> float:
+        def error(
+            log_velocity: float, motion: Motion = motion, fixed: list[Array] = fixed, efforts: Array = efforts
+        ) -> float:
             own = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
             A = np.column_stack([*fixed, own])
             solution = np.linalg.lstsq(A, efforts, rcond=None)[0]

@@ -99,6 +99,7 @@ def assemble(
         merged=tuple(bodies.merged),
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
         rotor_model=part.rotor_model,
+        joint_friction=part.joint_friction,
         base=bodies.base,
     )
     robot = replace(

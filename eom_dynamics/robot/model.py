@@ -88,6 +88,9 @@ NO_LIMITS = Limits()
 """Limits of a joint without any."""
 
 
+JOINT_FRICTION = ("ignored", "included")
+"""Whether files ask for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""
+
 ROTOR_MODELS = ("reduced", "complete")
 """Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
 

@@ -28,6 +28,7 @@ _MEANINGS = {
     "elasticity.type": "type of the spring: docs/actuators.md",
     "elasticity.stiffness": "stiffness of the spring, N m/rad or N/m",
     "elasticity.damping": "damping of the spring, N m s/rad or N s/m",
+    "joint_friction": "of damping and friction, ignored or included in joint efforts: docs/actuators.md",
     "rotor_model": "reduced or complete: docs/elastic_joints.md",
     "root": "link to use as the base",
     "tip": "links where the robot ends",

@@ -36,6 +36,7 @@ The section as in a parameter file (SI units, angles in rad):
           ...
       coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}   # optional
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
+      joint_friction: ignored             # optional; ignored (default) | included in joint efforts: docs/actuators.md
       rotor_model: reduced                # optional; reduced (default) | complete: docs/elastic_joints.md
       unphysical: refuse                  # optional; refuse (default) | warn about inertia that no body can have
       tool_names: [gripper]               # optional; bodies or frames at which wrenches act
@@ -72,7 +73,7 @@ from ..description import (
     MimicDescription,
 )
 from ..inertia import Inertial
-from ..model import ROTOR_MODELS, STANDARD_GRAVITY
+from ..model import JOINT_FRICTION, ROTOR_MODELS, STANDARD_GRAVITY
 from .conventions import CONVENTIONS, DH_TYPES, Placement, read_origin
 from .elasticity import read_groups
 from .joint_entries import with_entries
@@ -115,6 +116,7 @@ def own_description(robot: Section) -> Description:
                 robot.refuse("joint_names", "at least one joint must move; all are fixed")
             coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), one_entry=True)
         rotor_model = robot.choice("rotor_model", ROTOR_MODELS, ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0])
+        friction = robot.choice("joint_friction", JOINT_FRICTION, JOINT_FRICTION[0], otherwise=JOINT_FRICTION[0])
         description = Description(
             name=name,
             source=robot.source,
@@ -129,6 +131,7 @@ def own_description(robot: Section) -> Description:
             coupled_stiffness=coupled,
             transmissions=() if transmission is None else (transmission,),
             rotor_model=rotor_model,
+            joint_friction=friction == "included",
         )
         return robot.attempt(partial(with_payloads, description), description, one_entry=True)
 

@@ -23,6 +23,7 @@ entries is optional:
           rotor: {carrier: torso, axis: [0.0, 0.0, 1.0]}   # link that carries the rotor, axis in its frame
       coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}   # replaces those of these joints
+      joint_friction: ignored             # or included in joint efforts: docs/actuators.md
       rotor_model: reduced                # or complete: docs/elastic_joints.md
       payloads:
         left_gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
@@ -37,7 +38,7 @@ from typing import Any
 
 from ..assembly import UNPHYSICAL, assemble
 from ..description import SINGLE_TYPES, Description, JointDescription
-from ..model import ROTOR_MODELS, Robot
+from ..model import JOINT_FRICTION, ROTOR_MODELS, Robot
 from ..subtree import BRANCHES
 from .elasticity import read_groups
 from .joint_entries import with_entries
@@ -78,8 +79,10 @@ def completed(description: Description, additions: Section) -> Description:
     if transmission is not None:
         own = set(transmission.joints)
         transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
+    friction = additions.choice("joint_friction", JOINT_FRICTION, JOINT_FRICTION[0], otherwise=JOINT_FRICTION[0])
     description = replace(
         description,
+        joint_friction=friction == "included",
         coupled_stiffness=coupled,
         transmissions=transmissions,
         rotor_model=additions.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0]),

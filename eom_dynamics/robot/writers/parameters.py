@@ -72,6 +72,8 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
             members = [robot.joint_names[i] for i in shared[0]]
             section[key] = {"joints": members, "matrix": [float(x) for x in shared[1].matrix.ravel()]}
     section["rotor_model"] = robot.rotor_model
+    if robot.joint_friction:
+        section["joint_friction"] = "included"
     section["tool_names"], tools = [], {}
     for tool in robot.tools:
         name = tool.name

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, convert, demo, excite, inspect, replay, report, simulate
+from . import bench, codegen, convert, demo, excite, identify, inspect, replay, report, simulate
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _COMMANDS = {
     "convert": convert,
     "demo": demo,
     "excite": excite,
+    "identify": identify,
     "inspect": inspect,
     "replay": replay,
     "report": report,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,3 +162,11 @@ def test_names_that_a_parameter_file_cannot_have() -> None:
 def test_angles_of_a_rotation_are_accurate_at_a_right_angle(pitch: float) -> None:
     R = rotation_from_rpy([0.4, pitch, -2.0])
     np.testing.assert_allclose(rotation_from_rpy(rpy(R)), R, atol=1e-15)
+
+
+def test_joint_friction() -> None:
+    """A file that asks for joint friction in the efforts is written so, and read again."""
+    robot = load_robot("planar_2r")
+    rubbing = replace(robot, joint_friction=True)
+    assert load_robot(robot_as_yaml(rubbing).text).joint_friction
+    assert not load_robot(robot_as_yaml(robot).text).joint_friction

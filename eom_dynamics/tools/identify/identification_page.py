@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTML page of an identification: residuals, efforts, friction over velocity, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...arrays import Array
+from ...identification import Fit, Recording, Score
+from ...identification.filtering import Samples
+from ...identification.joint_terms import TERMS, Motion
+from ..pages.charts import chart, over_time, place, plain, short
+from ..pages.html_page import definitions, page, table
+from ..pages.numbers import number
+from ..pages.style import CURVE_POINTS, color
+from ..pages.thinning import thinned
+from ..pages.units import effort_units, position_units
+from .summary import base_rows, rows, term_rows
+
+# Dots of a friction map: more hide each other.
+_DOTS = 1500
+
+_FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
+
+
+def identification_page(
+    fit: Fit,
+    training: Sequence[Recording],
+    validation: Sequence[Recording],
+    failures: Sequence[str],
+    about: Mapping[str, str],
+) -> str:
+    """Make the page.
+
+    Args:
+        fit: the results.
+        training, validation: the recordings.
+        failures: of checks, one line each.
+        about: names and values for the foot of the page.
+    """
+    shown = list(validation) or list(training)
+    which = "validation" if validation else "training"
+    samples = fit.prepare(shown[0])[0]
+    figures = _efforts(fit, samples, f"{shown[0].name}, {which}") | _friction(fit, training)
+    trials = _trials(fit)
+    figures |= {"trials": trials} if trials is not None else {}
+    tables = [f"<h3>{name}</h3>{table(rows(fit, score), text_columns=2)}" for name, score in _scores(fit)]
+    template = Template(resources.files(__package__).joinpath("identification_page.html").read_text(encoding="utf-8"))
+    body = template.substitute(
+        headline=escape(f"Identification of {fit.robot.name}"),
+        lead=escape(
+            f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
+            f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
+        ),
+        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in failures),
+        notes="".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in fit.notes),
+        scores="".join(tables),
+        efforts="".join(place(name) for name in figures if name.startswith(("effort", "residual"))),
+        friction=f'<div class="pair">{"".join(place(name) for name in figures if name.startswith("friction"))}</div>',
+        terms=table(term_rows(fit)) if fit.regressor.terms else "",
+        base=table(base_rows(fit)) if fit.options.inertia else "",
+        trials=place("trials") if trials is not None else "<p>The cut-off was given.</p>",
+        about=definitions(about),
+    )
+    return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
+
+
+def _scores(fit: Fit) -> list[tuple[str, Score]]:
+    return (
+        [("Validation", fit.validation), ("Training", fit.training)] if fit.validation else [("Training", fit.training)]
+    )
+
+
+def _efforts(fit: Fit, samples: Samples, name: str) -> dict[str, go.Figure]:
+    predicted = fit.predict(samples)
+    t = samples.t
+    figures = {}
+    for j, (joint, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
+        if np.isnan(samples.tau[:, j]).all():
+            continue
+        figure = over_time(f"{joint}: {name}", unit, t[0], t[-1])
+        curves = {
+            "as recorded": (samples.measured[:, j], {"color": color(j), "width": 1, "dash": "dot"}),
+            "measured": (samples.tau[:, j], {"color": color(j), "width": 2}),
+            "predicted": (predicted[:, j], {"color": "black", "width": 1}),
+            "residual": (predicted[:, j] - samples.tau[:, j], {"color": "gray", "width": 1}),
+        }
+        for label, (values, line) in curves.items():
+            kept = thinned(values, CURVE_POINTS)
+            figure.add_scatter(
+                x=t[kept],
+                y=short(values[kept]),
+                name=label,
+                line=line,
+                visible="legendonly" if label == "as recorded" else True,
+                hovertemplate=f"{label}: %{{y:.4~g}} {unit}<extra></extra>",
+            )
+        figures[f"effort_{j}"] = figure.update_layout(showlegend=True)
+    return figures
+
+
+def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
+    """Charts of what is left of efforts without inertias and offsets, over velocity."""
+    own = [name for name in _FRICTION if name in fit.regressor.terms]
+    if not own:
+        return {}
+    samples = [part for recording in training for part in fit.prepare(recording, decimate=True)]
+    laws = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
+    figures = {}
+    rest = [_rest(fit, part, own) for part in samples]
+    for j, (joint, unit, position) in enumerate(laws):
+        used = [part.used[:, j] for part in samples]
+        v = np.concatenate([part.qd[rows, j] for part, rows in zip(samples, used, strict=True)])
+        if not len(v):
+            continue
+        effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])
+        kept = slice(None, None, max(1, len(v) // _DOTS))
+        figure = chart(plain(joint), f"velocity [{position}/s]", unit)
+        figure.add_scatter(
+            x=short(v[kept]),
+            y=short(effort[kept]),
+            mode="markers",
+            marker={"size": 4, "color": color(j), "opacity": 0.4},
+            name="measured",
+            hoverinfo="skip",
+        )
+        reach = float(np.max(np.abs(v)))
+        grid = reach * np.sign(u := np.linspace(-1, 1, 401)) * np.square(u)  # denser around zero
+        motion = Motion(
+            grid,
+            np.zeros_like(grid),
+            smoothing_velocity=float(fit.filter.smoothing_velocity[j]),
+            stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
+        )
+        law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
+        figure.add_scatter(x=grid, y=short(law), mode="lines", line={"color": "black", "width": 2}, name="identified")
+        figures[f"friction_{j}"] = figure
+    return figures
+
+
+def _rest(fit: Fit, samples: Samples, own: Sequence[str]) -> Array:
+    """Measured efforts (N, n) less all that is predicted but friction."""
+    friction = sum((samples.bases[name] * fit.terms[name] for name in own), np.zeros_like(samples.tau))
+    return np.asarray(samples.tau - fit.predict(samples) + friction)
+
+
+def _trials(fit: Fit) -> go.Figure | None:
+    """Chart of the error of held-out efforts over the cut-off."""
+    if not fit.trials:
+        return None
+    figure = chart("Mean RMS error of held-out efforts, unfiltered", "cut-off [Hz]", "N m", group="")
+    for k, measured in enumerate((False, True)):
+        found = [t for t in fit.trials if t.measured_velocity == measured and np.isfinite(t.error)]
+        if found:
+            figure.add_scatter(
+                x=[t.cutoff for t in found],
+                y=[float(np.exp(t.error)) for t in found],
+                mode="lines+markers",
+                line={"color": color(k)},
+                name="measured velocities" if measured else "differences of positions",
+            )
+    return figure.update_xaxes(type="log").update_layout(showlegend=True)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read recordings: bags with JointState messages, and tables in CSV or Parquet.
+
+A table has a column ``t`` or ``time`` (s), and for each joint NAME ``position.NAME`` and ``effort.NAME``, and
+``velocity.NAME`` if it was recorded; ``q.NAME``, ``qd.NAME`` and ``tau.NAME`` are the same. Tables of ``eom_dynamics
+replay`` have ``stamp`` (ns) for the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...extras import require
+from ...identification import IdentificationError, Recording
+from ...messages.fields import MEASURED_FIELDS
+from ...robot import Robot
+from ..bags import Bag, BagError, Layouts, Rows, Topic
+from ..replay.batch import Stamps
+from ..replay.conventions import DEFAULT, Conventions
+from ..replay.joint_states import TYPE
+from ..replay.messages import FEEDFORWARD
+from ..replay.sources import is_of_motors
+
+UNITS = ("auto", "rad", "deg")
+"""Units of recorded positions; ``auto`` takes degrees where positions fit the robot's limits in these alone."""
+
+_ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
+
+_TABLES = (".csv", ".parquet")
+
+# Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
+_BEYOND, _FAR = 0.2, 3.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where in a file the recording is.
+
+    Attributes:
+        topic: of the positions and efforts; None for the only one with joint states.
+        effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
+        conventions: names of joints, and units of efforts.
+        position_unit: one of UNITS.
+    """
+
+    topic: str | None = None
+    effort_topic: str | None = None
+    conventions: Conventions = DEFAULT
+    position_unit: str = "auto"
+
+
+@dataclass
+class _Columns:
+    """Values by field and joint, at stamps (N,), ns."""
+
+    stamp: NDArray[np.int64]
+    names: tuple[str, ...]
+    values: dict[str, Array]
+    bad: int = 0
+
+
+def read_recording(
+    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
+) -> Recording:
+    """Read a recording of a robot.
+
+    Args:
+        path: of a bag, or of a .csv or .parquet file.
+        robot: whose joints moved; a joint that was not recorded is taken to be at rest at zero.
+        source: where in the file it is.
+        progress: called with the fraction read.
+
+    Raises:
+        BagError: the bag cannot be read, or has no joint states.
+        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
+        OSError: a file cannot be read.
+    """
+    source = source or Source()
+    source.conventions.check(robot.name, robot.joint_names)
+    if path.suffix in _TABLES:
+        columns, efforts = _table(path), None
+    else:
+        columns, efforts = _bag(path, robot, source, progress)
+    columns.names = tuple(source.conventions.names(columns.names))
+    recording = _recording(path.name, robot, columns, source)
+    if efforts is not None:
+        efforts.names = tuple(source.conventions.names(efforts.names))
+        recording = _with_efforts(recording, columns, efforts, source)
+    return _in_radians(recording, robot, source.position_unit)
+
+
+def _bag(
+    path: Path, robot: Robot, source: Source, progress: Callable[[float], None] | None
+) -> tuple[_Columns, _Columns | None]:
+    with Bag(path) as bag:
+        topic = _topic(bag, source.topic)
+        columns = _messages(bag, topic, progress)
+        if not len(columns.stamp):
+            raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
+        if source.effort_topic is None:
+            return columns, None
+        found = [t for t in bag.topics if t.name.lstrip("/") == source.effort_topic.lstrip("/")]
+        if not found:
+            raise BagError(f"{path}: has no topic {source.effort_topic}; it has {_listed(bag)}")
+        return columns, _messages(bag, found[0], None)
+
+
+def _topic(bag: Bag, name: str | None) -> Topic:
+    states = [topic for topic in bag.topics if topic.type == TYPE]
+    if name is not None:
+        chosen = [topic for topic in states if topic.name.lstrip("/") == name.lstrip("/")]
+    else:
+        chosen = [topic for topic in states if not is_of_motors(topic)] or states
+    if not chosen:
+        wanted = f"topic {name}" if name else "topic"
+        raise BagError(f"{bag.path}: has no {wanted} of type {TYPE}; it has {_listed(bag)}")
+    if len(chosen) > 1:
+        names = ", ".join(topic.name for topic in chosen)
+        raise BagError(f"{bag.path}: has {len(chosen)} topics of type {TYPE}; name one of them, --topic: {names}")
+    return chosen[0]
+
+
+def _listed(bag: Bag) -> str:
+    return ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:20]) or "no topics"
+
+
+def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> _Columns:
+    """Read the messages of a topic: joint states, or commands, whose motor efforts are taken."""
+    if topic.type not in (TYPE, FEEDFORWARD):
+        raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
+    command = topic.type == FEEDFORWARD
+    fields = {"effort": "motor_effort"} if command else dict.fromkeys(MEASURED_FIELDS)
+    layouts = Layouts(topic.types(), topic.type)
+    parts: list[tuple[NDArray[np.int64], tuple[str, ...], dict[str, Array]]] = []
+    bad = 0
+    for times, messages in bag.messages(topic, progress):
+        recorded = np.array(times, dtype=np.int64)
+        for found in layouts.rows(messages):
+            if not isinstance(found, Rows):
+                bad += 1
+                continue
+            start, layout, rows = found
+            stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
+            message = layout.message
+            names = tuple(message.joint_names if command else message.name)
+            values = {
+                ours: layout.numbers(rows, theirs or ours).astype(float)
+                for ours, theirs in fields.items()
+                if layout.has(theirs or ours) and np.size(getattr(message, theirs or ours)) == len(names)
+            }
+            parts.append((stamps.header if stamps.header.any() else stamps.recorded, names, values))
+    names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
+    total = sum(len(stamp) for stamp, _, _ in parts)
+    stamp = np.concatenate([stamp for stamp, _, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
+    gathered: dict[str, Array] = {}
+    for field in fields:
+        if any(field in own for _, _, own in parts):
+            gathered[field] = np.full((total, len(names)), np.nan)
+    at = 0
+    for part, own_names, own in parts:
+        places = [names.index(name) for name in own_names]
+        for field, numbers in own.items():
+            gathered[field][at : at + len(part), places] = numbers
+        at += len(part)
+    return _Columns(stamp, names, gathered, bad)
+
+
+def _table(path: Path) -> _Columns:
+    if not path.is_file():
+        raise IdentificationError(f"{path}: there is no such file")
+    table = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    named = {}
+    for name, values in table.items():
+        kind, dot, joint = name.strip().partition(".")
+        named[_ALIASES.get(kind, kind) + dot + joint] = values
+    if "t" in named:
+        t = named["t"]
+    elif "stamp" in named:
+        t = named["stamp"] * 1e-9
+    else:
+        raise IdentificationError(f"{path}: has no column t or time; it has {', '.join(list(table)[:20])}")
+    joints = tuple(name.partition(".")[2] for name in named if name.startswith("position."))
+    if not joints:
+        raise IdentificationError(f"{path}: has no columns position.NAME; it has {', '.join(list(table)[:20])}")
+    fields: dict[str, Array] = {}
+    for field in MEASURED_FIELDS:
+        there = [named.get(f"{field}.{joint}") for joint in joints]
+        if any(column is not None for column in there):
+            fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])
+    stamp = np.where(np.isfinite(t), np.round(1e9 * (t - t[0] if len(t) else t)), -1).astype(np.int64)
+    return _Columns(stamp, joints, fields)
+
+
+def _csv(path: Path) -> dict[str, Array]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            header = [name.strip().strip('"') for name in file.readline().split(",")]
+            rows = np.loadtxt(file, delimiter=",", ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    if rows.shape[1] != len(header):
+        raise IdentificationError(
+            f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
+        )
+    return dict(zip(header, rows.T, strict=True))
+
+
+def _parquet(path: Path) -> dict[str, Array]:
+    require("parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        table = parquet.read_table(path)
+    except (pa.ArrowInvalid, pa.ArrowException) as error:
+        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    result = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            result[name] = np.asarray(column.to_numpy(), dtype=float)
+    return result
+
+
+def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Recording:
+    notes = [f"{columns.bad:,} messages could not be read"] if columns.bad else []
+    if "position" not in columns.values:
+        raise IdentificationError(f"{name}: has no positions")
+    names, note = _matched(robot.joint_names, columns.names)
+    notes += [note] if note else []
+    place = {joint: k for k, joint in enumerate(names)}
+    missing = [joint for joint in robot.joint_names if joint not in place]
+    if len(missing) == robot.n:
+        raise IdentificationError(
+            f"{name}: has none of the joints of {robot.name}, {', '.join(robot.joint_names)}; it has "
+            f"{', '.join(columns.names[:20])}; rename them, --rename PATTERN=REPLACEMENT"
+        )
+    notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
+
+    def of_robot(field: str, otherwise: float) -> Array:
+        values: Array = np.full((len(columns.stamp), robot.n), otherwise)
+        for k, joint in enumerate(robot.joint_names):
+            if joint in place and field in columns.values:
+                values[:, k] = columns.values[field][:, place[joint]]
+        return values
+
+    tau = source.conventions.efforts(robot.joint_names, of_robot("effort", np.nan))
+    qd = of_robot("velocity", 0.0) if "velocity" in columns.values else None
+    if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
+        qd = None
+    t = _seconds(columns.stamp, columns.stamp)
+    return Recording(robot.joint_names, t, of_robot("position", 0.0), tau, qd, name, tuple(notes))
+
+
+def _with_efforts(recording: Recording, columns: _Columns, efforts: _Columns, source: Source) -> Recording:
+    """The recording with efforts of another topic, interpolated to its times."""
+    if "effort" not in efforts.values:
+        raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
+    names, _ = _matched(recording.joint_names, efforts.names)
+    at, t = _seconds(efforts.stamp, columns.stamp), _seconds(columns.stamp, columns.stamp)
+    tau = np.full(recording.q.shape, np.nan)
+    for k, joint in enumerate(recording.joint_names):
+        if joint in names:
+            known = np.isfinite(own := efforts.values["effort"][:, names.index(joint)])
+            order = np.argsort(at[known], kind="stable")
+            tau[:, k] = np.interp(t, at[known][order], own[known][order], np.nan, np.nan) if known.any() else np.nan
+    if np.isnan(tau).all():
+        raise IdentificationError(
+            f"{recording.name}: topic {source.effort_topic} has no efforts of these joints at these times; it has "
+            f"{', '.join(efforts.names[:20])}"
+        )
+    return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
+
+
+def _seconds(stamp: NDArray[np.int64], origin: NDArray[np.int64]) -> Array:
+    """Stamps (N,), ns, as seconds since the first of others."""
+    return np.asarray((stamp - (origin[0] if len(origin) else 0)) * 1e-9, dtype=float)
+
+
+def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The recorded names in the robot's words: those that differ from the robot's in a common prefix are the same."""
+    if set(joints) & set(recorded) or len(recorded) < 2 or len(joints) < 2:
+        return tuple(recorded), None
+    ours, theirs = _common_start(joints), _common_start(recorded)
+    ends = {joint[len(ours) :]: joint for joint in joints}
+    renamed = tuple(ends.get(name[len(theirs) :], name) for name in recorded)
+    if not set(renamed) & set(joints):
+        return tuple(recorded), None
+    return renamed, f"joints {theirs}… are taken as {ours}…"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)  # what these two share, all between them do
+    same = [a == b for a, b in zip(first, last, strict=False)]
+    return first[: same.index(False) if False in same else len(same)]
+
+
+def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
+    """Positions and velocities in rad."""
+    turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
+    if unit == "rad" or not turning.any():
+        return recording
+    lower = np.array([joint.limits.lower for joint in robot.independent_joints])
+    upper = np.array([joint.limits.upper for joint in robot.independent_joints])
+    q = recording.q[np.isfinite(recording.q).all(axis=1)]
+    if not len(q):
+        return recording
+    low, high = np.percentile(q, 1, axis=0), np.percentile(q, 99, axis=0)
+    known = turning & np.isfinite(lower) & np.isfinite(upper)
+    # Far beyond its limits as it is, within them as degrees: no other reading is left.
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    beyond = known & (np.maximum(np.abs(low), np.abs(high)) > _FAR * reach)
+    within = (np.radians(low) >= lower - _BEYOND) & (np.radians(high) <= upper + _BEYOND)
+    in_degrees = unit == "deg" or (beyond.any() and within[known].all())
+    if not in_degrees:
+        if beyond.any():
+            worst = robot.joint_names[int(np.argmax(beyond))]
+            return recording.with_note(f"{worst} moves far beyond its limits; check its unit and the robot's file")
+        return recording
+    scale = np.where(turning, np.pi / 180, 1.0)
+    qd = None if recording.qd is None else recording.qd * scale
+    converted = replace(recording, q=recording.q * scale, qd=qd)
+    if unit == "deg":
+        return converted
+    names = ", ".join(name for name, is_beyond in zip(robot.joint_names, beyond, strict=True) if is_beyond)
+    return converted.with_note(f"positions are in degrees, since {names} is beyond its limits otherwise; converted")
+
+
+def described(recordings: Mapping[str, Recording]) -> list[str]:
+    """A line on each recording: samples, duration, rate."""
+    return [
+        f"{name}: {len(recording):,} samples, {recording.duration:.1f} s at {1 / recording.period:.4g} Hz"
+        for name, recording in recordings.items()
+    ]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of an identification as text, JSON, and comments of a robot's file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...identification import Fit, Score, not_in_file, parameter_names
+from ...recursion import PARAMETERS
+from ..pages.numbers import number
+from ..pages.units import effort_units
+from ..text_tables import columns
+
+_INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
+
+
+def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
+    """Return a header, and a row of figures for each joint."""
+    header = ("joint", "unit", "before", "after", "relative", "unfiltered", "whiteness")
+    values = zip(
+        fit.robot.joint_names,
+        effort_units(fit.robot),
+        score.before,
+        score.after,
+        score.relative,
+        score.unfiltered,
+        score.whiteness,
+        strict=True,
+    )
+    return [
+        header,
+        *(
+            (name, unit, number(before), number(after), _percent(relative), number(unfiltered), _percent(white))
+            for name, unit, before, after, relative, unfiltered, white in values
+        ),
+    ]
+
+
+def as_text(fit: Fit) -> str:
+    """Return the tables that the command prints."""
+    lines = [
+        f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
+        f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {_velocities(fit)}",
+        f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
+        "",
+        f"training, RMS residual of {fit.training.samples:,} samples",
+        *columns(rows(fit, fit.training), right_from=2),
+    ]
+    if fit.validation is not None:
+        lines += ["", f"validation, RMS residual of {fit.validation.samples:,} samples"]
+        lines += columns(rows(fit, fit.validation), right_from=2)
+    lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in fit.counts.items() if count)
+    lines += ["", f"efforts left out of training: {left_out or 'none'}"]
+    return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
+
+
+def term_rows(fit: Fit) -> list[tuple[str, ...]]:
+    """Return a header, and for each joint the parameters of its terms with standard deviations."""
+    header = ("joint", *fit.regressor.terms)
+    lines = []
+    for j, name in enumerate(fit.robot.joint_names):
+        cells = (with_deviation(fit.terms[term][j], fit.term_deviations[term][j]) for term in fit.regressor.terms)
+        lines.append((name, *cells))
+    return [header, *lines]
+
+
+def base_rows(fit: Fit) -> list[tuple[str, ...]]:
+    """Return a header, and the base parameters in words with their values."""
+    file = fit.regressor.parameters_of_file
+    inertial = fit.regressor.inertial
+    header = ("base parameter", "file", "linear estimate", "identified")
+    return [
+        header,
+        *(
+            (words, number(before), with_deviation(x, spread), number(after))
+            for words, before, x, spread, after in zip(
+                fit.regressor.base.words,
+                file,
+                fit.estimate.x[:inertial],
+                fit.base_deviations[:inertial],
+                fit.vector[:inertial],
+                strict=True,
+            )
+        ),
+    ]
+
+
+def with_deviation(value: float, deviation: float) -> str:
+    """Return a number and its standard deviation, which is unknown where the data do not tell."""
+    return f"{number(value)} ± {number(deviation)}" if math.isfinite(deviation) else f"{number(value)} ± ?"
+
+
+def as_json(fit: Fit) -> dict[str, Any]:
+    """Return the results for JSON; unknown numbers are null."""
+    inertial = fit.regressor.inertial
+    result: dict[str, Any] = {
+        "robot": fit.robot.name,
+        "joints": list(fit.robot.joint_names),
+        "side": fit.options.side,
+        "estimator": fit.options.estimator,
+        "prior": {"distance": fit.options.prior, "weight": fit.prior_weight},
+        "cutoff": fit.filter.cutoff,
+        "velocity": "measured" if fit.filter.measured_velocity else "position differences",
+        "training": _figures(fit.training),
+        "validation": None if fit.validation is None else _figures(fit.validation),
+        "left_out": fit.counts,
+        "terms": {
+            name: {"values": numbers(fit.terms[name]), "deviations": numbers(fit.term_deviations[name])}
+            for name in fit.regressor.terms
+        },
+        "base_parameters": [
+            {"name": words, "value": value, "deviation": deviation}
+            for words, value, deviation in zip(
+                fit.regressor.base.words,
+                numbers(fit.estimate.x[:inertial]),
+                numbers(fit.base_deviations[:inertial]),
+                strict=True,
+            )
+        ],
+        "parameters": [
+            {"name": name, "value": value, "deviation": deviation}
+            for name, value, deviation in zip(
+                parameter_names(fit.robot), numbers(fit.parameters), numbers(fit.parameter_deviations), strict=True
+            )
+        ],
+        "not_in_file": not_in_file(fit),
+        "notes": list(fit.notes),
+    }
+    return result
+
+
+def comments(fit: Fit, about: Mapping[str, str]) -> str:
+    """Return comments for a parameter file: each identified number with its standard deviation."""
+    lines = ["Identified by eom_dynamics identify; values ± one standard deviation."]
+    lines += [f"{name}: {value}" for name, value in about.items()]
+    figures = fit.validation or fit.training
+    which = "validation" if fit.validation is not None else "training"
+    for name, before, after in zip(fit.robot.joint_names, figures.before, figures.after, strict=True):
+        lines.append(f"RMS residual on {which}, {name}: {number(before)} before, {number(after)} after")
+    if fit.options.inertia:
+        lines.append("Inertias about the origins of the bodies, of the data and the prior together:")
+        table = fit.parameters.reshape(-1, PARAMETERS), fit.parameter_deviations.reshape(-1, PARAMETERS)
+        kinds = parameter_names(fit.robot)
+        for i, (joint, values, spread) in enumerate(zip(fit.robot.joints, *table, strict=True)):
+            cells = (
+                f"{kinds[PARAMETERS * i + k]} {with_deviation(value, s)} {_INERTIAL_UNITS[k]}"
+                for k, (value, s) in enumerate(zip(values, spread, strict=True))
+            )
+            lines += [f"  {joint.name}: {', '.join(cells)}"]
+    for term in fit.regressor.terms:
+        pairs = zip(fit.robot.joint_names, fit.terms[term], fit.term_deviations[term], strict=True)
+        lines.append(f"{term}: " + ", ".join(f"{name} {with_deviation(x, s)}" for name, x, s in pairs))
+    lines += [f"Not part of this file: {line}" for line in not_in_file(fit)]
+    lines += list(fit.notes)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def failures(fit: Fit, tolerance: float) -> list[str]:
+    """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
+    score, which = (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
+    pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
+    return [
+        f"RMS {which} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
+        for name, unit, rms in pairs
+        if rms > tolerance
+    ]
+
+
+def numbers(values: Array) -> list[float | None]:
+    """Return numbers for JSON, which has neither NaN nor infinity."""
+    return [float(x) if math.isfinite(x) else None for x in values]
+
+
+def _figures(score: Score) -> dict[str, Any]:
+    return {
+        "samples": score.samples,
+        "rms_before": numbers(score.before),
+        "rms_after": numbers(score.after),
+        "rms_after_unfiltered": numbers(score.unfiltered),
+        "relative_after": numbers(score.relative),
+        "whiteness": numbers(score.whiteness),
+    }
+
+
+def _velocities(fit: Fit) -> str:
+    return "measured velocities" if fit.filter.measured_velocity else "differences of positions"
+
+
+def _percent(value: float) -> str:
+    return number(np.nan) if math.isnan(value) else f"{100 * value:.0f} %"

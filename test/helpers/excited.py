@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings of simulated robots whose inertias, friction and rotors differ from their files by known amounts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from eom_dynamics import Dynamics, Joint, Robot
+from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.arrays import Array
+from eom_dynamics.identification import Recording
+
+ENCODER = 1e-5
+"""Noise of positions, rad."""
+
+TORQUE = 0.005
+"""Noise of efforts, relative to the range of the sensor, which is the limit of the joint or else its largest effort."""
+
+
+def pseudo_inertia(joint: Joint) -> Array:
+    """Pseudo-inertia (4, 4) of a body."""
+    inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
+    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return np.block([[second, h[:, np.newaxis]], [h[np.newaxis], np.array([[joint.mass]])]])
+
+
+def with_pseudo_inertia(joint: Joint, P: Array) -> Joint:
+    inertia = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
+    return replace(joint, mass=float(P[3, 3]), center_of_mass=P[:3, 3] / P[3, 3], inertia_about_origin=inertia)
+
+
+def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: float = 0.04) -> Robot:
+    """A robot whose bodies are those of another one, deformed, a little fatter, and with friction or rotors of its own.
+
+    A deformation of the mass distribution is a congruence of the pseudo-inertia: a body that can be stays one.
+    """
+    draw = np.random.default_rng(seed)
+    joints = []
+    for joint in robot.joints:
+        if joint.mass:
+            P = pseudo_inertia(joint) + joint.mass * np.diag([4e-4, 4e-4, 4e-4, 0.0])
+            G = np.eye(4) + deviation * draw.standard_normal((4, 4))
+            joint = with_pseudo_inertia(joint, G @ P @ G.T)
+        viscous, dry = draw.uniform(0.5, 3.0, 2)
+        if side == "joint":
+            joint = replace(joint, damping=viscous, friction=dry)
+        else:
+            smoothing = float(joint.actuator.friction.smoothing_velocity)
+            law = Friction(viscous, dry, dry, smoothing_velocity=smoothing)
+            rotor = draw.uniform(0.3, 1.0)
+            joint = replace(joint, rotor_inertia=rotor, actuator=replace(joint.actuator, friction=law))
+        joints.append(joint)
+    return replace(robot, joints=tuple(joints))
+
+
+def motion(n: int, t: Array, amplitude: float = 0.8, slowest: float = 0.1) -> tuple[Array, Array, Array]:
+    """Fourier motion of five harmonics: q, qd, qdd, each (N, n)."""
+    draw = np.random.default_rng(7)
+    states = np.zeros((3, len(t), n))
+    for k in range(1, 6):
+        a, b = amplitude / k * draw.standard_normal((2, n))
+        w = 2 * np.pi * slowest * k
+        s, c = np.sin(w * t)[:, np.newaxis], np.cos(w * t)[:, np.newaxis]
+        states += [a * s + b * c, w * (a * c - b * s), -w * w * (a * s + b * c)]
+    return states[0], states[1], states[2]
+
+
+def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint", backend: str | None = None) -> Array:
+    """Efforts (N, n) of the joints, or of the motors of rigid joints."""
+    tau = Dynamics(robot, order=0, friction=side == "joint", backend=backend).effort(q, qd, qdd)
+    if side == "motor":
+        laws = [joint.actuator.friction for joint in robot.independent_joints]
+        tau = tau + robot.rotor_inertia * qdd
+        tau = tau + np.column_stack([law.effort(qd[:, k]) for k, law in enumerate(laws)])
+    return tau
+
+
+def recording(
+    robot: Robot,
+    true: Robot,
+    side: str = "joint",
+    seed: int = 0,
+    rate: float = 200.0,
+    duration: float = 40.0,
+    velocity: bool = False,
+    noise: float = 1.0,
+) -> Recording:
+    """A recording of the true robot, with noise."""
+    draw = np.random.default_rng(seed)
+    t = np.arange(0.0, duration, 1 / rate)
+    q, qd, qdd = motion(robot.n, t)
+    tau = efforts(true, q, qd, qdd, side)
+    limits = np.array([joint.limits.effort for joint in robot.independent_joints])
+    scale = TORQUE * np.where(np.isfinite(limits), limits, np.abs(tau).max(axis=0))
+    return Recording(
+        robot.joint_names,
+        t,
+        q + noise * ENCODER * draw.standard_normal(q.shape),
+        tau + noise * scale * draw.standard_normal(q.shape),
+        qd + 1e-4 * draw.standard_normal(q.shape) if velocity else None,
+        "simulated",
+    )

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification of simulated robots, whose parameters are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from excited import efforts, motion, recording, true_robot
+
+from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.identification import (
+    Fit,
+    IdentificationError,
+    Options,
+    Recording,
+    Regressor,
+    fit,
+    identified_robot,
+    not_in_file,
+)
+from eom_dynamics.identification.choice import blocks
+from eom_dynamics.identification.equations import Equations, equations, predictions
+from eom_dynamics.identification.estimators import ordinary, total, weighted
+from eom_dynamics.identification.filtering import prepare, settings
+from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
+from eom_dynamics.identification.residuals import correlation_time, whiteness
+from eom_dynamics.recursion import inertial_parameters
+
+# Given where the choice itself is not what is tested.
+QUICK = Options(cutoff=8.0, prior_weight=1.0)
+
+
+@cache
+def arm(side: str = "joint") -> tuple[Robot, Robot, Fit]:
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot, side)
+    return robot, true, fit(robot, recording(robot, true, side), options=replace(QUICK, side=side))
+
+
+def base_of(robot: Robot, found: Fit) -> np.ndarray:
+    return found.regressor.base(np.concatenate([inertial_parameters(joint) for joint in robot.joints]))
+
+
+def z_scores(true: Robot, found: Fit) -> np.ndarray:
+    """Errors of the linear estimate of base parameters in standard deviations; those that are told."""
+    count = found.regressor.inertial
+    errors = (found.estimate.x[:count] - base_of(true, found)) / found.base_deviations[:count]
+    return errors[np.isfinite(found.base_deviations[:count])]
+
+
+def is_possible(parameters: np.ndarray) -> bool:
+    return all(np.linalg.eigvalsh(pseudo_inertia_of(pi))[0] > 0 for pi in parameters.reshape(-1, 10) if pi[0])
+
+
+@pytest.mark.parametrize("side", ["joint", "motor"])
+def test_parameters_of_a_planar_arm(side: str) -> None:
+    _, true, found = arm(side)
+    assert np.all(np.abs(z_scores(true, found)) < 3)
+    joints = true.independent_joints
+    laws = [j.friction_law if side == "joint" else j.actuator.friction for j in joints]
+    np.testing.assert_allclose(found.terms["viscous"], [law.viscous for law in laws], rtol=0.03)
+    np.testing.assert_allclose(found.terms["coulomb"], [law.coulomb for law in laws], rtol=0.03)
+    assert np.all(np.abs(found.terms["offset"]) < 4 * found.term_deviations["offset"])
+    assert is_possible(found.parameters)
+    if side == "motor":
+        # The rotor of joint 1 turns with the arm: only the sum with its inertia shows.
+        assert found.term_told["rotor_inertia"].tolist() == [False, True]
+        assert found.terms["rotor_inertia"][1] == pytest.approx(joints[1].rotor_inertia, rel=0.02)
+        assert any("do not tell rotor_inertia of joint_1" in note for note in found.notes)
+        sums = [r.rotor_inertia[0] + base_of(r, found)[2] for r in (true, identified_robot(found))]
+        assert sums[1] == pytest.approx(sums[0], rel=0.02)
+
+
+def test_deviations_are_honest() -> None:
+    """Of 20 runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot)
+    scores = []
+    for seed in range(20):
+        source = recording(robot, true, seed=seed, rate=60.0, duration=25.0)
+        scores.append(z_scores(true, fit(robot, source, options=QUICK)))
+    errors = np.array(scores)
+    assert np.mean(np.all(np.abs(errors) < 3, axis=1)) >= 0.95
+    # 120 samples of a normal distribution have an RMS from 0.8 to 1.2; correlation of residuals is estimated roughly.
+    assert 0.6 < np.sqrt(np.mean(errors**2)) < 1.3
+
+
+def test_prediction_by_the_file() -> None:
+    """The identified robot, written and read, has the efforts that the fit predicts, but for offsets."""
+    robot, true, found = arm()
+    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
+    ours = Dynamics(identified_robot(found), order=0, friction=True).effort(q, qd, qdd)
+    regressor = Regressor(robot, found.regressor.terms)
+    predicted = regressor(q, qd, qdd) @ found.vector - found.terms["offset"]
+    np.testing.assert_allclose(ours, predicted, atol=1e-10)
+    desired = efforts(true, q, qd, qdd)
+    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
+    assert not_in_file(found)[0].startswith("offset: joint_1")
+
+
+def test_motor_side_of_the_file() -> None:
+    robot, true, found = arm("motor")
+    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
+    ours, desired = (efforts(r, q, qd, qdd, "motor") for r in (identified_robot(found), true))
+    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
+    assert identified_robot(found).joints[0].damping == robot.joints[0].damping
+
+
+def test_six_joints_with_validation() -> None:
+    robot = load_robot("ur5e")
+    true = true_robot(robot)
+    training, validation = recording(robot, true, rate=125.0).split(0.3)
+    found = fit(robot, training, validation, QUICK)
+    assert np.mean(np.abs(z_scores(true, found)) < 3) >= 0.95
+    assert found.validation is not None
+    assert np.all(found.validation.after < 0.1 * found.validation.before)
+    # What is left is the noise of the sensors below the cut-off, 0.5 % of 150 and 28 N m at 125 Hz.
+    noise = 0.005 * np.array([150, 150, 150, 28, 28, 28]) * np.sqrt(8.0 / 62.5)
+    assert np.all(found.validation.after < 1.3 * noise)
+    assert np.all(found.validation.whiteness > 0.6)
+    assert is_possible(found.parameters)
+
+
+def test_cutoff_and_velocity_are_chosen() -> None:
+    robot, true, _ = arm()
+    source = recording(robot, true, rate=100.0, velocity=True)
+    rough = replace(source, q=source.q + 1e-3 * np.random.default_rng(5).standard_normal(source.q.shape))
+    found = fit(robot, rough, options=Options(prior_weight=1.0))
+    assert found.filter.measured_velocity
+    assert len(found.trials) > 5
+    wrong = replace(rough, qd=2.0 * source.qd)  # velocities of another unit predict nothing
+    assert not fit(robot, wrong, options=Options(prior_weight=1.0)).filter.measured_velocity
+
+
+def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
+    robot, true, _ = arm()
+    source = recording(robot, true, rate=100.0)
+    draw = np.random.default_rng(5)
+    cutoffs = []
+    for noise in (0.0, 3e-4, 3e-3):
+        coarse = replace(source, q=source.q + noise * draw.standard_normal(source.q.shape))
+        cutoffs.append(fit(robot, coarse, options=Options(prior_weight=1.0)).filter.cutoff)
+    assert cutoffs[0] > cutoffs[1] > cutoffs[2] > 0.5  # the motion goes to 0.5 Hz
+
+
+@pytest.mark.parametrize("estimator", ["weighted", "ordinary", "huber", "total"])
+@pytest.mark.parametrize("prior", ["entropic", "geodesic"])
+def test_estimators(estimator: str, prior: str) -> None:
+    robot, true, _ = arm()
+    found = fit(robot, recording(robot, true), options=replace(QUICK, estimator=estimator, prior=prior))
+    np.testing.assert_allclose(found.vector[:6], base_of(true, found), rtol=0.02, atol=0.01)
+
+
+def test_huber_ignores_outliers() -> None:
+    robot, true, _ = arm()
+    source = recording(robot, true)
+    draw = np.random.default_rng(8)
+    # Contacts: now and then a push of some 20 N m for a quarter of a second.
+    pushes = np.repeat(np.where(draw.random((len(source) // 50, 2)) < 0.1, 20.0, 0.0), 50, axis=0)
+    pushed = replace(source, tau=source.tau + pushes)
+    errors = {}
+    for estimator in ("weighted", "huber"):
+        found = fit(robot, pushed, options=replace(QUICK, estimator=estimator))
+        errors[estimator] = np.abs(found.estimate.x[:6] - base_of(true, found)).max()
+    # Pushes are all to one side, and a tenth of all efforts: their sign is left.
+    assert errors["huber"] < 0.5 * errors["weighted"]
+
+
+def test_total_least_squares() -> None:
+    """Against the smallest singular vector, for errors that are alike in all columns; ordinary ones are biased."""
+    draw = np.random.default_rng(4)
+    x, count, sigma = np.array([2.0, -1.0, 0.5]), 4000, 0.3
+    A = draw.standard_normal((count, 3))
+    b = A @ x + sigma * draw.standard_normal(count)
+    noisy = A + sigma * draw.standard_normal(A.shape)
+    system = Equations((np.linalg.qr(np.column_stack([noisy, b]), mode="r"),), np.array([count]))
+    first = ordinary(system, np.zeros(3))
+    first = replace(first, sigma=np.array([sigma]))
+    v = np.linalg.svd(np.column_stack([noisy, b]))[2][-1]
+    unit = total(system, replace(first, sigma=np.ones(1)), [np.eye(3)]).x
+    np.testing.assert_allclose(unit, -v[:3] / v[3], rtol=1e-9)
+    assert np.abs(unit - x).max() < 0.05 < np.abs(first.x - x).max()
+
+
+def test_equations_are_those_of_all_rows() -> None:
+    """The compressed equations have the solution and the residual of all rows."""
+    robot, true, _ = arm()
+    regressor = Regressor(robot, ("viscous", "offset"))
+    samples = prepare(recording(robot, true), regressor.terms, settings(robot, 8.0))
+    x = np.random.default_rng(0).standard_normal(len(regressor.names))
+    system = equations(regressor, samples)
+    (part,) = samples
+    residual = np.where(part.used, predictions(regressor, part, x) - part.tau, 0.0)
+    np.testing.assert_allclose(system.squares(x), np.sum(residual**2, axis=0), rtol=1e-10)
+    np.testing.assert_array_equal(system.counts, part.used.sum(axis=0))
+    halves = [equations(regressor, block) for block in blocks(samples, 2)]
+    np.testing.assert_allclose((halves[0] + halves[1]).squares(x), system.squares(x), rtol=1e-10)
+    Y = regressor(part.q, part.qd, part.qdd)[part.used]
+    desired = np.linalg.lstsq(Y, part.tau[part.used], rcond=None)[0]
+    np.testing.assert_allclose(ordinary(system, np.zeros_like(x)).x, desired, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_of_joints() -> None:
+    """A joint with noise a hundred times as large counts a hundred times less."""
+    robot, true, _ = arm()
+    source = recording(robot, true)
+    loud = source.tau + np.array([10.0, 0.0]) * np.random.default_rng(1).standard_normal(source.tau.shape)
+    regressor = Regressor(robot, ("viscous", "coulomb"))
+    system = equations(regressor, prepare(replace(source, tau=loud), regressor.terms, settings(robot, 8.0)))
+    file = np.append(regressor.parameters_of_file, np.zeros(4))
+    truth = regressor.base(np.concatenate([inertial_parameters(joint) for joint in true.joints]))
+    own = slice(3, 6)  # of joint 2, which the efforts of joint 2 tell, too
+    even, uneven = (np.abs(e(system, file).x[own] - truth[own]).max() for e in (weighted, ordinary))
+    assert even < 0.2 * uneven
+
+
+def test_stribeck() -> None:
+    robot, true, _ = arm()
+    law = {"viscous": 0.5, "coulomb": 1.0, "static": 2.0, "stribeck_velocity": 0.4}
+    source = recording(robot, true_robot(robot), duration=60.0, noise=0.2)
+    q, qd, qdd = motion(2, source.t)
+    plain = replace(true, joints=tuple(replace(j, damping=0.0, friction=0.0) for j in true.joints))
+    dry = (law["coulomb"] + np.exp(-((qd / 0.4) ** 2))) * np.tanh(qd / 0.01)
+    tau = efforts(plain, q, qd, qdd) + 0.5 * qd + dry
+    terms = ("viscous", "coulomb", "stribeck")
+    found = fit(robot, replace(source, tau=tau), options=replace(QUICK, terms=terms))
+    np.testing.assert_allclose(found.filter.stribeck_velocity, 0.4, rtol=0.1)
+    np.testing.assert_allclose(found.terms["stribeck"], 1.0, rtol=0.1)
+    np.testing.assert_allclose(found.terms["coulomb"], 1.0, rtol=0.1)
+    assert any("stribeck" in line for line in not_in_file(found))
+
+
+def test_friction_alone() -> None:
+    robot, true, _ = arm()
+    rubbing = replace(
+        robot,
+        joints=tuple(
+            replace(j, damping=t.damping, friction=t.friction) for j, t in zip(robot.joints, true.joints, strict=True)
+        ),
+    )
+    found = fit(robot, recording(robot, rubbing), options=replace(QUICK, inertia=False))
+    np.testing.assert_allclose(found.terms["viscous"], [j.damping for j in true.joints], rtol=0.03)
+    np.testing.assert_allclose(found.terms["coulomb"], [j.friction for j in true.joints], rtol=0.03)
+    np.testing.assert_array_equal(found.parameters, Dynamics(robot, order=0).inertial_parameters)
+
+
+def test_payload() -> None:
+    """A payload of 1.5 kg on the last body; everything else is known."""
+    _, true, _ = arm()
+    last = true.joints[-1]
+    mass, center, inertia = 1.5, np.array([0.3, 0.1, 0.0]), np.diag([0.01, 0.02, 0.03])
+    total_mass = last.mass + mass
+    about_origin = inertia + mass * (center @ center * np.eye(3) - np.outer(center, center))
+    moments = last.mass * last.center_of_mass + mass * center
+    loaded = replace(
+        last,
+        mass=total_mass,
+        center_of_mass=moments / total_mass,
+        inertia_about_origin=last.inertia_about_origin + about_origin,
+    )
+    with_load = replace(true, joints=(*true.joints[:-1], loaded))
+    found = fit(true, recording(true, with_load), options=replace(QUICK, payload="joint_2"))
+    payload = (found.parameters - Dynamics(true, order=0).inertial_parameters)[10:]
+    deviations = found.parameter_deviations[10:]
+    # What a planar arm tells of it: mass, centre of mass in the plane, inertia about the axis.
+    assert payload[0] == pytest.approx(mass, abs=4 * deviations[0])
+    np.testing.assert_allclose(payload[1:3], mass * center[:2], atol=0.02)
+    assert payload[9] == pytest.approx(about_origin[2, 2], rel=0.05)
+    assert is_possible(payload)
+    assert any(note.startswith("payload on joint_2: mass") for note in found.notes)
+    np.testing.assert_array_equal(found.terms["viscous"], [joint.damping for joint in true.joints])
+
+
+def bad_recording(kind: str) -> Recording:
+    robot, true, _ = arm()
+    source = recording(robot, true)
+    draw = np.random.default_rng(9)
+    q, tau, t = source.q.copy(), source.tau.copy(), source.t.copy()
+    if kind == "noise":
+        tau = 50 * draw.standard_normal(tau.shape)
+    elif kind == "sign":
+        tau = -tau
+    elif kind == "one joint at rest":
+        q[:, 1] = 0.3
+        zero = np.zeros_like(q)
+        tau = Dynamics(true, order=0).effort(q, zero, zero)
+    elif kind == "one effort zero":
+        tau[:, 1] = 0.0
+    elif kind == "clock":
+        t[3000:] -= 7.0
+        t[6000:] += 100.0
+    elif kind == "short":
+        return source[:400]
+    return replace(source, q=q, tau=tau, t=t)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        ("noise", ""),
+        ("sign", ""),
+        ("one joint at rest", "simulated: joint_2 does not move; its friction and what only its motion shows"),
+        ("one effort zero", "simulated: joint_2 has no effort, or zero throughout; its equations are not used"),
+        ("clock", "simulated: pauses or jumps of the clock separate 3 motions"),
+        ("short", ""),
+    ],
+)
+def test_bad_recordings(kind: str, note: str) -> None:
+    """Inertias are possible all the same, and a line says what is wrong."""
+    found = fit(load_robot("sea_planar_2r"), bad_recording(kind), options=QUICK)
+    assert is_possible(found.parameters)
+    assert np.all(found.terms["viscous"] >= 0)
+    assert not note or any(line.startswith(note) for line in found.notes)
+    if kind in ("one joint at rest", "one effort zero"):
+        assert not found.term_told["viscous"][1]
+        assert found.term_told["viscous"][0]
+    if kind == "clock":
+        assert np.all(found.training.after < 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: replace(r, tau=0 * r.tau), "simulated: efforts are missing or zero throughout"),
+        (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or zero throughout"),
+        (lambda r: replace(r, q=0 * r.q), "simulated: no joint moves"),
+        (lambda r: replace(r, joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
+        (lambda r: r[:110], "efforts with motion are too few for 12 parameters"),
+    ],
+)
+def test_useless_recordings(change, message: str) -> None:
+    robot, true, _ = arm()
+    with pytest.raises(IdentificationError, match=message):
+        fit(robot, change(recording(robot, true)), options=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"estimator": "magic"}, "estimator must be weighted or ordinary or huber or total, is 'magic'"),
+        ({"prior": "flat"}, "prior must be entropic or geodesic"),
+        ({"side": "left"}, "side must be joint or motor"),
+        ({"terms": ("stiction",)}, "terms: there is no 'stiction'"),
+    ],
+)
+def test_wrong_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(IdentificationError, match=message):
+        Options(**options)
+
+
+def test_default_side() -> None:
+    assert Options().for_robot(load_robot("sea_planar_2r")).side == "joint"
+    robot = load_robot("planar_2r")
+    stiff = tuple(replace(joint, spring=RIGID) for joint in robot.joints)
+    rigid = Options().for_robot(replace(robot, joints=stiff))
+    assert rigid.side == "motor"
+    assert "rotor_inertia" in rigid.terms
+
+
+def test_whiteness_and_correlation() -> None:
+    draw = np.random.default_rng(6)
+    white = draw.standard_normal((20000, 2))
+    smooth = np.convolve(white[:, 0], np.ones(10) / 10, "same")[:, np.newaxis]
+    assert np.all(whiteness([white]) > 0.7)
+    assert whiteness([smooth])[0] < 0.6
+    # The mean of ten has the correlations 1 - k/10: their sum is 10 times that of white noise.
+    np.testing.assert_allclose(correlation_time([smooth]), 10, rtol=0.15)
+    np.testing.assert_allclose(correlation_time([white]), 1, atol=0.2)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics identify``: files, tables, JSON, exit codes and errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from excited import recording, true_robot
+from paths import PANDA_BAG
+
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+
+from eom_dynamics import Dynamics, load_robot
+from eom_dynamics.tools.cli.main import main
+
+QUICK = ["--cutoff", "8", "--prior-weight", "1"]
+
+# RMS of plain weighted least squares on the last 30 % of the recording, to two digits; N m.
+PANDA = np.array([0.36, 0.36, 0.31, 0.35, 0.12, 0.09, 0.06])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of a simulated arm."""
+    robot = load_robot("sea_planar_2r")
+    source = recording(robot, true_robot(robot), rate=100.0)
+    names = [f"{field}.{name}" for field in ("position", "effort") for name in robot.joint_names]
+    path = tmp_path_factory.mktemp("recording") / "run.csv"
+    rows = np.column_stack([source.t, source.q, source.tau])
+    np.savetxt(path, rows, delimiter=",", header=",".join(["t", *names]), comments="")
+    return path
+
+
+def identify(table: Path, output: Path, *others: str) -> int:
+    return main(["identify", str(table), "--robot", "sea_planar_2r", "-o", str(output), *QUICK, *others])
+
+
+def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
+    assert identify(table, output, "--hold-out", "0.3", "--page", str(page)) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "cut-off 8.00 Hz, differences of positions" in out
+    assert out.count("joint_1") == 3  # training, validation, terms
+    text = output.read_text()
+    assert "# Validation: the last 0.3 of each" in text
+    assert "#   joint_2: m2 " in text and "# Not part of this file: offset: joint_1 " in text
+    robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
+    ours, desired = (Dynamics(r, friction=True).effort(q, qd, qdd) for r in (robot, true))
+    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.02 * np.std(desired)
+    html = page.read_text()
+    assert "Identification of sea_planar_2r" in html and "Izz1 + 0.25 m2" in html and "friction_1" in html
+
+
+def test_json(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert identify(table, tmp_path / "arm.yaml", "--validate", str(table), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["joints"] == ["joint_1", "joint_2"]
+    for part in ("training", "validation"):
+        assert np.all(np.less(found[part]["rms_after"], np.multiply(0.1, found[part]["rms_before"])))
+    assert found["base_parameters"][0]["name"] == "mx1 + 0.5 m2"
+    assert found["terms"]["viscous"]["deviations"][0] > 0
+
+
+def test_tolerance(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--hold-out", "0.3", "--tolerance")
+    assert identify(table, tmp_path / "a.yaml", *options, "10") == 0
+    assert capsys.readouterr().err == ""
+    assert identify(table, tmp_path / "b.yaml", *options, "1e-6") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("eom_dynamics identify: failed: RMS validation residual of joint_1 is 0.0")
+    assert (tmp_path / "b.yaml").exists()
+
+
+def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert identify(table, tmp_path / "arm.urdf") == 0
+    assert "springs (elasticity) are left out" in capsys.readouterr().err
+    assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--terms", "viscous,stiction"], "there is no term 'stiction'; there are viscous, coulomb"),
+        (["--hold-out", "1.5"], "must be a number between 0 and 1"),
+        (["--estimator", "magic"], "invalid choice"),
+        (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
+        (["-o", "arm.sdf"], "must end in .yaml, .yml or .urdf"),
+    ],
+)
+def test_wrong_use(
+    arguments: list[str], message: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        identify(table, tmp_path / "arm.yaml", *arguments)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or zero throughout"),
+        (lambda rows: rows * [1, 0, 0, 1, 1], "run.csv: no joint moves"),
+        (lambda rows: rows[:30], "run.csv: has 30 samples with increasing times, at least 41 are needed"),
+        (lambda rows: rows * [0, 1, 1, 1, 1], "run.csv: has 1 samples with increasing times, at least 41"),
+    ],
+)
+def test_bad_recordings(change, message: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = table.read_text().partition("\n")[0]
+    path = tmp_path / "run.csv"
+    np.savetxt(path, change(np.loadtxt(table, delimiter=",", skiprows=1)), delimiter=",", header=header, comments="")
+    assert identify(path, tmp_path / "arm.yaml") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "arm.yaml").exists()
+
+
+def test_outputs_are_not_overwritten(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "arm.yaml"
+    output.write_text("mine")
+    assert identify(table, output) == 2
+    assert "exists already" in capsys.readouterr().err and output.read_text() == "mine"
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A real arm, judged by the part of the recording that was not trained on, with the defaults of the command."""
+    output = tmp_path / "panda.yaml"
+    arguments = ["identify", str(PANDA_BAG), "--robot", "panda", "-o", str(output), "--hold-out", "0.3", "--json"]
+    assert main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    after = np.array(found["validation"]["rms_after"])
+    with capsys.disabled():
+        print("\nPanda, RMS residual held out, N m:", *(f"{x:.3f}" for x in after))
+    assert np.all(after <= PANDA)
+    assert all(joint.mass > 0 for joint in load_robot(output, unphysical="refuse").joints)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings from bags and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from excited import motion
+
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+
+from bag_files import COMMAND, JOINT_STATE, START, STORE, header, joint_state, write_bag
+
+from eom_dynamics import load_robot
+from eom_dynamics.exceptions import EomDynamicsError
+from eom_dynamics.identification import IdentificationError
+from eom_dynamics.tools.identify.read import Source, read_recording
+from eom_dynamics.tools.replay.conventions import Conventions
+
+ROBOT = load_robot("planar_2r")
+NAMES = ROBOT.joint_names
+T = np.arange(200) / 100
+Q, QD, _ = motion(2, T)
+TAU = np.cos(Q) + QD
+
+
+def stamps() -> list[int]:
+    return [START + round(1e9 * t) for t in T]
+
+
+def bag(path: Path, names: Sequence[str] = NAMES, q: np.ndarray = Q, tau: np.ndarray | None = TAU) -> Path:
+    efforts = [()] * len(T) if tau is None else tau
+    messages = [(s, joint_state(s, names, *row)) for s, *row in zip(stamps(), q, efforts, strict=True)]
+    return write_bag(path / "bag", {"/joint_states": (JOINT_STATE, messages)})
+
+
+def test_bag(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path), ROBOT)
+    assert found.name == "bag" and found.notes == () and found.qd is None
+    np.testing.assert_allclose(found.t, T, atol=1e-9)
+    np.testing.assert_array_equal(found.q, Q)
+    np.testing.assert_array_equal(found.tau, TAU)
+
+
+def test_other_order_and_other_joints(tmp_path: Path) -> None:
+    names = ["gripper", NAMES[1], NAMES[0]]
+    q, tau = (np.column_stack([T, x[:, 1], x[:, 0]]) for x in (Q, TAU))
+    found = read_recording(bag(tmp_path, names, q, tau), ROBOT)
+    np.testing.assert_array_equal(found.q, Q)
+    np.testing.assert_array_equal(found.tau, TAU)
+
+
+def test_names_with_another_prefix(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
+    np.testing.assert_array_equal(found.q, Q)
+    assert found.notes == ("joints arm_… are taken as joint_…",)
+
+
+def test_renamed(tmp_path: Path) -> None:
+    conventions = Conventions(rename=(("^left_", "joint_"),), effort_scale=((None, 2.0),))
+    source = Source(conventions=conventions)
+    found = read_recording(bag(tmp_path, ["left_1", "left_2"]), ROBOT, source)
+    np.testing.assert_array_equal(found.q, Q)
+    np.testing.assert_array_equal(found.tau, 2 * TAU)
+
+
+def test_missing_joint(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path, [NAMES[0], "other"]), ROBOT)
+    assert found.notes == ("joint_2 was not recorded, and is taken to be at rest at 0",)
+    assert not found.q[:, 1].any() and np.isnan(found.tau[:, 1]).all()
+
+
+def test_degrees(tmp_path: Path) -> None:
+    robot = load_robot("ur5e")
+    q, _, _ = motion(6, T)
+    q = 0.5 * q
+    path = bag(tmp_path, robot.joint_names, np.degrees(q), q)
+    found = read_recording(path, robot)
+    np.testing.assert_allclose(found.q, q)
+    assert found.notes[0].startswith("positions are in degrees, since ") and found.notes[0].endswith("; converted")
+    kept = read_recording(path, robot, Source(position_unit="rad"))
+    np.testing.assert_array_equal(kept.q, np.degrees(q))
+    # Some motion beyond the limits of a file is no proof of degrees.
+    beyond = tmp_path / "beyond"
+    beyond.mkdir()
+    assert read_recording(bag(beyond, robot.joint_names, 5 * q, q), robot).notes == ()
+
+
+def test_efforts_of_another_topic(tmp_path: Path) -> None:
+    command = STORE.types[COMMAND]
+    fields = {name: np.zeros(0) for name, _ in STORE.fielddefs[COMMAND][1]}
+
+    def message(s: int, row: np.ndarray) -> object:
+        values = {k: v for k, v in fields.items() if k in command.__dataclass_fields__}
+        own = {"header": header(s), "joint_names": list(NAMES), "motor_names": list(NAMES), "motor_effort": row}
+        own |= {"held": False} if "held" in values else {}
+        return command(**(values | own))
+
+    positions = [(s, joint_state(s, NAMES, row)) for s, row in zip(stamps(), Q, strict=True)]
+    efforts = [(s, message(s, row)) for s, row in zip(stamps(), TAU, strict=True)]
+    path = write_bag(
+        tmp_path / "bag", {"/joint_states": (JOINT_STATE, positions), "/feedforward": (COMMAND, efforts[::2])}
+    )
+    assert np.isnan(read_recording(path, ROBOT).tau).all()
+    found = read_recording(path, ROBOT, Source(effort_topic="feedforward"))
+    np.testing.assert_allclose(found.tau[:-1], TAU[:-1], atol=2e-2)  # interpolated
+    np.testing.assert_array_equal(found.tau[::2], TAU[::2])
+    with pytest.raises(EomDynamicsError, match="has no topic nothing; it has /feedforward"):
+        read_recording(path, ROBOT, Source(effort_topic="nothing"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables(kind: str, tmp_path: Path) -> None:
+    columns = {"time": T}
+    for k, name in enumerate(NAMES):
+        columns |= {f"position.{name}": Q[:, k], f"qd.{name}": QD[:, k], f"effort.{name}": TAU[:, k]}
+    path = tmp_path / f"run.{kind}"
+    if kind == "csv":
+        np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="")
+    else:
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(pa.table(columns), path)
+    found = read_recording(path, ROBOT)
+    np.testing.assert_allclose(found.t, T, atol=1e-9)
+    np.testing.assert_allclose(found.q, Q)
+    np.testing.assert_allclose(found.tau, TAU)
+    assert found.qd is not None
+    np.testing.assert_allclose(found.qd, QD)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
+        ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
+        ("t,q.joint_1\n0,x\n", "could not convert string 'x' to float64"),
+        ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
+        ("t,q.other\n0,1\n", "has none of the joints of planar_2r, joint_1, joint_2; it has other; rename them"),
+    ],
+)
+def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text(text)
+    with pytest.raises(IdentificationError, match=message):
+        read_recording(path, ROBOT)
+
+
+def test_bag_without_joint_states(tmp_path: Path) -> None:
+    text = STORE.types["std_msgs/msg/String"](data="x")
+    path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})
+    with pytest.raises(EomDynamicsError, match=r"has no topic of type sensor_msgs/msg/JointState; it has /talk"):
+        read_recording(path, ROBOT)
