@@ -2,14 +2,18 @@
 """Identification: from recordings of a robot to the parameters that predict them."""
 
 from .base_parameters import BaseParameters, base_parameters, parameter_names
+from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
 from .excitation import Excitation, OptimalExcitation
 from .fit import Fit, Options, fit
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
+from .motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
+from .resonance import ResonanceFit, fit_resonance, frequency_response
+from .springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs
 
 __all__ = [
     "TERMS",
@@ -18,15 +22,30 @@ __all__ = [
     "Fit",
     "IdentificationError",
     "Motion",
+    "MotorFit",
     "OptimalExcitation",
     "Options",
     "Recording",
     "Regressor",
+    "ResonanceFit",
     "Score",
+    "SpringFit",
     "Term",
     "base_parameters",
     "fit",
+    "fit_coupled_spring",
+    "fit_gear_ratio",
+    "fit_motor",
+    "fit_motors",
+    "fit_resonance",
+    "fit_spring",
+    "fit_springs",
+    "frequency_response",
     "identified_robot",
     "not_in_file",
     "parameter_names",
+    "with_coupled_spring",
+    "with_motors",
+    "with_resonance",
+    "with_springs",
 ]
