@@ -25,7 +25,7 @@ from ..exceptions import EomDynamicsError, StateError
 from ..messages.joint_order import MotorOrder
 from ..messages.samples import doubles
 from ..simulation import SimulatedRobot, SimulationError
-from ..simulation.simulated_robot import torque_controlled
+from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
@@ -34,7 +34,7 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .simulated_robot.pace import Pace
-from .simulated_robot.parameters import ARRAYS, TABLE
+from .simulated_robot.parameters import ARRAYS, NOISE, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import Phase, Watchdog
 from .stopping import StopSignals
@@ -149,6 +149,7 @@ class SimulatedRobotNode(RobotNode):
             kp=given["kp"],
             kd=given["kd"],
             limited=self.get_parameter("limit_effort").value,
+            noise=SensorNoise(*(given[name] or 0.0 for name in NOISE)) if any(given[name] for name in NOISE) else None,
         )
         self.failure = ""
         self.supply.pause()

@@ -28,7 +28,7 @@ class Readings(NamedTuple):
         q, qd: (n,) positions and velocities of the links, rad or m, and per s.
         tau: (n,) efforts between motors and links, N m or N: of springs, and of motors at rigid joints.
         theta, thetad: (m,) positions and velocities of the motors on the link side of the gears, rad or m, and per s.
-        motor_effort: (m,) motor efforts, N m or N.
+        motor_effort: (m,) mean motor efforts of the last step, as of its middle, N m or N.
     """
 
     q: Array
@@ -37,6 +37,20 @@ class Readings(NamedTuple):
     theta: Array
     thetad: Array
     motor_effort: Array
+
+
+class SensorNoise(NamedTuple):
+    """Standard deviations of sensors, each one number or (n,), for links and motors alike; independent samples.
+
+    Attributes:
+        position: rad or m.
+        velocity: rad/s or m/s.
+        effort: N m or N.
+    """
+
+    position: ArrayLike = 0.0
+    velocity: ArrayLike = 0.0
+    effort: ArrayLike = 0.0
 
 
 class SimulatedRobot:
@@ -59,6 +73,8 @@ class SimulatedRobot:
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
         limited: bool = True,
+        noise: SensorNoise | None = None,
+        seed: int = 0,
     ) -> None:
         """Put the arm at rest.
 
@@ -70,10 +86,12 @@ class SimulatedRobot:
                 link inertia of the initial position.
             kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
             limited: whether to clip motor efforts to the limits of the motors.
+            noise: of the readings; the drives themselves have none.
+            seed: of the noise.
 
         Raises:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
-                length, is not finite, or a gain is negative.
+                length, is not finite, or a gain or a standard deviation is negative.
             StateError: an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
         """
         self.arm, self.period = arm, period
@@ -87,10 +105,13 @@ class SimulatedRobot:
             own if given is None else checks.not_negative(name, checks.repeated(name, given, m))
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
+        self._noise = None if noise is None else _scales(noise, arm)
+        self._random = np.random.default_rng(seed)
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
         self._qdd: Array = zero
         self._held: Array | None = None
         self.hold()
+        self._motor_effort = self._stepper.motor_effort(self._state, self._servo)
 
     def follow(self, position: Array, velocity: Array, effort: Array) -> None:
         """Let the drives follow motor positions and velocities (m,), with efforts (m,) added to their PD."""
@@ -131,14 +152,29 @@ class SimulatedRobot:
             self._state = np.concatenate([q, theta, np.zeros_like(qd), np.zeros_like(thetad)])
             self._qdd, self._held = np.zeros_like(qd), None
             self.hold()
+            self._motor_effort = self._stepper.motor_effort(self._state, self._servo)
             raise
         self._qdd = (plant.parts(self._state).qd - plant.parts(before).qd) / self.period
+        self._motor_effort = self._stepper.mean_effort(before, self._state, self._servo)
 
     def readings(self) -> Readings:
-        """Present sensor readings."""
+        """Present sensor readings; each call draws its own noise."""
         q, theta, qd, thetad = self._stepper.plant.parts(self._state)
         tau = self._stepper.joint_effort(self._state, self._servo, self._qdd)
-        return Readings(q, qd, tau, theta, thetad, self._stepper.motor_effort(self._state, self._servo))
+        exact = Readings(q, qd, tau, theta, thetad, self._motor_effort)
+        if self._noise is None:
+            return exact
+        pairs = zip(exact, self._noise, strict=True)
+        return Readings(*(x + scale * self._random.standard_normal(len(x)) for x, scale in pairs))
+
+
+def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:
+    """Standard deviations of all readings."""
+    links = [
+        checks.not_negative(f"{name}_noise", checks.repeated(f"{name}_noise", values, arm.robot.n))
+        for name, values in noise._asdict().items()
+    ]
+    return Readings(*links, *(values[arm.motor_joint] for values in links))
 
 
 def torque_controlled(robot: Robot) -> Robot:

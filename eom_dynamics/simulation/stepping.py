@@ -97,6 +97,20 @@ class Stepper:
         _, theta, _, thetad = self._parts(state)
         return self._given(servo, theta, thetad)
 
+    def mean_effort(self, before: Array, after: Array, servo: Servo) -> Array:
+        """Mean motor efforts (m,) of a step between two states, N m or N.
+
+        A constant reference makes the effort of a moving drive a saw-tooth; its mean, not its end, moves the motor. By
+        Simpson's rule on the cubic through positions and velocities at both ends, exact for a PD within its limits.
+        """
+        h = self.period
+        _, theta, _, thetad = self._parts(before)
+        _, theta_end, _, thetad_end = self._parts(after)
+        middle = 0.5 * (theta + theta_end) + h / 8 * (thetad - thetad_end)
+        speed = 1.5 / h * (theta_end - theta) - 0.25 * (thetad + thetad_end)
+        ends = self._given(servo, theta, thetad) + self._given(servo, theta_end, thetad_end)
+        return (ends + 4 * self._given(servo, middle, speed)) / 6
+
     def joint_effort(self, state: Array, servo: Servo, qdd: Array) -> Array:
         """Efforts (n,) between motors and links, N m or N.
 

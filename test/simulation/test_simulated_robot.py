@@ -14,7 +14,7 @@ from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators import Actuator, Friction
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
 from eom_dynamics.simulation import SimulatedRobot, SimulationError
-from eom_dynamics.simulation.simulated_robot import torque_controlled
+from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controlled
 
 IIWA = load_robot("iiwa")
 Q = np.linspace(-1, 1, 7)
@@ -65,9 +65,13 @@ def test_readings_of_motors_and_springs() -> None:
     simulated = SimulatedRobot(ElasticArm(IIWA), position=Q, kp=2e3, kd=50.0)
     readings = simulated.readings()
     simulated.follow(readings.theta + 0.01, readings.thetad + 0.1, np.full(7, 3.0))
-    np.testing.assert_allclose(simulated.readings().motor_effort, 3.0 + 2e3 * 0.01 + 50.0 * 0.1, rtol=1e-12)
+    after = advanced(simulated, 1).readings()
+    # The law of the PD at the mean position and velocity of the step.
+    theta = (readings.theta + after.theta) / 2 - 1e-3 / 12 * (after.thetad - readings.thetad)
+    behind = np.array([readings.theta + 0.01 - theta, 0.1 - (after.theta - readings.theta) / 1e-3])
+    np.testing.assert_allclose(after.motor_effort, 3.0 + [2e3, 50.0] @ behind, rtol=1e-9)
     simulated.apply(np.arange(7.0))
-    np.testing.assert_array_equal(simulated.readings().motor_effort, np.arange(7.0))
+    np.testing.assert_allclose(advanced(simulated, 1).readings().motor_effort, np.arange(7.0), rtol=1e-12)
     readings = advanced(simulated, 20).readings()
     np.testing.assert_allclose(readings.tau, simulated.arm.stiffness * (readings.theta - readings.q), rtol=1e-9)
 
@@ -120,3 +124,29 @@ BAD = {
 def test_bad_arguments_are_refused_by_name(arguments: Any, reason: str) -> None:
     with pytest.raises(RobotDescriptionError, match=reason):
         SimulatedRobot(ElasticArm(IIWA), **arguments)
+
+
+def test_readings_have_the_noise_of_the_sensors() -> None:
+    noise = SensorNoise(position=1e-3, velocity=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], effort=2.0)
+    exact, noisy = (
+        SimulatedRobot(ElasticArm(IIWA), position=Q),
+        SimulatedRobot(ElasticArm(IIWA), position=Q, noise=noise),
+    )
+    draws = np.array([[*noisy.readings()] for _ in range(2000)])
+    spread = np.std(draws, axis=0)
+    # Of 2,000 samples, a standard deviation is known to 1.6 %: 5 of these.
+    links = np.array([np.full(7, 1e-3), 0.1 * np.arange(1, 8), np.full(7, 2.0)])
+    np.testing.assert_allclose(spread, np.vstack([links, links]), rtol=0.08)
+    error = np.mean(draws, axis=0) - np.array([*exact.readings()])
+    assert np.all(np.abs(error) < 5 * np.vstack([links, links]) / np.sqrt(2000))
+    advanced(exact, 5), advanced(noisy, 5)
+    np.testing.assert_array_equal(exact._state, noisy._state)
+
+
+@pytest.mark.parametrize(
+    ("noise", "problem"),
+    [(SensorNoise(position=-1.0), "position_noise"), (SensorNoise(effort=[1.0, 2.0]), "effort_noise")],
+)
+def test_bad_noise_is_refused(noise: SensorNoise, problem: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=problem):
+        SimulatedRobot(ElasticArm(IIWA), noise=noise)

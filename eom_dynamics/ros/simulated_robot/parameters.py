@@ -11,7 +11,10 @@ from ..parameters import COMMON, EXECUTOR, Definition, Table
 
 _fixed = partial(Definition, read_only=True)
 
-ARRAYS = ("initial_position", "kp", "kd")
+NOISE = ("position_noise", "velocity_noise", "effort_noise")
+"""Standard deviations of sensors, arrays too."""
+
+ARRAYS = ("initial_position", "kp", "kd", *NOISE)
 """Optional arrays with one entry, or one for each joint or motor."""
 
 TABLE: Table = {
@@ -40,6 +43,18 @@ TABLE: Table = {
         Parameter.Type.DOUBLE_ARRAY,
         "derivative gain, N m s/rad or N s/m; one entry, such as [10.0], or one for each motor",
     ),
+    **{
+        name: _fixed(
+            Parameter.Type.DOUBLE_ARRAY,
+            f"standard deviation of measured {what}; one entry, or one for each joint, for links and motors alike "
+            "(default: 0)",
+        )
+        for name, what in zip(
+            NOISE,
+            ("positions, rad or m", "velocities, rad/s or m/s", "efforts of springs and motors, N m or N"),
+            strict=True,
+        )
+    },
     "limit_effort": _fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
     "command_timeout": _fixed(
         0.1, "time without commands before on_timeout applies, in s; 0 for never", limits=(0.0, 3600.0)
