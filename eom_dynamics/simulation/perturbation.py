@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from ..arrays import Array
 from ..robot import Robot
 from ..robot.inertia import Inertial
 
@@ -31,3 +34,18 @@ def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Rob
         coupled = (coupled[0], coupled[1].scaled(1 + stiffness))
     base = Inertial(robot.base.mass * (1 + mass), robot.base.center_of_mass, robot.base.about_origin * (1 + mass))
     return replace(robot, joints=joints, coupled_stiffness=coupled, base=base)
+
+
+def with_more_friction(robot: Robot, viscous: Array, coulomb: Array) -> Robot:
+    """Robot with more friction of its motors.
+
+    Args:
+        robot: the robot.
+        viscous, coulomb: (n,) added to the friction of the motors of independent joints, N m s/rad and N m (N s/m, N).
+    """
+    joints = list(robot.joints)
+    for i, D, c in zip(robot.independent, np.asarray(viscous).tolist(), np.asarray(coulomb).tolist(), strict=True):
+        old = joints[i].actuator.friction
+        friction = replace(old, viscous=old.viscous + D, coulomb=old.coulomb + c, static=old.static + c)
+        joints[i] = replace(joints[i], actuator=replace(joints[i].actuator, friction=friction))
+    return replace(robot, joints=tuple(joints))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoints streamed at a fixed rate through the feedforward of a model to a simulated robot.
+
+In step k, from t_k to t_k + h, the drives hold the command for t_k + h/2, so that references are right in the mean; the
+readings are those at t_k + h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from .feedforward_comparison import Motion
+from .simulated_robot import Readings, SimulatedRobot
+
+
+class StreamTimes(NamedTuple):
+    """Times of a stream on the clock of a motion.
+
+    Attributes:
+        setpoints: (N,) times whose setpoints are sent, s; before the motion that of its start, so that the robot
+            settles there.
+        readings: (N,) times of the readings after each of them, s, negative before the motion.
+    """
+
+    setpoints: Array
+    readings: Array
+
+
+def stream_times(start: float, end: float, rate: float, settle: float = 0.0) -> StreamTimes:
+    """Times of a stream of a motion from ``start`` to ``end``, s, at ``rate``, Hz, after a rest of ``settle``, s."""
+    before, count = round(settle * rate), round((end - start) * rate)
+    readings = start + (np.arange(-before, count) + 1) / rate
+    return StreamTimes(np.maximum(readings - 0.5 / rate, start), readings)
+
+
+def stream(
+    robot: SimulatedRobot,
+    known: ElasticArm,
+    motion: Motion,
+    times: StreamTimes,
+    *,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Readings:
+    """Let a simulated robot follow the feedforward of a model.
+
+    Args:
+        robot: the robot, at rest where the motion starts, with the period of the stream.
+        known: the model.
+        motion: of the links, at rest at its start.
+        times: of the stream.
+        progress: called with the fraction done.
+
+    Returns:
+        Readings (N, n) and (N, m) at ``times.readings``.
+
+    Raises:
+        SimulationError: the motion leaves all bounds.
+        StiffnessError: the model cannot realise the motion.
+    """
+    command = known.feedforward(*motion.derivatives(times.setpoints, 4))
+    rows = []
+    for k in range(len(times.setpoints)):
+        robot.follow(command.motor_position[k], command.motor_velocity[k], command.motor_effort[k])
+        robot.advance()
+        rows.append(robot.readings())
+        if k % 100 == 0:
+            progress(k / len(times.setpoints))
+    return Readings(*(np.array(values) for values in zip(*rows, strict=True)))
