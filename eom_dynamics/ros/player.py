@@ -300,13 +300,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
     parser.add_argument("answers", type=Path, help=".npz to write")
-    parser.add_argument("--rate", type=_positive, default=1000.0, help="setpoints per second; default: %(default)g")
+    parser.add_argument("--rate", type=positive, default=1000.0, help="setpoints per second; default: %(default)g")
     parser.add_argument(
-        "--timeout", type=_positive, default=10.0, help="time to wait for the node, in s; default: %(default)g"
+        "--timeout", type=positive, default=10.0, help="time to wait for the node, in s; default: %(default)g"
     )
     parser.add_argument(
         "--grace",
-        type=_positive,
+        type=positive,
         default=2.0,
         help="time to wait for answers after the last setpoint, in s; default: %(default)g",
     )
@@ -352,7 +352,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """Read a positive number of an argument; raises argparse.ArgumentTypeError for others."""
     value = float(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")

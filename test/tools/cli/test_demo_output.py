@@ -20,7 +20,7 @@ from recordings import recorded
 import eom_dynamics as eom
 from eom_dynamics.tools.cli import demo
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo import run
+from eom_dynamics.tools.demo import processes, run
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
@@ -133,4 +133,4 @@ def test_paths_are_not_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
-    assert run.telling_line(text).endswith(line)
+    assert processes.telling_line(text).endswith(line)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Play setpoints to a dynamics node and a simulated robot in lock step with /clock, and record all topics.
+
+    python -m eom_dynamics.ros.lockstep_player SETPOINTS.npz RECORDING.npz --rate 500
+
+For each setpoint: publish it on ``setpoint``, wait for the command on ``feedforward``, advance ``/clock`` by a period,
+wait for ``joint_states`` and ``motor_states`` of that time. The simulated robot needs the parameters ``use_sim_time``,
+``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost or late however slow the
+machine is.
+
+SETPOINTS.npz is that of :mod:`.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock`` after each step, ns,
+and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and ``motor_states``.
+
+Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1199}``. Exit code 0; 1 if a node is missing or
+does not answer; 2 for wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.utilities import remove_ros_args, try_shutdown
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+
+from ..messages.fields import WRENCH_FIELDS
+from ..messages.samples import doubles
+from ..messages.wrenches import wrench_messages
+from ..terminal import prepare_streams, printable
+from .executors import make_executor
+from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from .player import PlayerError, Setpoints, positive, read_setpoints
+from .simulated_robot_node import STATUS_NAME
+
+TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
+"""Topics of a recording."""
+
+_QOS = QoSProfile(depth=100)
+_PROGRESS_PERIOD = 0.1
+
+# Time after which a message without an answer is repeated, and until the player gives up, s.
+_REPEAT, _PATIENCE = 0.2, 20.0
+
+# Time of /clock at the start, ns; zero would stand for no time.
+_START = 1_000_000_000
+
+_SECOND = 1_000_000_000
+
+
+class LockstepPlayer(Node):
+    """Node that sends setpoints and time, and records what comes of them."""
+
+    def __init__(self, setpoints: Setpoints, rate: float, report: Callable[[dict[str, int]], None]) -> None:
+        """Create publishers and subscriptions.
+
+        Args:
+            setpoints: to play.
+            rate: of steps, Hz.
+            report: called periodically with the counts.
+        """
+        super().__init__("lockstep_player")
+        self._setpoints, self._period, self._report = setpoints, round(_SECOND / rate), report
+        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
+        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
+        self._clock_publisher = self.create_publisher(Clock, "/clock", _QOS)
+        # Newest message of each topic, and its stamp, ns.
+        self._newest: dict[str, tuple[int, bytes]] = {}
+        for topic, kind in zip(TOPICS[1:], (FeedforwardCommand, JointState, JointState), strict=True):
+            self.create_subscription(kind, topic, self._keeper(topic), _QOS, raw=True)
+        self._robot: dict[str, str] = {}
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._executor = make_executor(events=True)
+        self._executor.add_node(self)
+        self._now = _START
+
+    def connect(self, timeout: float) -> None:
+        """Wait until setpoints are answered, and commands and time reach the robot.
+
+        Args:
+            timeout: s.
+
+        Raises:
+            PlayerError: a node is missing; the message says which.
+        """
+        deadline = time.monotonic() + timeout
+        while not self._answered("feedforward", _START):
+            self._check(deadline, "the dynamics node does not answer setpoints")
+            self._send(0, _START)
+            self._spin(lambda: self._answered("feedforward", _START), _REPEAT)
+        while self._robot.get("commands", "0") == "0":
+            self._check(deadline, "the simulated robot does not receive commands")
+            self._send(0, _START)
+            self._spin(lambda: False, _REPEAT)
+        while not self._moved():
+            self._check(deadline, "the simulated robot does not follow /clock")
+            self._now += self._period
+            self._tick()
+            self._spin(self._moved, _REPEAT)
+
+    def play(self) -> dict[str, Any]:
+        """Play all setpoints; returns the recording.
+
+        Raises:
+            PlayerError: an answer is missing, or a setpoint was refused.
+        """
+        count = self._setpoints.count
+        stamps = self._now + self._period * np.arange(1, count + 1)
+        kept: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+        next_progress = 0.0
+        for k, stamp in enumerate(stamps.tolist()):
+            self._step(k, stamp)
+            kept["setpoint"].append(bytes(serialize_message(self._message)))
+            for topic in TOPICS[1:]:
+                kept[topic].append(self._newest[topic][1])
+            if time.monotonic() >= next_progress:
+                self._report({"sent": k + 1, "received": k + 1})
+                next_progress = time.monotonic() + _PROGRESS_PERIOD
+        for k, data in enumerate(kept["feedforward"]):
+            if deserialize_message(data, FeedforwardCommand).held:
+                raise PlayerError(f"setpoint {k} of {count} was refused by the dynamics node; see its log")
+        rows = {
+            topic: np.array([np.frombuffer(data, np.uint8) for data in messages]) for topic, messages in kept.items()
+        }
+        self._report({"sent": count, "received": count})
+        return {"stamp": stamps, **rows}
+
+    def _step(self, index: int, stamp: int) -> None:
+        """Send a setpoint, stamped with the middle of its step, and when it is answered the time of its end, ns."""
+        middle = stamp - self._period // 2
+        self._until(lambda: self._answered("feedforward", middle), lambda: self._send(index, middle), "feedforward")
+        self._now = stamp
+        self._until(self._moved, self._tick, "joint_states and motor_states")
+
+    def close(self) -> None:
+        """Destroy the node, before the context ends, so that other nodes know at once."""
+        self._executor.remove_node(self)
+        self.destroy_node()
+        self._executor.shutdown()
+
+    def _keeper(self, topic: str) -> Callable[[bytes], None]:
+        def keep(data: bytes) -> None:
+            # After the encapsulation header: seconds and nanoseconds of the header's stamp, little-endian.
+            sec, nanosec = struct.unpack_from("<iI", data, 4)
+            self._newest[topic] = sec * _SECOND + nanosec, bytes(data)
+
+        return keep
+
+    def _on_diagnostics(self, message: Any) -> None:
+        for status in message.status:
+            if status.name.endswith(f": {STATUS_NAME}"):
+                self._robot = {pair.key: pair.value for pair in status.values}
+
+    def _answered(self, topic: str, stamp: int) -> bool:
+        return topic in self._newest and self._newest[topic][0] == stamp
+
+    def _moved(self) -> bool:
+        return self._answered("joint_states", self._now) and self._answered("motor_states", self._now)
+
+    def _send(self, index: int, stamp: int) -> None:
+        message = self._message
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, _SECOND)
+        for field, values in self._setpoints.rows.items():
+            setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
+        self._publisher.publish(message)
+
+    def _tick(self) -> None:
+        clock = Clock()
+        clock.clock.sec, clock.clock.nanosec = divmod(self._now, _SECOND)
+        self._clock_publisher.publish(clock)
+
+    def _until(self, condition: Callable[[], bool], send: Callable[[], None], what: str) -> None:
+        """Send, and again where nothing comes of it, until the condition holds."""
+        deadline = time.monotonic() + _PATIENCE
+        send()
+        while not self._spin(condition, _REPEAT):
+            self._check(deadline, f"no {what} after {_PATIENCE:g} s")
+            send()
+
+    def _check(self, deadline: float, what: str) -> None:
+        if time.monotonic() > deadline:
+            raise PlayerError(f"{what}; is it running, in the same domain and namespace? See its log")
+
+    def _spin(self, condition: Callable[[], bool], duration: float) -> bool:
+        """Process callbacks until the condition holds or time is over; returns whether it holds."""
+        deadline = time.monotonic() + duration
+        while not condition():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            self._executor.spin_once(timeout_sec=remaining)
+        return True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play one file; return the exit code."""
+    prepare_streams()
+    arguments = sys.argv if arguments is None else arguments
+    parser = argparse.ArgumentParser(prog="lockstep_player", description="play setpoints in lock step with /clock")
+    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
+    parser.add_argument("recording", type=Path, help=".npz to write")
+    parser.add_argument("--rate", type=positive, default=500.0, help="steps per second; default: %(default)g")
+    parser.add_argument(
+        "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
+    )
+    options = parser.parse_args(remove_ros_args(arguments)[1:])
+    try:
+        setpoints = read_setpoints(options.setpoints)
+    except PlayerError as error:
+        print(f"lockstep_player: {printable(str(error))}", file=sys.stderr)
+        return 2
+    # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
+    stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def report(counts: dict[str, int]) -> None:
+        print(json.dumps(counts), file=stdout, flush=True)
+
+    rclpy.init(args=arguments)
+    player = LockstepPlayer(setpoints, options.rate, report)
+    try:
+        player.connect(options.timeout)
+        gc.disable()
+        np.savez(options.recording, **player.play())
+    except (PlayerError, OSError) as error:
+        print(f"lockstep_player: {printable(str(error))}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        print("lockstep_player: interrupted", file=sys.stderr)
+        return 1
+    finally:
+        player.close()
+        try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
