@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot that differs from its file, the motion that identifies it, and another one that judges the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ....arrays import Array
+from ....elastic import ElasticArm
+from ....identification import Excitation
+from ....identification.elastic_arm import check_elastic
+from ....robot import Robot
+from ....robot.model import Joint
+from ....simulation import SimulatedRobot
+from ....simulation.perturbation import perturbed, with_more_friction
+from ....simulation.simulated_robot import SensorNoise
+from ....simulation.streaming import StreamTimes, stream_times
+from ....trajectory import Fourier
+
+NATURAL_FREQUENCY = 70.0
+"""Of the motors under their PD, rad/s: stiff."""
+
+# Friction that no file has: Coulomb friction, and viscous friction at the highest speed, over the largest motor effort.
+_FRICTION = 0.03
+
+# Noise of encoders, rad and rad/s, and of efforts over their range.
+_POSITION_NOISE, _VELOCITY_NOISE, _EFFORT_NOISE = 1e-5, 2e-3, 0.005
+
+# Limits of joints whose file has none: position, velocity and acceleration; rad or m, and per s and s².
+_RANGE, _LARGEST = {"revolute": 1.5, "prismatic": 0.3}, {"revolute": (1.5, 10.0), "prismatic": (0.5, 3.0)}
+
+# Share of limits: efforts are those of a model that is not identified.
+_SHARE = 0.6
+
+# Of the excitation: harmonics and period, s; the optimiser gains little after some iterations.
+_HARMONICS, _PERIOD, _CANDIDATES, _ITERATIONS = 8, 10.0, 20, 40
+
+_JUDGED_PERIOD, _SEED = 6.0, 1
+
+SETTLE = 0.5
+"""Rest at the start of a motion before it is recorded, s."""
+
+
+class Plan(NamedTuple):
+    """Motions for a robot as its file describes it.
+
+    Attributes:
+        robot: as described.
+        excitation: motion to identify from.
+        judged: another motion, on which errors are compared.
+        gain: standard deviation of parameters at the start of the optimisation over that at its end.
+        efforts, speeds: largest ones of the motors during the excitation (n,), N m and rad/s (N, m/s).
+    """
+
+    robot: Robot
+    excitation: Fourier
+    judged: Fourier
+    gain: float
+    efforts: Array
+    speeds: Array
+
+
+def plan(
+    robot: Robot, *, iterations: int = _ITERATIONS, progress: Callable[[float], None] = lambda fraction: None
+) -> Plan:
+    """Optimise the motion that identifies a robot, and draw the one that judges.
+
+    Args:
+        robot: as its file describes it; joints without limits get some.
+        iterations: largest number of the optimiser.
+        progress: called with the fraction done.
+
+    Raises:
+        RobotDescriptionError: a joint has no spring with a motor of its own.
+        TrajectoryError: no motion is within the limits of the robot.
+    """
+    check_elastic(robot)
+    limits = {joint.name: _limits(joint) for joint in robot.joints}
+
+    def excitation(period: float) -> Excitation:
+        return Excitation(robot, period=period, limits=limits, share=_SHARE, harmonics=_HARMONICS)
+
+    search, other = excitation(_PERIOD), excitation(_JUDGED_PERIOD)
+    found = search.optimize(
+        candidates=_CANDIDATES, iterations=iterations, progress=lambda fraction, cost: progress(fraction)
+    )
+    judged = other.trajectory(other.random(np.random.default_rng(_SEED)))
+    gained = found.information.log_det - found.start_information.log_det
+    gain = float(np.exp(gained / (2 * len(search.model.columns))))
+    return Plan(robot, found.trajectory, judged, gain, *_peaks(ElasticArm(robot), found.trajectory))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A robot to identify, which differs from its file.
+
+    The true robot has more friction of its motors, too: Coulomb friction and, at the highest speed, viscous friction of
+    3 % of the largest motor effort each.
+
+    Attributes:
+        plan: the robot as described, and its motions.
+        stiffness_error, mass_error: true over described stiffness of all springs, and masses and inertias of all
+            bodies, less 1.
+        rate: of setpoints and readings, Hz.
+    """
+
+    plan: Plan
+    stiffness_error: float = 0.2
+    mass_error: float = -0.2
+    rate: float = 500.0
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as described."""
+        return self.plan.robot
+
+    @cached_property
+    def true_robot(self) -> Robot:
+        """The robot as it is."""
+        dry = _FRICTION * self.plan.efforts
+        changed = perturbed(self.robot, stiffness=self.stiffness_error, mass=self.mass_error)
+        return with_more_friction(changed, dry / self.plan.speeds, dry)
+
+    @property
+    def noise(self) -> SensorNoise:
+        """Noise of the sensors."""
+        return SensorNoise(_POSITION_NOISE, _VELOCITY_NOISE, 2 * _EFFORT_NOISE * self.plan.efforts)
+
+    def times(self, motion: Fourier) -> StreamTimes:
+        """Times of setpoints and readings of a motion, after a rest."""
+        return stream_times(motion.start, motion.end, self.rate, SETTLE)
+
+    def start(self, motion: Fourier) -> Array:
+        """Positions of the links (n,) at the start of a motion, rad or m."""
+        return np.asarray(motion.derivatives(motion.start, 0)[0])
+
+    def simulated(self, motion: Fourier) -> SimulatedRobot:
+        """The true robot at the start of a motion."""
+        return SimulatedRobot(
+            ElasticArm(self.true_robot),
+            period=1 / self.rate,
+            position=self.start(motion),
+            natural_frequency=NATURAL_FREQUENCY,
+            noise=self.noise,
+        )
+
+
+def _limits(joint: Joint) -> dict[str, float]:
+    """What the file of a joint lacks for an excitation."""
+    given, given_range, largest = joint.limits, _RANGE[_kind(joint)], _LARGEST[_kind(joint)]
+    found = {}
+    if not np.isfinite(given.upper - given.lower):
+        lower = given.lower if np.isfinite(given.lower) else min(-given_range, given.upper - given_range)
+        upper = given.upper if np.isfinite(given.upper) else max(given_range, given.lower + given_range)
+        found = {"lower": lower, "upper": upper}
+    for name, value in zip(("velocity", "acceleration"), largest, strict=True):
+        if not np.isfinite(getattr(given, name)):
+            found[name] = value
+    return found
+
+
+def _kind(joint: Joint) -> str:
+    return "revolute" if np.any(joint.screw[:3]) else "prismatic"
+
+
+def _peaks(arm: ElasticArm, motion: Fourier) -> tuple[Array, Array]:
+    """Largest motor efforts and speeds (n,) of a motion."""
+    command = arm.feedforward(*motion.derivatives(np.linspace(motion.start, motion.end, 1000), 4))
+    return np.max(np.abs(command.motor_effort), axis=0), np.max(np.abs(command.motor_velocity), axis=0)

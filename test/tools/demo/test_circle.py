@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed circle without ROS: excite, record, identify, and track before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from springs import with_springs
+
+from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
+from eom_dynamics.tools.demo.circle.result import Result, close_circle, simulated
+from eom_dynamics.tools.demo.circle.task import Plan, Task, plan
+
+ROBOT = "sea_planar_2r"
+
+
+@pytest.fixture(scope="module")
+def motions() -> Plan:
+    return plan(load_robot(ROBOT), iterations=3)
+
+
+@pytest.fixture(scope="module", params=[(0.2, -0.2), (-0.2, 0.2)], ids=str)
+def closed(motions: Plan, request: pytest.FixtureRequest) -> Result:
+    """With the signs that add up; bench/closed_circle.py measures all four pairs, of more robots."""
+    task = Task(motions, *request.param, rate=200.0)
+    return close_circle(task, simulated(task))
+
+
+def test_tracking_errors_fall(closed: Result) -> None:
+    # Five times is promised; noise of the encoders, 1e-5 rad, is part of both errors.
+    assert closed.gain > 20
+    assert np.max(closed.after.rms) < 3e-4
+
+
+def test_identified_numbers_are_the_true_ones(closed: Result) -> None:
+    # Within five standard deviations, and what is promised of numbers with noise: 1, 2 and 3 %.
+    joints = closed.task.true_robot.independent_joints
+    for joint, spring, motor in zip(joints, closed.fit.springs, closed.fit.motors, strict=True):
+        law = spring.parameters
+        for name, declared in joint.spring.parameters().items():
+            if declared.name == "stiffness":
+                assert law["stiffness"][0] == pytest.approx(float(getattr(joint.spring, name)), rel=0.01)
+        assert motor.rotor_inertia[0] == pytest.approx(joint.rotor_inertia, rel=0.02)
+        friction = joint.actuator.friction
+        for name in ("viscous", "coulomb"):
+            found, deviation = motor.parameters[name]
+            assert abs(found - getattr(friction, name)) < max(5 * deviation, 0.03 * getattr(friction, name))
+
+
+def test_gravity_and_inertia_are_those_of_the_true_robot(closed: Result) -> None:
+    found, true, known = (Dynamics(robot) for robot in (closed.fit.robot, closed.task.true_robot, closed.task.robot))
+    states = np.random.default_rng(0).uniform(-1, 1, (3, 50, 2))
+    efforts = true.effort(*states)
+    assert np.max(np.abs(found.effort(*states) - efforts)) < 0.01 * np.max(np.abs(efforts))
+    assert np.max(np.abs(known.effort(*states) - efforts)) > 0.1 * np.max(np.abs(efforts))
+
+
+def test_the_true_robot_differs_from_its_file_as_told(motions: Plan) -> None:
+    task = Task(motions, 0.1, -0.3)
+    stiffness = [ElasticArm(robot).stiffness for robot in (task.true_robot, task.robot)]
+    np.testing.assert_allclose(stiffness[0], 1.1 * stiffness[1])
+    for joint, described in zip(task.true_robot.joints, task.robot.joints, strict=True):
+        assert joint.mass == pytest.approx(0.7 * described.mass)
+        assert joint.rotor_inertia == described.rotor_inertia
+        assert joint.actuator.friction.coulomb > described.actuator.friction.coulomb
+
+
+def test_robots_without_a_spring_at_each_joint_are_refused() -> None:
+    with pytest.raises(RobotDescriptionError, match="joint_1: has a spring of type rigid"):
+        plan(with_springs(load_robot("planar_2r"), RigidSpring(), LinearSpring(300.0)))
+    with pytest.raises(RobotDescriptionError, match="has a spring of type antagonistic"):
+        plan(with_springs(load_robot("planar_2r"), LinearSpring(300.0), ExponentialPair(50.0, 6.0, 1500.0)))
