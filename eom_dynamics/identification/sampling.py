@@ -25,7 +25,7 @@ _LENGTH, _WINDOW = 6.0, ("kaiser", 8.0)
 # Samples per period of the cut-off after decimation.
 _KEPT = 3.0
 
-# Least number of periods of the cut-off in a recording: the filter takes twelve from its ends where terms are nonlinear.
+# Least number of periods of the cut-off in a recording: the filter takes twelve where terms are nonlinear.
 _LEAST_PERIODS = 24.0
 
 # Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share

@@ -11,8 +11,8 @@ machine is.
 SETPOINTS.npz is that of :mod:`.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock`` after each step, ns,
 and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and ``motor_states``.
 
-Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1199}``. Exit code 0; 1 if a node is missing or
-does not answer; 2 for wrong use.
+Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1200}``. Exit code 0; 1 if a node is missing
+or does not answer; 2 for wrong use.
 """
 
 from __future__ import annotations

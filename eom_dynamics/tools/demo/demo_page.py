@@ -26,6 +26,8 @@ from ..pages.units import effort_units, milli, position_units, together
 from ..simulate.simulation_page import error_over_time
 from ..simulate.summary import HEADER, endings, model_error
 from ..simulate.summary import rows as comparison_rows
+from .circle.result import Result
+from .circle.section import section
 from .evaluate import CLOSED_FORM_SAMPLES, Evaluation, Recording
 from .motor_side import deflection, motor_load
 from .plan import Plan
@@ -36,7 +38,12 @@ _ROUND_TRIPS = 10_000
 
 
 def write_page(
-    path: Path, plan: Plan, recording: Recording, evaluation: Evaluation, tracking: Comparison | str
+    path: Path,
+    plan: Plan,
+    recording: Recording,
+    evaluation: Evaluation,
+    tracking: Comparison | str,
+    circle: Result | None = None,
 ) -> None:
     """Write the page.
 
@@ -46,8 +53,10 @@ def write_page(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
+        circle: identification of a robot that differs from its file; None for none.
     """
     figures = _figures(plan, recording, evaluation)
+    identification, drawn = ("", {}) if circle is None else section(circle)
     deflection = 1e3 * np.abs(recording.answers["motor_position"] - plan.arm.motors_following(_links(plan)))
     robot = escape(plan.robot.name)
     body = Template(resources.files(__package__).joinpath("demo_page.html").read_text(encoding="utf-8")).substitute(
@@ -61,6 +70,7 @@ def write_page(
         motors=_motors(plan),
         rotor="B θ̈" if plan.arm.rotors is None else "B θ̈ (with the motion of the links that carry the rotors)",
         tracking=_tracking(tracking),
+        identification=identification,
         rate=f"{plan.rate:,.0f}",
         period=microseconds(1 / plan.rate),
         rows="".join(_row(row) for row in table(plan, recording, evaluation)),
@@ -70,6 +80,7 @@ def write_page(
     )
     if isinstance(tracking, Comparison):
         figures["tracking"] = error_over_time(tracking)
+    figures |= drawn
     path.write_text(page(f"{plan.robot.name}: eom_dynamics demo", body, figures), encoding="utf-8")
 
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+from ...robot.writers.parameters import robot_as_yaml
 from ...simulation import Comparison
 from ..writing import whole_folder
+from .circle.result import Result
 from .data import write_csv, write_npz
 from .demo_page import write_page
 from .evaluate import Evaluation, Recording
@@ -21,9 +24,13 @@ def write_results(
     evaluation: Evaluation,
     tracking: Comparison | str,
     *,
+    circle: tuple[Result, Path] | None = None,
     force: bool = False,
 ) -> Path:
     """Write index.html, demo.png, data.npz and data.csv.
+
+    With an identification, the folder ``identification`` has its bags and the robot as described, as it is, and as
+    identified.
 
     Args:
         folder: created if necessary; other files in it stay.
@@ -31,6 +38,7 @@ def write_results(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
+        circle: an identification, and the folder with its bags.
         force: write into a folder that is not empty.
 
     Returns:
@@ -43,5 +51,14 @@ def write_results(
         write_npz(aside / "data.npz", plan, recording)
         write_csv(aside / "data.csv", plan, recording)
         write_picture(aside / "demo.png", plan, recording, evaluation)
-        write_page(aside / "index.html", plan, recording, evaluation, tracking)
+        write_page(aside / "index.html", plan, recording, evaluation, tracking, circle and circle[0])
+        if circle is not None:
+            _write_identification(aside / "identification", *circle)
     return folder / "index.html"
+
+
+def _write_identification(folder: Path, result: Result, bags: Path) -> None:
+    shutil.copytree(bags, folder)
+    robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
+    for name, robot in robots.items():
+        (folder / f"{name}.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")

@@ -30,7 +30,7 @@ def closed(motions: Plan, request: pytest.FixtureRequest) -> Result:
 def test_tracking_errors_fall(closed: Result) -> None:
     # Five times is promised; noise of the encoders, 1e-5 rad, is part of both errors.
     assert closed.gain > 20
-    assert np.max(closed.after.rms) < 3e-4
+    assert np.all(closed.after.rms < closed.before.rms / 10)
 
 
 def test_identified_numbers_are_the_true_ones(closed: Result) -> None:
@@ -40,7 +40,8 @@ def test_identified_numbers_are_the_true_ones(closed: Result) -> None:
         law = spring.parameters
         for name, declared in joint.spring.parameters().items():
             if declared.name == "stiffness":
-                assert law["stiffness"][0] == pytest.approx(float(getattr(joint.spring, name)), rel=0.01)
+                true, (found, deviation) = float(getattr(joint.spring, name)), law["stiffness"]
+                assert abs(found - true) < max(5 * deviation, 0.01 * true)
         assert motor.rotor_inertia[0] == pytest.approx(joint.rotor_inertia, rel=0.02)
         friction = joint.actuator.friction
         for name in ("viscous", "coulomb"):

@@ -32,7 +32,7 @@ _FRICTION = 0.03
 _POSITION_NOISE, _VELOCITY_NOISE, _EFFORT_NOISE = 1e-5, 2e-3, 0.005
 
 # Limits of joints whose file has none: position, velocity and acceleration; rad or m, and per s and s².
-_RANGE, _LARGEST = {"revolute": 1.5, "prismatic": 0.3}, {"revolute": (1.5, 10.0), "prismatic": (0.5, 3.0)}
+_RANGE, _LARGEST = {"revolute": 3.0, "prismatic": 0.3}, {"revolute": (1.5, 10.0), "prismatic": (0.5, 3.0)}
 
 # Share of limits: efforts are those of a model that is not identified.
 _SHARE = 0.6

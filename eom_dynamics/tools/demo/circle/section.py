@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Section of the demo's page: the closed circle."""
+
+from __future__ import annotations
+
+from html import escape
+
+import plotly.graph_objects as go
+
+from ....arrays import Array
+from ...pages.charts import add_joints, over_time, place
+from ...pages.html_page import table
+from ...pages.numbers import number
+from ...pages.style import CURVE_POINTS
+from ...pages.units import effort_units, milli, position_units, together
+from . import summary
+from .result import Result
+from .task import NATURAL_FREQUENCY
+
+
+def section(result: Result) -> tuple[str, dict[str, go.Figure]]:
+    """Return the section as HTML, and its figures by the names of their places."""
+    task, plan = result.task, result.task.plan
+    shown = {"identified_before": "before", "identified_after": "after"}
+    drawn = {
+        name: _errors(f"Link error {when}", result, getattr(result, when).t, getattr(result, when).error)
+        for name, when in shown.items()
+    }
+    drawn["identified_motors"] = _motors(result)
+    verdict = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in summary.failures(result))
+    html = (
+        f'<section>\n<h2>Identification</h2>\n{verdict}<p class="soft">A simulated arm that differs from its file: '
+        f"{escape(summary.deviation_in_words(result))}. The node, with the file, streamed an excitation of "
+        f"{plan.excitation.end:g} s over ROS 2, whose optimisation made parameters {number(plan.gain)} times as "
+        f"certain; joint_states and motor_states, with noise of encoders and of efforts, were recorded in a bag; and "
+        f"from the bag followed masses, inertias, springs, rotors and friction. Then the node got the new file. On "
+        f"another motion of {plan.judged.end:g} s, with a PD of {NATURAL_FREQUENCY:g} rad/s on the motors, the RMS "
+        f"error of the links is <b>{number(result.gain)} times</b> smaller.</p>"
+        + place("identified_before")
+        + place("identified_after")
+        + table([summary.TRACKING_HEADER, *summary.tracking_rows(result)])
+        + '<h3>Residuals</h3><p class="soft">RMS of predicted less measured efforts, in '
+        + f"{together(effort_units(task.robot))}: of springs by the equations of motion of the links, on the motion "
+        "that was not identified from; and of motors, on the excitation.</p>"
+        + table([summary.RESIDUAL_HEADER, *summary.residual_rows(result)])
+        + place("identified_motors")
+        + f'<h3>Identified numbers</h3><p class="soft">SI units. {escape(summary.told(result))}. Of the bodies, those '
+        "sums that the motion can tell; bags, true and identified robot files are in the folder identification "
+        "beside this page.</p>" + table([summary.NUMBERS_HEADER, *summary.number_rows(result)]) + "</section>"
+    )
+    return html, drawn
+
+
+def _errors(title: str, result: Result, t: Array, error: Array) -> go.Figure:
+    units = milli(position_units(result.task.robot))
+    figure = over_time(title, together(units), float(t[0]), float(t[-1]), group="identified")
+    add_joints(figure, result.task.robot.joint_names, units, t, 1e3 * error, points=CURVE_POINTS)
+    return figure
+
+
+def _motors(result: Result) -> go.Figure:
+    """Measured motor efforts of the excitation."""
+    units, recording = effort_units(result.task.robot), result.recording
+    start, end = float(recording.t[0]), float(recording.t[-1])
+    figure = over_time("Measured motor efforts of the excitation", together(units), start, end, group="excitation")
+    add_joints(figure, result.task.robot.joint_names, units, recording.t, recording.motor_effort, points=CURVE_POINTS)
+    return figure
