@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from springs import with_springs
 
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
+from eom_dynamics.tools.demo.circle import summary
 from eom_dynamics.tools.demo.circle.result import Result, close_circle, simulated
 from eom_dynamics.tools.demo.circle.task import Plan, Task, plan
+from eom_dynamics.tools.pages.numbers import number
 
 ROBOT = "sea_planar_2r"
 
@@ -72,3 +77,28 @@ def test_robots_without_a_spring_at_each_joint_are_refused() -> None:
         plan(with_springs(load_robot("planar_2r"), RigidSpring(), LinearSpring(300.0)))
     with pytest.raises(RobotDescriptionError, match="has a spring of type antagonistic"):
         plan(with_springs(load_robot("planar_2r"), LinearSpring(300.0), ExponentialPair(50.0, 6.0, 1500.0)))
+
+
+def test_the_section_of_the_page_has_the_errors_and_the_numbers(closed: Result) -> None:
+    pytest.importorskip("plotly", reason="the page needs plotly")
+    from eom_dynamics.tools.demo.circle.section import section
+
+    html, figures = section(closed)
+    assert set(figures) == {"identified_before", "identified_after", "identified_motors"}
+    assert html.startswith("<section>") and html.endswith("</section>") and "Failed" not in html
+    for text in (f"{number(closed.gain)} times", "rotor inertia, joint_2", "stiffness, joint_1", "coulomb, joint_1"):
+        assert text in html
+    drawn = np.array(figures["identified_before"].data[0].y, dtype=float)
+    assert np.max(np.abs(drawn)) == pytest.approx(1e3 * np.max(np.abs(closed.before.error[:, 0])), rel=0.01)
+
+
+def test_results_as_text_and_json(closed: Result) -> None:
+    results = summary.as_json(closed)
+    json.dumps(results)
+    (inertia,) = [each for each in results["numbers"] if each["name"] == "rotor inertia, joint_1"]
+    assert inertia["true"] == inertia["described"] == closed.task.robot.joints[0].rotor_inertia
+    assert inertia["found"] == closed.fit.motors[0].rotor_inertia[0]
+    assert f"{number(closed.gain)} times smaller" in summary.as_text(closed)
+    assert not summary.failures(closed)
+    worse = replace(closed, after=replace(closed.before, error=closed.before.error / 3))
+    assert summary.failures(worse) == ["identification: the tracking error fell 3.00 times, not 5 times"]
