@@ -55,7 +55,7 @@ _QOS = QoSProfile(depth=100)
 _PROGRESS_PERIOD = 0.1
 
 # Time after which a message without an answer is repeated, and until the player gives up, s.
-_REPEAT, _PATIENCE = 0.2, 20.0
+_REPEAT, _PATIENCE = 0.2, 60.0
 
 # Time of /clock at the start, ns; zero would stand for no time.
 _START = 1_000_000_000

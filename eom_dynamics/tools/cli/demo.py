@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     require_ros()
     check_folder(options.output, force=options.force)
     if options.identify:
-        # SciPy is in the requirements of the demo.
+        require("replay")
         from ...identification.elastic_arm import check_elastic
 
         check_elastic(robot)

@@ -134,3 +134,8 @@ def test_paths_are_not_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixt
 )
 def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
     assert processes.telling_line(text).endswith(line)
+
+
+def test_model_errors_belong_to_an_identification(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", *SHORT, "--mass-error", "0.1", "-o", str(tmp_path)]) == 2
+    assert "--stiffness-error and --mass-error need --identify" in capsys.readouterr().err

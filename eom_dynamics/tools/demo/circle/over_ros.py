@@ -22,6 +22,9 @@ from .bags import read_readings, write_bag
 from .result import Run
 from .task import NATURAL_FREQUENCY, Task
 
+# Time until both nodes answer, s; the first run for a robot compiles its dynamics.
+_STARTUP = 120.0
+
 
 def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) -> Run:
     """Runs over ROS 2.
@@ -54,7 +57,7 @@ def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) 
                     )
                 ),
             }
-            files = ("setpoints.npz", "recording.npz", "--rate", str(task.rate))
+            files = ("setpoints.npz", "recording.npz", "--rate", str(task.rate), "--timeout", str(_STARTUP))
             player = stack.enter_context(Process("lockstep_player", files, scratch, environment))
             follow(nodes, player, lambda sent, received: report(step, sent, received))
             write_bag(folder / step, scratch / "recording.npz")

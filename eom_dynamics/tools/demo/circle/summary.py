@@ -139,12 +139,14 @@ def _of_joints(result: Result) -> Iterator[Number]:
     for described, true, spring, motor in rows:
         for field, declared in true.spring.parameters().items():
             if declared.name in spring.parameters:
-                values = (float(getattr(joint.spring, field)) for joint in (described, true))
-                yield Number(f"{declared.name}, {true.name}", *values, *spring.parameters[declared.name])
+                before, exact = (float(getattr(joint.spring, field)) for joint in (described, true))
+                found, deviation = spring.parameters[declared.name]
+                yield Number(f"{declared.name}, {true.name}", before, exact, found, deviation)
         for name in ("rotor_inertia", "viscous", "coulomb", "efficiency"):
             if name in motor.parameters:
-                values = (_of_motor(joint, name) for joint in (described, true))
-                yield Number(f"{name.replace('_', ' ')}, {true.name}", *values, *motor.parameters[name])
+                found, deviation = motor.parameters[name]
+                label = f"{name.replace('_', ' ')}, {true.name}"
+                yield Number(label, _of_motor(described, name), _of_motor(true, name), found, deviation)
 
 
 def _of_motor(joint: Joint, name: str) -> float:

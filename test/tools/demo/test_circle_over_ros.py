@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the closed circle over ROS 2, against the same runs in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eom_dynamics import load_robot
+
+MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "rosbags") if importlib.util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.ros,
+    pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build"),
+]
+
+
+def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None:
+    from eom_dynamics.tools.bags import Bag
+    from eom_dynamics.tools.demo.circle.over_ros import over_ros
+    from eom_dynamics.tools.demo.circle.result import simulated
+    from eom_dynamics.tools.demo.circle.task import Task, plan
+
+    task = Task(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
+    counts = []
+    run = over_ros(task, tmp_path / "bags", lambda step, sent, received: counts.append((step, sent, received)))
+    found = run("short", task.robot, task.plan.judged)
+    alone = simulated(task)("short", task.robot, task.plan.judged)
+    steps = len(task.times(task.plan.judged).setpoints)
+    assert counts[-1] == ("short", steps, steps)
+    # Noise of both, 1e-5 rad; a command that is a step late would be 1e-2 rad off, and 1e-3 after the PD.
+    assert np.max(np.abs(found.q - alone.q)) < 1e-4
+    assert np.max(np.abs(found.theta - alone.theta)) < 1e-4
+    assert np.max(np.abs(found.motor_effort - alone.motor_effort)) < 12 * np.max(task.noise.effort)
+    with Bag(tmp_path / "bags" / "short") as bag:
+        assert [topic.name for topic in bag.topics] == ["/feedforward", "/joint_states", "/motor_states", "/setpoint"]
+
+
+def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from eom_dynamics.tools.demo.circle.over_ros import over_ros
+    from eom_dynamics.tools.demo.circle.task import Task, plan
+    from eom_dynamics.tools.demo.processes import RunError
+
+    task = Task(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
+    monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
+    with pytest.raises(RunError, match="rmw_of_nobody"):
+        over_ros(task, tmp_path, lambda *_: None)("short", task.robot, task.plan.judged)
