@@ -5,8 +5,8 @@
 
 For each setpoint: publish it on ``setpoint``, wait for the command on ``feedforward``, advance ``/clock`` by a period,
 wait for ``joint_states`` and ``motor_states`` of that time. The simulated robot needs the parameters ``use_sim_time``,
-``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost or late however slow the
-machine is.
+``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost however slow the machine
+is. A command on its way to the robot may be overtaken by the time that follows it, and then holds a step too late.
 
 SETPOINTS.npz is that of :mod:`.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock`` after each step, ns,
 and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and ``motor_states``.
