@@ -31,7 +31,7 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None
     alone = simulated(task)("short", task.robot, task.plan.judged)
     steps = len(task.times(task.plan.judged).setpoints)
     assert counts[-1] == ("short", steps, steps)
-    # Over ROS, the robot is a step ahead in its rest, in which /clock began; 2 s later that is forgotten. Noise of both is
+    # Over ROS, the robot is a step ahead in its rest, in which /clock began; 2 s later that is forgotten. Noise is
     # 1e-5 rad. On a busy machine, a single command may come after the time that follows it, and hold a step too late.
     for x, y in ((found.q, alone.q), (found.theta, alone.theta)):
         assert np.median(np.abs(x - y)[200:]) < 3e-5
