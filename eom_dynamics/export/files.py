@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..exceptions import KernelError
 from .languages import LANGUAGES
-from .project import Project
+from .project import Project, UnavailableError
 from .readme import readme
 from .stored_values import stored_values
 
@@ -25,6 +25,7 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
     Raises:
         ExportError: the programs differ from the closed form.
         KernelError: a language of ``languages`` cannot be generated here.
+        UnavailableError: a language of ``languages`` cannot be generated for this project.
     """
     stored = stored_values(project)
     files: dict[str, bytes] = {}
@@ -33,7 +34,7 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
     for language in dict.fromkeys(LANGUAGES if languages is None else languages):
         try:
             contents = LANGUAGES[language](project, stored)
-        except KernelError as error:
+        except (KernelError, UnavailableError) as error:
             if languages is not None:
                 raise
             skipped[language] = str(error)

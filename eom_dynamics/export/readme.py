@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..codegen.emit_c import filled
 from ..codegen.program import Program
+from .cpp_robot import type_name
 from .project import SUMMARIES, Function, Project
 from .templates import template
 
@@ -40,6 +41,8 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
             filled(
                 template(f"readme_{language}.md.in"),
                 library=project.library,
+                name=project.name,
+                type=type_name(project),
                 option=project.library.upper(),
                 function=first.name,
                 inputs=", ".join(first.inputs),
