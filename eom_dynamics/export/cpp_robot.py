@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..actuators.springs import DampedSpring
 from ..arrays import Array
@@ -125,7 +126,7 @@ def literal(name: str) -> str:
     return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in name.encode()) + '"'
 
 
-def numbers(values: Array) -> str:
+def numbers(values: ArrayLike) -> str:
     """Numbers as the inside of a braced list; infinity and NaN by names of the template."""
     return _listed(_number(float(x)) for x in np.ravel(values))
 

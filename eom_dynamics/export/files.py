@@ -20,7 +20,7 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         languages: keys of :data:`LANGUAGES`; None for all that can be generated here.
 
     Returns:
-        Contents of the files by path, and the reason why a language was skipped by its name.
+        Contents of the files by path, and the reason why a language cannot be generated here by its name.
 
     Raises:
         ExportError: the programs differ from the closed form.
@@ -34,7 +34,11 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
     for language in dict.fromkeys(LANGUAGES if languages is None else languages):
         try:
             contents = LANGUAGES[language](project, stored)
-        except (KernelError, UnavailableError) as error:
+        except UnavailableError:
+            if languages is not None:
+                raise
+            continue
+        except KernelError as error:
             if languages is not None:
                 raise
             skipped[language] = str(error)

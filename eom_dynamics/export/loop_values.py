@@ -30,8 +30,8 @@ POLES = 20.0
 STIFFNESS_GAINS = (100.0, 20.0)
 """Gains of the stiffness of antagonistic pairs."""
 
-# Setpoints of the check of limits: from rest to all states of the stored values at full size.
-_SHARES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+# Setpoints of the check of limits: the stored states, from rest to several times their size.
+_SHARES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
 
 
 def loop_values(project: Project, stored: StoredValues) -> dict[str, Array]:
@@ -57,6 +57,9 @@ def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
     shares = np.array(_SHARES)[: stored.count, np.newaxis]
     # Not the last state, which is far from 0.
     rows = (1 + np.arange(len(shares))) % (stored.count - 1)
+    if arm.paired.any():
+        # At nominal stiffness, which larger motions would exceed.
+        shares = 0.01 * shares
     motion = [np.round(shares * stored.inputs[name][rows], 6) for name in STATE_NAMES]
     command = arm.feedforward(*motion)
     check = LimitCheck(arm)

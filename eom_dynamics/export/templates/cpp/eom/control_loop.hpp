@@ -520,6 +520,10 @@ class ControlLoop {
         Setpoint<Robot> x;
         // A fixed point: springs are much stiffer than gravity. Of two motors of a joint, the last one counts.
         for (int iteration = 0; iteration < 50; ++iteration) {
+            if constexpr (Robot::damped) {
+                Robot::inverse_dynamics(x, result_);
+                filter_.at(0, result_, x.deflection);
+            }
             Robot::feedforward(x, result_);
             JointVector<Robot> step{};
             for (std::size_t i = 0; i < m; ++i) {
