@@ -116,10 +116,11 @@ def _states(project: Project) -> dict[str, Array]:
 def _may_turn_far(project: Project, joint: int) -> bool:
     """Whether large angles of a joint have no rounding error.
 
-    They do if a constant is added, or if the angle is multiplied by the length of an axis that is 1 up to rounding.
+    They do if a constant is added, if the angle is multiplied by the length of an axis that is 1 up to rounding, or if
+    the axis is off the origin of the joint, where the exponential has the difference of the angle and its sine.
     """
     moving = project.robot.independent_joints[joint]
-    exact = moving.type == "revolute" and np.count_nonzero(moving.screw[:3]) == 1
+    exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
     exact = exact and not (project.plant and project.robot.transmission)
