@@ -9,6 +9,7 @@ from ..codegen.emit_c import filled
 from ..codegen.program import Program
 from .cpp_robot import type_name
 from .project import SUMMARIES, Function, Project
+from .ros2_control import package_name
 from .templates import template
 
 # What is different for the motor feedforward, by language.
@@ -43,6 +44,7 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
                 library=project.library,
                 name=project.name,
                 type=type_name(project),
+                package=package_name(project),
                 option=project.library.upper(),
                 function=first.name,
                 inputs=", ".join(first.inputs),

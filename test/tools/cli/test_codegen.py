@@ -16,7 +16,7 @@ from eom_dynamics.exceptions import KernelError
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
 from eom_dynamics.tools.cli.main import main
 
-HEADINGS = {"cpp": "C++"}
+HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
 
 WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
 
@@ -123,7 +123,7 @@ def test_single_precision_is_of_c_and_cpp(tmp_path: Path, capsys: pytest.Capture
     assert b"double" not in written["c/planar_2r_effort.c"]
 
 
-@pytest.mark.parametrize("language", ["cpp"])
+@pytest.mark.parametrize("language", ["cpp", "ros2_control"])
 def test_a_language_that_needs_the_feedforward_is_one_line_and_2(
     language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
