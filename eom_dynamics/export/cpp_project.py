@@ -102,6 +102,8 @@ def _loop_test(project: Project, feedforward: MotorFeedforward, stored: StoredVa
         linearization=template("cpp/test/linearization.cpp.in") if linearized else "",
         calls="    linearization();" if linearized else "",
         inputs="\n".join(f"        {line}" for line in taken),
+        tracking=template("cpp/test/tracking.cpp.in") if project.plant else "",
+        calls_of_plant="    simulated_arm();\n" if project.plant else "",
         poles=repr(POLES),
         stiffness_gains=", ".join(map(repr, STIFFNESS_GAINS)),
         notice=comment(project),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported package for ros2_control: descriptions, names and configuration; its build where ros2_control is installed."""
+"""Exported package for ros2_control: descriptions, names, configuration, and its build where that can be."""
 
 from __future__ import annotations
 
