@@ -28,6 +28,11 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
         f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}; {_cost(function)}"
         for name, function in project.functions.items()
     ]
+    functions += [
+        f"- `{function.name}`, in C and C++ alone: {SUMMARIES[name]}\n"
+        f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}"
+        for name, function in project.plant.items()
+    ]
     first = next(iter(project.programs.values()))
     parts = [
         f"# Dynamics of {project.name}\n",

@@ -155,6 +155,12 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
     called = set(re.findall(r" U (\w+)", undefined))
     assert {"sinf", "expf"} <= called
     assert not {"sin", "cos", "exp", "expm1", "log", "sqrt", "pow", "tanh", "asinh", "sinh"} & called
+    (tmp_path / "main.cpp").write_text(
+        "#include <eom/control_loop.hpp>\n#include <eom/plant.hpp>\n#include <eom/robots/springs_1.hpp>\n"
+        "template class eom::ControlLoop<eom::robots::Springs1>;\ntemplate class eom::Plant<eom::robots::Springs1>;\n"
+    )
+    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
+    succeed(command, tmp_path)
     header = (tmp_path / "include/eom/robots/springs_1.hpp").read_text()
     assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
 

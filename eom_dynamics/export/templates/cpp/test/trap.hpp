@@ -25,8 +25,8 @@
 namespace eom {
 namespace test {
 
-/// Number of allocations since the start of the program.
-inline volatile std::size_t allocations = 0;
+/// Number of allocations of this thread.
+inline thread_local volatile std::size_t allocations = 0;
 
 /// Result of a run in which every call of the system kills the process.
 enum class Trap { passed, failed, killed, unavailable };
