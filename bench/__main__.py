@@ -33,6 +33,7 @@ SECTIONS = (
     "open_loop",
     "rotors",
     "replay",
+    "control_cycle",
 )
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -44,6 +45,7 @@ DOCUMENTS = {
     "open_loop": DOCS / "elastic_joints.md",
     "rotors": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
+    "control_cycle": DOCS / "control_loop.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 

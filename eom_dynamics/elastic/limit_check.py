@@ -25,14 +25,15 @@ class LimitCheck:
 
     Attributes:
         limited: whether there is any limit.
+        lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
         """Read the limits of an arm."""
         self._arm, self._bounds = arm, bounds(arm)
         self._voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
-        self._lower, self._upper = self._ranges()
-        self.limited = self._voltage or bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+        self.lower, self.upper = self._ranges()
+        self.limited = self._voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @property
     def rate_limits(self) -> Array:
@@ -42,7 +43,7 @@ class LimitCheck:
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
-        outside = ((rows < self._lower) | (rows > self._upper)).any(axis=-1)
+        outside = ((rows < self.lower) | (rows > self.upper)).any(axis=-1)
         if self._voltage:
             outside |= (np.abs(self._voltages(rows)) > self._arm.motor.voltage_limit).any(axis=-1)
         return outside

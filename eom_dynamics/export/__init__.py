@@ -4,7 +4,9 @@
 from .files import project_files
 from .languages import LANGUAGES
 from .motors import FEEDFORWARD
-from .project import FUNCTIONS, STRAIGHT_LINE, Project, project
+from .plant import PLANT
+from .precision import PRECISIONS
+from .project import FUNCTIONS, STRAIGHT_LINE, Project, UnavailableError, project
 from .readme import readme
 from .stored_values import ExportError, StoredValues, stored_values
 
@@ -12,10 +14,13 @@ __all__ = [
     "FEEDFORWARD",
     "FUNCTIONS",
     "LANGUAGES",
+    "PLANT",
+    "PRECISIONS",
     "STRAIGHT_LINE",
     "ExportError",
     "Project",
     "StoredValues",
+    "UnavailableError",
     "project",
     "project_files",
     "readme",

@@ -14,6 +14,9 @@ from .project import Project, plain
 from .spring_code import SPRING_CODE
 from .templates import template
 
+# Relative step of a root after which, by third order, only rounding is left of the error.
+_LAST_STEP = {"double": "1e-7", "single": "1e-3"}
+
 # Vectors of deflections, which C has as members of one structure.
 _MEMBERS = ("delta", "deltad", "deltadd", "effort")
 
@@ -53,7 +56,10 @@ def motors_header(project: Project, feedforward: MotorFeedforward, dialect: Dial
         notice=comment(project.notice()),
         guard=f"{project.library.upper()}_MOTORS_H",
         inline=dialect.inline,
-        functions="\n".join(template(f"motors/{name}.h.in") for name in feedforward.templates),
+        functions=filled(
+            "\n".join(template(f"motors/{name}.h.in") for name in feedforward.templates),
+            last_step=_LAST_STEP[project.precision],
+        ),
         prototype=_prototype(feedforward),
         body="\n".join(wrapped(f"    {line}", "        ") for line in body),
     )
@@ -67,8 +73,8 @@ def _prototype(feedforward: MotorFeedforward) -> str:
     )
 
 
-def _spring(place: ExportedSpring, k: int) -> tuple[list[str], str]:
-    """Declarations of constant arrays, and the call of the function of the k-th spring."""
+def spring_arguments(place: ExportedSpring, k: int) -> tuple[list[str], list[str]]:
+    """Declarations of constant arrays, and the constants of the k-th spring as arguments."""
     arrays: list[str] = []
     arguments: list[str] = []
     for j, constant in enumerate(SPRING_CODE[place.spring.kind].constants(place.spring)):
@@ -80,6 +86,12 @@ def _spring(place: ExportedSpring, k: int) -> tuple[list[str], str]:
         arguments.append(f"constants_{k}_{j}")
         values = ", ".join(map(repr, np.ravel(constant).tolist()))
         arrays.append(f"static const double {arguments[-1]}[{np.size(constant)}] = {{{values}}};")
+    return arrays, arguments
+
+
+def _spring(place: ExportedSpring, k: int) -> tuple[list[str], str]:
+    """Declarations of constant arrays, and the call of the function of the k-th spring."""
+    arrays, arguments = spring_arguments(place, k)
     function = f"eom_{place.spring.kind}"
     if len(place.joints) > 1:
         count, *constants = arguments

@@ -7,6 +7,7 @@ from ..codegen.emit_c import batch_source, filled, scalar_sincos
 from ..codegen.program import Program
 from ..codegen.straight_line import angles, straight_line, used_inputs
 from .c_feedforward import feedforward_files
+from .c_plant import plant_files
 from .c_text import (
     batch_prototype,
     checks_head,
@@ -18,11 +19,13 @@ from .c_text import (
     sincos_names,
     state_prototype,
 )
+from .plant import PlantFunction
+from .precision import in_single_precision
 from .project import Function, Project
 from .stored_values import StoredValues
 from .templates import template
 
-# math.h, which only the motor feedforward calls, is a library of its own on Unix.
+# math.h is a library of its own on Unix.
 _MATH = """
 if(UNIX)
   target_link_libraries({library} PRIVATE m)
@@ -35,14 +38,18 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     texts = {
         f"{library}.h": _header(project),
         f"{library}_sincos.h": _sincos_header(project),
-        f"test_{library}.c": _test(project, stored),
-        "CMakeLists.txt": _cmake(project),
     }
     for program in project.programs.values():
         texts[f"{program.name}.c"] = _state_source(project, program)
         texts[f"{program.name}_batch.c"] = _batch_source(project, program)
     if project.feedforward is not None:
         texts |= feedforward_files(project, project.feedforward)
+        if project.plant:
+            texts |= plant_files(project, project.feedforward)
+    if project.precision == "single":
+        texts = {name: in_single_precision(text) for name, text in texts.items()}
+    texts["CMakeLists.txt"] = _cmake(project)
+    texts[f"test_{library}.c"] = _test(project, stored)
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
@@ -55,6 +62,8 @@ def _header(project: Project) -> str:
             f"/* {function.name} for count states. */",
             batch_prototype(function) + ";\n",
         ]
+    for name, function in project.plant.items():
+        declarations += [comment(function_comment(project, name)), state_prototype(function) + ";\n"]
     return filled(
         template("dynamics.h.in"),
         notice=comment(project.notice()),
@@ -67,7 +76,9 @@ def _header(project: Project) -> str:
 
 
 def _exception(project: Project) -> str:
-    """What the header says of a function that is no straight-line code."""
+    """What the header says of functions that call a library."""
+    if project.precision == "single":
+        return "\n *\n * In single precision, all of them call math.h (link with -lm)."
     if project.feedforward is None:
         return ""
     name = project.feedforward.name
@@ -75,8 +86,9 @@ def _exception(project: Project) -> str:
 
 
 def _sincos_header(project: Project) -> str:
+    single = project.precision == "single"
     return filled(
-        template("dynamics_sincos.h.in"),
+        template("dynamics_sincos_single.h.in" if single else "dynamics_sincos.h.in"),
         notice=comment(project.notice()),
         guard=f"{project.library.upper()}_SINCOS_H",
         sincos=scalar_sincos(),
@@ -107,11 +119,19 @@ def _batch_source(project: Project, program: Program) -> str:
     inputs, outputs = list(program.inputs), list(program.outputs)
     sizes = [str(size) for size in program.inputs.values()]
     one_state = [f"{name} + i * {size}" for name, size in {**program.inputs, **program.outputs}.items()]
+    head = [comment(project.notice()), f'#include "{project.library}.h"', ""]
+    loop = [
+        batch_prototype(program),
+        "{",
+        "    for (size_t i = 0; i < count; ++i)",
+        f"        {program.name}({', '.join(one_state)});",
+        "}",
+    ]
+    if project.precision == "single":
+        return "\n".join([*head, *loop, ""])
     return "\n".join(
         [
-            comment(project.notice()),
-            f'#include "{project.library}.h"',
-            "",
+            *head,
             "/* With GCC and Clang, over the vector lanes of the processor. */",
             "#if defined(__GNUC__)",
             "#include <stdint.h>",
@@ -125,11 +145,7 @@ def _batch_source(project: Project, program: Program) -> str:
             "    eom_batch(count, in, stride, out);",
             "}",
             "#else",
-            batch_prototype(program),
-            "{",
-            "    for (size_t i = 0; i < count; ++i)",
-            f"        {program.name}({', '.join(one_state)});",
-            "}",
+            *loop,
             "#endif\n",
         ]
     )
@@ -143,15 +159,16 @@ def _sincos_include(project: Project, program: Program) -> list[str]:
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.c.in"),
-        **checks_head(project, stored),
-        checks="\n".join(_check(function) for function in project.functions.values()),
+        **checks_head(project.c_functions.values(), project, stored),
+        scalar="float" if project.precision == "single" else "double",
+        checks="\n".join(_check(function) for function in project.c_functions.values()),
     )
 
 
 def _check(function: Function) -> str:
     arrays = {**function.inputs, **function.outputs}
-    declared = [f"    static double {name}[COUNT][{size}];" for name, size in arrays.items()]
-    copied = [f"        memcpy({name}[i], stored_{name}[i % STATES], sizeof {name}[i]);" for name in function.inputs]
+    declared = [f"    static scalar {name}[COUNT][{size}];" for name, size in arrays.items()]
+    copied = [f"        take({name}[i], stored_{name}[i % STATES], {size});" for name, size in function.inputs.items()]
     rows, starts = (", ".join(f"{name}{index}" for name in arrays) for index in ("[i]", "[0]"))
     one, many = (
         [
@@ -160,6 +177,11 @@ def _check(function: Function) -> str:
         ]
         for suffix in ("", "_batch")
     )
+    batch = [
+        *(f"    clear({name}[0], sizeof {name} / sizeof(scalar));" for name in function.outputs),
+        f"    {function.name}_batch(COUNT, {starts});",
+        *many,
+    ]
     return "\n".join(
         [
             f"static void check_{function.name}(void)",
@@ -170,9 +192,7 @@ def _check(function: Function) -> str:
             f"        {function.name}({rows});",
             "    }",
             *one,
-            *(f"    clear({name}[0], sizeof {name} / sizeof(double));" for name in function.outputs),
-            f"    {function.name}_batch(COUNT, {starts});",
-            *many,
+            *([] if isinstance(function, PlantFunction) else batch),
             "}\n",
         ]
     )
@@ -180,14 +200,19 @@ def _check(function: Function) -> str:
 
 def _cmake(project: Project) -> str:
     sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
+    sources += [f"{function.name}.c" for function in project.plant.values()]
     return filled(
         template("c_CMakeLists.txt.in"),
         notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
         library=project.library,
         option=project.library.upper(),
         sources="\n".join(f"  {source}" for source in sources),
-        libraries="" if project.feedforward is None else _MATH.format(library=project.library),
+        libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
     )
+
+
+def _calls_math(project: Project) -> bool:
+    return project.feedforward is not None or project.precision == "single"
 
 
 def _unused(program: Program) -> list[str]:

@@ -10,7 +10,7 @@ from ..arrays import Array
 from ..codegen.program import Program
 from ..codegen.straight_line import angles
 from .project import SUMMARIES, Function, Project, matrix_size, plain, table
-from .stored_values import TOLERANCE, StoredValues
+from .stored_values import StoredValues
 
 WIDTH = 120
 
@@ -32,7 +32,7 @@ def constants(project: Project) -> str:
 
 def function_comment(project: Project, name: str) -> list[str]:
     """Summary and cost of a function, a line for each argument, and notes."""
-    function = project.functions[name]
+    function = project.c_functions[name]
     rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
         meaning = project.meaning(key) + (", row-major" if matrix_size(key, project.robot.n) else "")
@@ -77,15 +77,18 @@ def sincos_names(program: Program) -> list[tuple[str, str]]:
     return [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
 
 
-def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
-    """Fields that the templates of the tests in C and CUDA share."""
+def checks_head(functions: Iterable[Function], project: Project, stored: StoredValues) -> dict[str, str]:
+    """Fields that the templates of the tests in C and CUDA share, for a test of these functions."""
+    functions = list(functions)
+    names = dict.fromkeys(name for function in functions for name in function.inputs)
+    names |= dict.fromkeys(name for function in functions for name in function.outputs)
     return {
         "notice": comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
-        "tolerance": repr(TOLERANCE),
-        "stored": stored_arrays(project, stored),
-        "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
+        "tolerance": repr(stored.relative_tolerance),
+        "stored": stored_arrays(stored, names),
+        "calls": "\n".join(f"    check_{function.name}();" for function in functions),
     }
 
 
@@ -94,12 +97,16 @@ def entries(program: Program, form: str) -> list[str]:
     return [form.format(name=name, index=k) for name, size in program.inputs.items() for k in range(size)]
 
 
-def stored_arrays(project: Project, stored: StoredValues) -> str:
-    """Inputs and expected outputs as constant arrays with one row for each state."""
-    inputs = dict.fromkeys(name for function in project.functions.values() for name in function.inputs)
-    arrays: Mapping[str, Array] = {name: stored.inputs[name] for name in inputs} | dict(stored.outputs)
+def stored_arrays(stored: StoredValues, names: Iterable[str]) -> str:
+    """Inputs and expected outputs of these names as constant arrays with one row for each state."""
+    every: Mapping[str, Array] = {**stored.inputs, **stored.outputs}
+    return constant_arrays({name: every[name] for name in names}, rows="STATES")
+
+
+def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
+    """Arrays (rows, size) as constants; ``rows`` is an expression of the number of rows, by default that of each."""
     return "\n".join(
-        f"static const double stored_{name}[STATES][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
+        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
         for name, values in arrays.items()
     )
 

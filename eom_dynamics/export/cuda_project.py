@@ -70,7 +70,7 @@ def _source(project: Project, program: Program) -> str:
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.cu.in"),
-        **checks_head(project, stored),
+        **checks_head(project.functions.values(), project, stored),
         checks="\n".join(_check(function) for function in project.functions.values()),
     )
 

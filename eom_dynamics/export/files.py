@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..exceptions import KernelError
 from .languages import LANGUAGES
-from .project import Project
+from .project import Project, UnavailableError
 from .readme import readme
 from .stored_values import stored_values
 
@@ -20,11 +20,12 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         languages: keys of :data:`LANGUAGES`; None for all that can be generated here.
 
     Returns:
-        Contents of the files by path, and the reason why a language was skipped by its name.
+        Contents of the files by path, and the reason why a language cannot be generated here by its name.
 
     Raises:
         ExportError: the programs differ from the closed form.
         KernelError: a language of ``languages`` cannot be generated here.
+        UnavailableError: a language of ``languages`` cannot be generated for this project.
     """
     stored = stored_values(project)
     files: dict[str, bytes] = {}
@@ -33,6 +34,10 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
     for language in dict.fromkeys(LANGUAGES if languages is None else languages):
         try:
             contents = LANGUAGES[language](project, stored)
+        except UnavailableError:
+            if languages is not None:
+                raise
+            continue
         except KernelError as error:
             if languages is not None:
                 raise

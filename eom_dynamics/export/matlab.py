@@ -105,7 +105,8 @@ def _function(project: Project, name: str, statements: list[str]) -> str:
 
 def _test(project: Project, stored: StoredValues) -> str:
     inputs = dict.fromkeys(name for function in project.functions.values() for name in function.inputs)
-    arrays = {name: stored.inputs[name] for name in inputs} | dict(stored.outputs)
+    outputs = dict.fromkeys(name for function in project.functions.values() for name in function.outputs)
+    arrays = {name: stored.inputs[name] for name in inputs} | {name: stored.outputs[name] for name in outputs}
     return filled(
         template("test_dynamics.m.in"),
         notice="\n".join(f"% {line}".rstrip() for line in project.notice()),

@@ -175,21 +175,33 @@ def motor_equations(feedforward: MotorFeedforward, entry: Callable[[str, int], s
     motors, lines = range(len(feedforward.motor_joint)), []
     for name, link, deflection in _MOTION:
         springs = [f"{entry(link, joint)} + {entry(deflection, i)}" for i, joint in enumerate(feedforward.motor_joint)]
-        lines += [f"{entry(name, i)} = {_weighted(feedforward.motion_weights[i], springs)};" for i in motors]
+        lines += [f"{entry(name, i)} = {weighted(feedforward.motion_weights[i], springs)};" for i in motors]
     efforts = [entry("effort", i) for i in motors]
     _, velocity, acceleration, effort = MOTOR_NAMES
     for i in motors:
-        speed, actuator = entry(velocity, i), feedforward.actuators[i]
-        gear, friction = actuator.gear, actuator.friction
-        load = _weighted(feedforward.load_weights[i], efforts)
-        if not gear.is_lossless:
-            load = _call("gear", load, speed, gear.efficiency, gear.smoothing_power)
-        terms = [f"{number(feedforward.inertia[i])} * {entry(acceleration, i)}", load]
-        if not friction.is_none:
-            dry = friction.coulomb, friction.static, friction.stribeck_velocity, friction.smoothing_velocity
-            terms.append(_call("friction", speed, friction.viscous, *dry))
-        lines.append(f"{entry(effort, i)} = {' + '.join(terms)};")
+        rotor = f"{number(feedforward.inertia[i])} * {entry(acceleration, i)}"
+        lines.append(f"{entry(effort, i)} = {rotor} + {motor_load(feedforward, i, efforts, entry(velocity, i))};")
     return lines
+
+
+def motor_load(feedforward: MotorFeedforward, motor: int, efforts: Sequence[str], speed: str) -> str:
+    """Sum of the efforts of springs, gear loss and friction on a motor, in the syntax of C and MATLAB.
+
+    Args:
+        feedforward: the function.
+        motor: index of the motor.
+        efforts: expressions of the efforts of the springs at all motors.
+        speed: expression of the motor's velocity.
+    """
+    actuator = feedforward.actuators[motor]
+    gear, friction = actuator.gear, actuator.friction
+    load = weighted(feedforward.load_weights[motor], efforts)
+    if not gear.is_lossless:
+        load = _call("gear", load, speed, gear.efficiency, gear.smoothing_power)
+    if friction.is_none:
+        return load
+    dry = friction.coulomb, friction.static, friction.stribeck_velocity, friction.smoothing_velocity
+    return f"{load} + {_call('friction', speed, friction.viscous, *dry)}"
 
 
 def number(value: float | Array) -> str:
@@ -201,7 +213,7 @@ def _call(function: str, *arguments: str | float | Array) -> str:
     return f"eom_{function}({', '.join(x if isinstance(x, str) else number(x) for x in arguments)})"
 
 
-def _weighted(weights: Array, expressions: Sequence[str]) -> str:
+def weighted(weights: Array, expressions: Sequence[str]) -> str:
     """Weighted sum of sums; zeros are left out."""
     terms = [(float(w), x) for w, x in zip(weights, expressions, strict=True) if w]
     if len(terms) == 1 and terms[0][0] == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -14,10 +14,12 @@ from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS
 from ..codegen.recipe import Recipe
-from ..exceptions import RobotDescriptionError
+from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..robot import Robot
 from ..units import unit
 from .motors import FEEDFORWARD, MotorFeedforward, motor_feedforward, require_feedforward
+from .plant import NEEDED, PLANT, SPRING_EFFORTS, PlantFunction, plant_functions, require_plant
+from .precision import PRECISIONS
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 25.
 _LONGEST_NAME = 38
@@ -43,6 +45,15 @@ _VECTORS = {
     "motor_velocity": ("motor velocities", "position", 1),
     "motor_acceleration": ("motor accelerations", "position", 2),
     "motor_effort": ("motor efforts", "effort", 0),
+    "theta": ("motor positions", "position", 0),
+    "thetad": ("motor velocities", "position", 1),
+    "tau_m": ("motor efforts", "effort", 0),
+    "spring_effort": ("efforts of the springs on the links", "effort", 0),
+    "spring_effort_rate": ("their time derivative", "effort", 1),
+    "stiffness": ("commanded stiffness, at antagonistic pairs that of the deflections", "stiffness", 0),
+    "stiffness_rate": ("its time derivative", "stiffness", 1),
+    "link_acceleration": ("joint accelerations", "position", 2),
+    "rotor_acceleration": ("motor accelerations", "position", 2),
 }
 
 SUMMARIES = {
@@ -52,6 +63,8 @@ SUMMARIES = {
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
+    SPRING_EFFORTS: "Efforts of the springs from positions and velocities of links and motors.",
+    PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
 }
 """Description of each function."""
 
@@ -62,6 +75,11 @@ _MATRICES = {
     "dtau_dqdd": "partial derivatives of tau with respect to qdd, the mass matrix",
 }
 
+_PLANT_NOTES = {
+    SPRING_EFFORTS: ["Zero at rigid joints; spring_effort_rate is zero at damped springs, too."],
+    PLANT: ["The motor of a rigid joint moves with its link: theta and thetad are not read there, but for friction."],
+}
+
 _DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
 
 STRAIGHT_LINE: Mapping[str, Recipe] = MappingProxyType(
@@ -70,11 +88,15 @@ STRAIGHT_LINE: Mapping[str, Recipe] = MappingProxyType(
 )
 """Functions that are one program."""
 
-FUNCTIONS = (*STRAIGHT_LINE, FEEDFORWARD)
-"""Names of the functions that can be exported."""
+FUNCTIONS = (*STRAIGHT_LINE, FEEDFORWARD, PLANT)
+"""Names of the functions that can be exported; the plant comes with the efforts of its springs."""
 
-Function: TypeAlias = Program | MotorFeedforward
+Function: TypeAlias = Program | MotorFeedforward | PlantFunction
 """A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
+
+
+class UnavailableError(EomDynamicsError):
+    """A language in which the functions of a project are not available."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +109,8 @@ class Project:
         joints: names of the joints as unique identifiers in capitals.
         programs: the straight-line programs by function; their names are ``{name}_{function}``.
         feedforward: the motor feedforward, or None; it calls ``programs["inverse_dynamics"]``.
+        plant: functions of springs and plant, in C alone; they call other functions of the project.
+        precision: one of :data:`.PRECISIONS`, of C and C++.
     """
 
     robot: Robot
@@ -94,11 +118,18 @@ class Project:
     joints: tuple[str, ...]
     programs: dict[str, Program]
     feedforward: MotorFeedforward | None = None
+    plant: Mapping[str, PlantFunction] = field(default_factory=dict)
+    precision: str = PRECISIONS[0]
 
     @property
     def functions(self) -> dict[str, Function]:
         """Programs and motor feedforward by function."""
         return {**self.programs, **({} if self.feedforward is None else {FEEDFORWARD: self.feedforward})}
+
+    @property
+    def c_functions(self) -> dict[str, Function]:
+        """All functions by name: those of every language, and those in C alone."""
+        return {**self.functions, **self.plant}
 
     @property
     def library(self) -> str:
@@ -142,10 +173,12 @@ class Project:
 
     def notes(self, function: str) -> list[str]:
         """What a user of a function must know beside its arguments, in ASCII: a line for each fact."""
+        if function in self.plant:
+            return [*_PLANT_NOTES[function], *self._motor_notes()]
         if function != FEEDFORWARD or self.feedforward is None:
             return []
         names, places = [plain(name) for name in self.robot.joint_names], self.feedforward.springs
-        notes = [f"Motors, in the order of motor vectors: {', '.join(map(plain, self.feedforward.motor_names))}."]
+        notes = self._motor_notes()
         commanded = [
             f"{names[place.joints[0]]} (nominally {float(place.spring.rest_stiffness):g})"
             for place in places
@@ -158,6 +191,10 @@ class Project:
         if damped:
             notes.append(f"deflection is read at {', '.join(damped)}.")
         return notes
+
+    def _motor_notes(self) -> list[str]:
+        assert self.feedforward is not None
+        return [f"Motors, in the order of motor vectors: {', '.join(map(plain, self.feedforward.motor_names))}."]
 
 
 def _unit(quantity: str, joint_type: str) -> str:
@@ -178,16 +215,18 @@ def matrix_size(vector: str, n: int) -> int:
     return n if vector in _MATRICES else 0
 
 
-def project(robot: Robot, functions: Iterable[str]) -> Project:
+def project(robot: Robot, functions: Iterable[str], *, precision: str = PRECISIONS[0]) -> Project:
     """Functions of a robot for export.
 
     Args:
         robot: the robot.
-        functions: names from :data:`FUNCTIONS`; that of the motor feedforward includes the inverse dynamics.
+        functions: names from :data:`FUNCTIONS`; that of the motor feedforward includes the inverse dynamics,
+            that of the plant the feedforward, the efforts and the mass matrix.
+        precision: one of :data:`.PRECISIONS`; languages other than C and C++ have double precision only.
 
     Raises:
-        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`;
-            or joint friction is part of its efforts.
+        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`,
+            or the plant, see :func:`.require_plant`; or joint friction is part of its efforts.
     """
     if robot.joint_friction:
         raise RobotDescriptionError(
@@ -195,7 +234,9 @@ def project(robot: Robot, functions: Iterable[str]) -> Project:
         )
     name = identifier(robot.name, "robot")[:_LONGEST_NAME].rstrip("_")
     wanted = list(functions)
-    straight = [function for function in wanted if function != FEEDFORWARD]
+    if PLANT in wanted:
+        wanted += [FEEDFORWARD, *NEEDED]
+    straight = [function for function in dict.fromkeys(wanted) if function not in (FEEDFORWARD, PLANT)]
     if FEEDFORWARD in wanted:
         require_feedforward(robot)
         straight = list(dict.fromkeys([*straight, "inverse_dynamics"]))
@@ -203,12 +244,18 @@ def project(robot: Robot, functions: Iterable[str]) -> Project:
     feedforward = None
     if FEEDFORWARD in wanted:
         feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", programs["inverse_dynamics"])
+    plant: Mapping[str, PlantFunction] = {}
+    if PLANT in wanted and feedforward is not None:
+        require_plant(robot, feedforward)
+        plant = plant_functions(name, feedforward, programs)
     return Project(
         robot=robot,
         name=name,
         joints=_unique([identifier(joint, "joint").upper() for joint in robot.joint_names]),
         programs=programs,
         feedforward=feedforward,
+        plant=plant,
+        precision=precision,
     )
 
 

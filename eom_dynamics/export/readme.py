@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from ..codegen.emit_c import filled
 from ..codegen.program import Program
+from .cpp_robot import type_name
 from .project import SUMMARIES, Function, Project
+from .ros2_control import package_name
 from .templates import template
 
 # What is different for the motor feedforward, by language.
@@ -26,6 +28,11 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
         f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}; {_cost(function)}"
         for name, function in project.functions.items()
     ]
+    functions += [
+        f"- `{function.name}`, in C and C++ alone: {SUMMARIES[name]}\n"
+        f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}"
+        for name, function in project.plant.items()
+    ]
     first = next(iter(project.programs.values()))
     parts = [
         f"# Dynamics of {project.name}\n",
@@ -40,6 +47,9 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
             filled(
                 template(f"readme_{language}.md.in"),
                 library=project.library,
+                name=project.name,
+                type=type_name(project),
+                package=package_name(project),
                 option=project.library.upper(),
                 function=first.name,
                 inputs=", ".join(first.inputs),

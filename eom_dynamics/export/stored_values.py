@@ -25,10 +25,14 @@ from ..kinematics import body_poses
 from ..robot import Robot
 from ..states import STATE_NAMES, WRENCH_NAMES
 from .motors import DEFLECTION, MOTOR_NAMES, MotorFeedforward
+from .plant import ACCELERATIONS, EFFORTS, MOTOR_STATE
 from .project import Project
 
 TOLERANCE = 1e-11
 """Allowed error relative to 1 + the largest entry of an output in a state."""
+
+SINGLE_TOLERANCE = 1e-4
+"""The same in single precision."""
 
 _STATES = 10
 
@@ -47,10 +51,12 @@ class StoredValues:
     Attributes:
         inputs: by name (q … qdddd, W … Wdd; those of the motor feedforward if it is exported) arrays (states, size).
         outputs: by name arrays (states, size); matrices in row-major order.
+        relative_tolerance: allowed error of exported code, relative to 1 + the largest entry of an output in a state.
     """
 
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
+    relative_tolerance: float = TOLERANCE
 
     @property
     def count(self) -> int:
@@ -65,10 +71,15 @@ class StoredValues:
 def stored_values(project: Project) -> StoredValues:
     """States, always the same for a robot, with the results of all programs of a project.
 
+    In single precision, inputs are numbers of that precision.
+
     Raises:
         ExportError: a program does not agree with the closed form.
     """
+    single = project.precision == "single"
     inputs = _states(project)
+    if single:
+        inputs = _rounded_to_single(inputs)
     outputs: dict[str, Array] = {}
     for function, program in project.programs.items():
         results = [_CLOSED_FORMS[function](project.robot, *state) for state in zip(*inputs.values(), strict=True)]
@@ -76,9 +87,18 @@ def stored_values(project: Project) -> StoredValues:
             outputs[name] = np.array([np.ravel(value) for value in values])
     _check(project, StoredValues(inputs, outputs))
     if project.feedforward is not None:
-        inputs |= _commands(project.feedforward, outputs["tau"])
+        commands = _commands(project.feedforward, outputs["tau"])
+        inputs |= _rounded_to_single(commands) if single else commands
         outputs |= _motor_side(project.robot, inputs)
-    return StoredValues(inputs, outputs)
+    if project.plant:
+        motors = _motor_states(project.robot, inputs["q"])
+        inputs |= _rounded_to_single(motors) if single else motors
+        outputs |= _plant(project, inputs)
+    return StoredValues(inputs, outputs, SINGLE_TOLERANCE if single else TOLERANCE)
+
+
+def _rounded_to_single(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: values.astype(np.float32).astype(float) for name, values in arrays.items()}
 
 
 def _states(project: Project) -> dict[str, Array]:
@@ -96,11 +116,14 @@ def _states(project: Project) -> dict[str, Array]:
 def _may_turn_far(project: Project, joint: int) -> bool:
     """Whether large angles of a joint have no rounding error.
 
-    They do if a constant is added, or if the angle is multiplied by the length of an axis that is 1 up to rounding.
+    They do if a constant is added, if the angle is multiplied by the length of an axis that is 1 up to rounding, or if
+    the axis is off the origin of the joint, where the exponential has the difference of the angle and its sine.
     """
     moving = project.robot.independent_joints[joint]
-    exact = moving.type == "revolute" and np.count_nonzero(moving.screw[:3]) == 1
+    exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
+    # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
+    exact = exact and not (project.plant and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 
@@ -151,12 +174,60 @@ def _motor_side(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
     samples = len(inputs["q"])
     wrench = [np.reshape(inputs[name], (samples, *robot.wrench_shape)) for name in WRENCH_NAMES]
     stiffness = [inputs[name] for name in STIFFNESS_NAMES if name in inputs]
-    with warnings.catch_warnings():
-        # Without a compiler the library is slower, which does not matter here.
-        warnings.simplefilter("ignore", KernelWarning)
-        arm = ElasticArm(robot)
-    command = arm.feedforward(*motion, wrench=wrench, stiffness=stiffness, deflection=inputs.get(DEFLECTION))
+    command = arm_of(robot).feedforward(*motion, wrench=wrench, stiffness=stiffness, deflection=inputs.get(DEFLECTION))
     return {name: getattr(command, name) for name in MOTOR_NAMES}
+
+
+def _motor_states(robot: Robot, q: Array) -> dict[str, Array]:
+    """Motors near the links, under moderate efforts of the springs, and motor efforts, with few digits."""
+    random = np.random.default_rng(2023)
+    arm = arm_of(robot)
+    tau, taud = random.uniform(-5.0, 5.0, (2, *q.shape))
+    delta, deltad, *_ = arm.deflections(tau, taud, np.zeros_like(tau))
+    theta = arm.motors_following(q) + _geared(arm, delta)
+    rates = np.round(_geared(arm, deltad), 6)
+    effort = np.round(random.uniform(-20.0, 20.0, theta.shape), 4)
+    return {"theta": np.round(theta, 6), "thetad": rates, "tau_m": effort}
+
+
+def _geared(arm: ElasticArm, delta: Array) -> Array:
+    """Motor positions (N, m) of deflections at the springs (N, m)."""
+    if arm.transmission is None:
+        return delta
+    joints, transmission = arm.transmission
+    places = np.searchsorted(arm.motor_joint, joints)
+    delta = delta.copy()
+    delta[:, places] = transmission.motors(delta[:, places])
+    return delta
+
+
+def _plant(project: Project, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Efforts of the springs, and accelerations, by the library."""
+    from ..simulation import ElasticPlant
+
+    arm = arm_of(project.robot)
+    plant = ElasticPlant(arm)
+    q, qd, theta, thetad = (inputs[name] for name in ("q", "qd", *MOTOR_STATE))
+    stiffness = [inputs[name] for name in STIFFNESS_NAMES[:2] if name in inputs]
+    deflections = [plant.deflection(theta, q), plant.deflection(thetad, qd)]
+    tau, k = arm.spring_set.effort_jets(deflections, stiffness)
+    outputs = {name: np.nan_to_num(x) for name, x in zip(EFFORTS, (*tau, *k), strict=True)}
+    rates = np.array(
+        [
+            plant.rate(np.concatenate(row[:4]), row[4], *row[5:])
+            for row in zip(q, theta, qd, thetad, inputs["tau_m"], *stiffness[:1], strict=True)
+        ]
+    )
+    n = project.robot.n
+    outputs |= zip(ACCELERATIONS, np.split(rates[:, n + theta.shape[1] :], [n], axis=1), strict=True)
+    return {name: x for name, x in outputs.items() if any(name in each.outputs for each in project.plant.values())}
+
+
+def arm_of(robot: Robot) -> ElasticArm:
+    """The arm of a robot, without a warning where its kernels are slow for lack of a compiler."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWarning)
+        return ElasticArm(robot)
 
 
 def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:

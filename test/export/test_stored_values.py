@@ -68,3 +68,12 @@ def test_program_that_differs_from_the_closed_form() -> None:
     exported.programs["effort"] = replace(program, results=(program.results[0], Result(None, 0.0)))
     with pytest.raises(ExportError, match=r"planar_2r_effort: tau differs from the closed form"):
         stored_values(exported)
+
+
+@pytest.mark.parametrize("name", ["ur5e", "dual_arm"])
+def test_axes_that_are_off_their_origins(name: str) -> None:
+    """Large angles of such joints would have rounding errors in the closed form."""
+    subject = robot(name)
+    stored = stored_values(project(subject, ["effort"]))
+    off = [k for k, joint in enumerate(subject.independent_joints) if np.any(joint.screw[3:])]
+    assert np.abs(stored.inputs["q"][-1][off]).max(initial=0.0) < 4

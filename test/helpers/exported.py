@@ -49,12 +49,17 @@ def robot(name: str) -> Robot:
 
 
 def export(
-    robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE
+    robot: Robot,
+    language: str,
+    folder: Path,
+    functions: Iterable[str] = STRAIGHT_LINE,
+    precision: str = "double",
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
-    exported = project(robot, functions)
+    exported = project(robot, functions, precision=precision)
     stored = stored_values(exported)
     for name, content in LANGUAGES[language](exported, stored).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return exported, stored
 

@@ -63,9 +63,12 @@ static inline void eom_load(lanes *x, const double *from, size_t stride, size_t 
 /* Load the first `used` rows; the remaining lanes repeat the last one. */
 static inline void eom_load_rest(lanes *x, const double *from, size_t stride, size_t size, size_t used)
 {
-    for (size_t l = 0; l < EOM_LANES; ++l)
-        for (size_t j = 0; j < size; ++j)
-            x[j][l] = from[(l < used ? l : used - 1) * stride + j];
+    for (size_t j = 0; j < size; ++j) {
+        lanes own = {0};
+        for (size_t l = 0; l < EOM_LANES; ++l)
+            own[l] = from[(l < used ? l : used - 1) * stride + j];
+        x[j] = own;
+    }
 }
 
 /* Store the first `used` rows, packed. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot's dynamics as self-contained C, MATLAB, CasADi and CUDA code, with tests by stored values."""
+"""Write a robot's dynamics as self-contained C, C++, MATLAB, CasADi and CUDA code, with tests by stored values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import argparse
 from pathlib import Path
 
 from ...exceptions import EomDynamicsError, RobotDescriptionError
-from ...export import FEEDFORWARD, FUNCTIONS, LANGUAGES, STRAIGHT_LINE, ExportError, Project, project, project_files
+from ...export import (
+    FEEDFORWARD,
+    FUNCTIONS,
+    LANGUAGES,
+    PLANT,
+    PRECISIONS,
+    STRAIGHT_LINE,
+    ExportError,
+    Project,
+    project,
+    project_files,
+)
+from ...export.motors import require_feedforward
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
@@ -16,7 +28,10 @@ from .arguments import path
 from .console import complain
 from .robot_arguments import add_robot_arguments, load
 
-SUMMARY = "write a robot's dynamics as C, MATLAB, CasADi and CUDA code"
+SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code"
+
+# Languages with a choice of the precision.
+_WITH_PRECISION = ("c", "cpp")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,…",
         help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has. {FEEDFORWARD}, motion and efforts of "
         "the motors of elastic joints, is not available for CasADi and for the complete rotor model; inverse_dynamics, "
-        "which it calls, is written too",
+        f"which it calls, is written too. {PLANT}, for simulation and feedback, is in C and C++ alone, and is written "
+        "with the functions that it calls",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=PRECISIONS[0],
+        help=f"of the numbers in the languages {', '.join(_WITH_PRECISION)}, the only ones that may be requested with "
+        "single; default: %(default)s",
     )
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
 
@@ -51,9 +74,14 @@ def run(options: argparse.Namespace) -> int:
     check_folder(options.output, force=options.force)
     if FEEDFORWARD in (options.functions or ()) and "casadi" in (options.language or ()):
         raise EomDynamicsError(f"{FEEDFORWARD} is not available for CasADi; leave out one of them")
+    languages = options.language
+    if options.precision == "single":
+        languages = languages or list(_WITH_PRECISION)
+        for language in set(languages) - set(_WITH_PRECISION):
+            raise EomDynamicsError(f"{language} has double precision only; leave it out, or use --precision double")
     exported = _project(options, load(options))
     try:
-        files, skipped = project_files(exported, options.language)
+        files, skipped = project_files(exported, languages)
     except ExportError as error:
         complain(options.program, str(error))
         return 1
@@ -67,14 +95,27 @@ def run(options: argparse.Namespace) -> int:
 def _project(options: argparse.Namespace, robot: Robot) -> Project:
     """Requested functions of the robot, by default all that it has."""
     if options.functions is not None:
-        return project(robot, options.functions)
+        return project(robot, options.functions, precision=options.precision)
     if set(options.language or LANGUAGES) == {"casadi"}:
         return project(robot, STRAIGHT_LINE)
+    functions = list(FUNCTIONS)
+    for name in (PLANT, FEEDFORWARD):
+        try:
+            return project(robot, functions, precision=options.precision)
+        except RobotDescriptionError as error:
+            functions.remove(name)
+            # Without a feedforward there is no plant either, for the same reason.
+            if name == FEEDFORWARD or _has_feedforward(robot):
+                complain(options.program, f"no {name}: {error}")
+    return project(robot, functions, precision=options.precision)
+
+
+def _has_feedforward(robot: Robot) -> bool:
     try:
-        return project(robot, FUNCTIONS)
-    except RobotDescriptionError as error:
-        complain(options.program, f"no {FEEDFORWARD}: {error}")
-        return project(robot, STRAIGHT_LINE)
+        require_feedforward(robot)
+    except RobotDescriptionError:
+        return False
+    return True
 
 
 def _operations(exported: Project) -> list[str]:

@@ -16,6 +16,8 @@ from eom_dynamics.exceptions import KernelError
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
 from eom_dynamics.tools.cli.main import main
 
+HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
+
 WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
 
 
@@ -36,12 +38,12 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
         assert [int(x) for x in line.split()[1:]] == list(_traced(program).costs().values())
     feedforward = {name for name in written if "feedforward" in name}
-    assert {name.partition("/")[0] for name in feedforward} == {"c", "matlab", "cuda"}
+    assert {name.partition("/")[0] for name in feedforward} == set(LANGUAGES) - {"casadi"}
     assert "`planar_2r_feedforward` is not available for CasADi" in written["README.md"].decode()
     for language in LANGUAGES:
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"{tmp_path / 'code' / language} ")]
         assert int(line.split()[1]) == sum(name.startswith(f"{language}/") for name in written)
-        assert f"## {language}".lower() in written["README.md"].decode().lower()
+        assert f"## {HEADINGS.get(language, language)}".lower() in written["README.md"].decode().lower()
 
 
 def test_writes_the_same_bytes_each_time(tmp_path: Path) -> None:
@@ -106,6 +108,29 @@ def test_a_requested_feedforward_for_casadi_is_one_line_and_2(
     assert main(command) == 2
     error = capsys.readouterr().err
     assert "feedforward is not available for CasADi" in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_single_precision_is_of_c_and_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["codegen", "planar_2r", "--precision=single", "-o", str(tmp_path / "code")]
+    assert main([*command, "--language=c", "--language=matlab"]) == 2
+    error = capsys.readouterr().err
+    assert "matlab has double precision only" in error and error.count("\n") == 1
+    assert main(command) == 0
+    written = contents(tmp_path / "code")
+    assert {name.partition("/")[0] for name in written} == {"README.md", "c", "cpp"}
+    assert b"const float q[2]" in written["c/planar_2r_dynamics.h"]
+    assert b"double" not in written["c/planar_2r_effort.c"]
+
+
+@pytest.mark.parametrize("language", ["cpp", "ros2_control"])
+def test_a_language_that_needs_the_feedforward_is_one_line_and_2(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["codegen", "planar_2r", "-o", str(tmp_path), "--functions=effort", f"--language={language}"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "needs the function feedforward; export it too" in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated arm: links and motors coupled by springs, integrated in time.
+#ifndef EOM_PLANT_HPP
+#define EOM_PLANT_HPP
+
+#include "setpoint.hpp"
+
+namespace eom {
+
+/// Motion of links and motors.
+template <class Robot>
+struct PlantState {
+    JointVector<Robot> q{}, qd{};
+    MotorVector<Robot> theta{}, thetad{};
+    /// Stiffness where it is commanded at a joint with one motor.
+    JointVector<Robot> k = Robot::nominal_stiffness;
+};
+
+/// The plant under motor efforts, by the classical Runge-Kutta method.
+///
+/// Stiff springs limit the step: at most about the inverse of their highest natural frequency, rad/s.
+template <class Robot>
+class Plant {
+  public:
+    using Scalar = typename Robot::Scalar;
+    using State = PlantState<Robot>;
+
+    State state;
+
+    /// Puts the arm at rest, and writes the motor efforts that hold it there.
+    void rest_at(const JointVector<Robot> &q, MotorVector<Robot> &effort) noexcept
+    {
+        Setpoint<Robot> x;
+        Command<Robot> y;
+        x.q = q;
+        Robot::inverse_dynamics(x, y);
+        // Damped springs at rest carry the whole effort.
+        if constexpr (Robot::damped)
+            for (std::size_t i = 0; i < Robot::joints; ++i)
+                if (Robot::damping[i] > 0)
+                    x.deflection[i] = y.tau[i] / Robot::damped_stiffness[i];
+        Robot::feedforward(x, y);
+        state = {};
+        state.q = q;
+        state.theta = y.motor_position;
+        effort = y.motor_effort;
+    }
+
+    /// Advances by a time in equal steps of at most a length, s.
+    void advance(const MotorVector<Robot> &effort, double time, double longest_step) noexcept
+    {
+        const double count = std::ceil(time / longest_step);
+        for (double i = 0; i < count; ++i)
+            step(effort, static_cast<Scalar>(time / count));
+    }
+
+    /// Whether the motion is finite.
+    bool finite() const noexcept { return eom::finite(state.q, state.qd, state.theta, state.thetad); }
+
+  private:
+    struct Rate {
+        JointVector<Robot> qd{}, qdd{};
+        MotorVector<Robot> thetad{}, thetadd{};
+    };
+
+    static Rate rate(const State &x, const MotorVector<Robot> &effort) noexcept
+    {
+        Rate y;
+        Robot::plant(x, effort, y.qdd, y.thetadd);
+        y.qd = x.qd;
+        y.thetad = x.thetad;
+        return y;
+    }
+
+    static void add(State &x, const Rate &y, Scalar h) noexcept
+    {
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            x.q[i] += h * y.qd[i];
+            x.qd[i] += h * y.qdd[i];
+        }
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            x.theta[i] += h * y.thetad[i];
+            x.thetad[i] += h * y.thetadd[i];
+        }
+    }
+
+    void step(const MotorVector<Robot> &effort, Scalar h) noexcept
+    {
+        const State start = state;
+        const Rate first = rate(start, effort);
+        State at = start;
+        add(at, first, h / 2);
+        const Rate second = rate(at, effort);
+        at = start;
+        add(at, second, h / 2);
+        const Rate third = rate(at, effort);
+        at = start;
+        add(at, third, h);
+        const Rate fourth = rate(at, effort);
+        add(state, first, h / 6);
+        add(state, second, h / 3);
+        add(state, third, h / 3);
+        add(state, fourth, h / 6);
+    }
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setpoint of a robot's links and command of its motors, as plain arrays, and Eigen maps of them.
+#ifndef EOM_SETPOINT_HPP
+#define EOM_SETPOINT_HPP
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+// Eigen is optional: define EOM_EIGEN as 0 to leave it out where it is installed.
+#if !defined(EOM_EIGEN)
+#if __has_include(<Eigen/Core>)
+#define EOM_EIGEN 1
+#else
+#define EOM_EIGEN 0
+#endif
+#endif
+
+#if EOM_EIGEN
+#include <Eigen/Core>
+#endif
+
+namespace eom {
+
+/// Vector of joints, and of motors, of a robot.
+template <class Robot>
+using JointVector = std::array<typename Robot::Scalar, Robot::joints>;
+template <class Robot>
+using MotorVector = std::array<typename Robot::Scalar, Robot::motors>;
+template <class Robot>
+using WrenchVector = std::array<typename Robot::Scalar, 6 * Robot::tools>;
+
+/// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
+///
+/// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z.
+template <class Robot>
+struct Setpoint {
+    JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
+    WrenchVector<Robot> W{}, Wd{}, Wdd{};
+    /// Commanded stiffness with time derivatives; read only at joints where it is commanded.
+    JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
+    /// Present deflections, read only at joints with damped springs; see DeflectionFilter.
+    JointVector<Robot> deflection{};
+};
+
+/// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.
+template <class Robot>
+struct Command {
+    JointVector<Robot> tau{}, taud{}, taudd{};
+    MotorVector<Robot> motor_position{}, motor_velocity{}, motor_acceleration{}, motor_effort{};
+};
+
+/// Whether all numbers are finite.
+template <class Scalar, std::size_t n>
+bool finite(const std::array<Scalar, n> &values) noexcept
+{
+    for (const Scalar value : values)
+        if (!std::isfinite(value))
+            return false;
+    return true;
+}
+
+/// Whether all numbers of several vectors are finite.
+template <class First, class Second, class... Rest>
+bool finite(const First &first, const Second &second, const Rest &...rest) noexcept
+{
+    return finite(first) && finite(second, rest...);
+}
+
+/// Whether all numbers of a command are finite; they are not where numbers overflow or a stiffness is out of range.
+template <class Robot>
+bool finite(const Command<Robot> &y) noexcept
+{
+    return finite(y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_acceleration, y.motor_effort);
+}
+
+#if EOM_EIGEN
+/// A vector of a setpoint or command as a vector of Eigen, without a copy.
+template <class Scalar, std::size_t n>
+Eigen::Map<Eigen::Matrix<Scalar, static_cast<int>(n), 1>> map(std::array<Scalar, n> &values) noexcept
+{
+    return Eigen::Map<Eigen::Matrix<Scalar, static_cast<int>(n), 1>>(values.data());
+}
+
+template <class Scalar, std::size_t n>
+Eigen::Map<const Eigen::Matrix<Scalar, static_cast<int>(n), 1>> map(const std::array<Scalar, n> &values) noexcept
+{
+    return Eigen::Map<const Eigen::Matrix<Scalar, static_cast<int>(n), 1>>(values.data());
+}
+#endif
+
+} // namespace eom
+
+#endif

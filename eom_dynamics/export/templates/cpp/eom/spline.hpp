@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splines of degree nine with given states at their knots, as in eom_dynamics.trajectory.
+#ifndef EOM_SPLINE_HPP
+#define EOM_SPLINE_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace eom {
+
+/// q, qd, qdd, qddd, qdddd of n joints.
+template <std::size_t n>
+using State = std::array<std::array<double, n>, 5>;
+
+namespace detail {
+
+constexpr std::size_t ORDERS = 5, POWERS = 10;
+
+/// Coefficients of a polynomial of degree nine on 0 <= u <= 1 from its five scaled derivatives, p^(k)/k!, at both ends.
+inline std::array<double, POWERS> from_ends(const std::array<double, ORDERS> &left,
+                                            const std::array<double, ORDERS> &right) noexcept
+{
+    // Binomial coefficients of the derivatives at u = 1, and the inverse of those of the powers 5 to 9.
+    constexpr double taylor[ORDERS][ORDERS] = {
+        {1, 1, 1, 1, 1}, {0, 1, 2, 3, 4}, {0, 0, 1, 3, 6}, {0, 0, 0, 1, 4}, {0, 0, 0, 0, 1}};
+    constexpr double closing[ORDERS][ORDERS] = {{126, -56, 21, -6, 1},
+                                                {-420, 196, -77, 23, -4},
+                                                {540, -260, 106, -33, 6},
+                                                {-315, 155, -65, 21, -4},
+                                                {70, -35, 15, -5, 1}};
+    std::array<double, POWERS> c{};
+    std::array<double, ORDERS> gap = right;
+    // From the difference of positions, so that short pieces do not lose digits.
+    gap[0] -= left[0];
+    for (std::size_t k = 0; k < ORDERS; ++k) {
+        double sum = 0;
+        for (std::size_t j = 1; j < ORDERS; ++j)
+            sum += taylor[k][j] * left[j];
+        gap[k] -= sum;
+        c[k] = left[k];
+    }
+    for (std::size_t i = 0; i < ORDERS; ++i)
+        for (std::size_t k = 0; k < ORDERS; ++k)
+            c[ORDERS + i] += closing[i][k] * gap[k];
+    return c;
+}
+
+/// Powers of h over k!, and their inverses: scales between time and u.
+struct Scales {
+    std::array<double, ORDERS> to_u{}, to_time{};
+
+    explicit Scales(double h) noexcept
+    {
+        double power = 1, factorial = 1;
+        for (std::size_t k = 0; k < ORDERS; ++k) {
+            to_u[k] = power / factorial;
+            to_time[k] = factorial / power;
+            power *= h;
+            factorial *= static_cast<double>(k + 1);
+        }
+    }
+};
+
+} // namespace detail
+
+/// One piece between the states at two times; at rest outside.
+template <std::size_t n>
+class Piece {
+  public:
+    /// A state that lasts.
+    Piece() noexcept = default;
+
+    /// From one state to another, at times start < end, s.
+    Piece(double start, double end, const State<n> &from, const State<n> &to) noexcept
+        : start_(start), end_(end), step_(end - start)
+    {
+        const detail::Scales scales(step_);
+        for (std::size_t i = 0; i < n; ++i) {
+            std::array<double, 5> left, right, mirrored_left, mirrored_right;
+            for (std::size_t k = 0; k < 5; ++k) {
+                const double sign = k % 2 ? -1 : 1;
+                left[k] = from[k][i] * scales.to_u[k];
+                right[k] = to[k][i] * scales.to_u[k];
+                mirrored_left[k] = sign * left[k];
+                mirrored_right[k] = sign * right[k];
+            }
+            forward_[i] = detail::from_ends(left, right);
+            backward_[i] = detail::from_ends(mirrored_right, mirrored_left);
+            for (std::size_t k = 1; k < detail::POWERS; k += 2)
+                backward_[i][k] = -backward_[i][k];
+        }
+    }
+
+    double start() const noexcept { return start_; }
+    double end() const noexcept { return end_; }
+
+    /// The state at a time, s. Powers count from the nearer end, so that both are exact.
+    void evaluate(double t, State<n> &state) const noexcept
+    {
+        const double before = t - start_, after = t - end_;
+        const bool outside = before < 0 || after > 0, near_end = -after < before;
+        const double u = outside ? 0 : std::clamp((near_end ? after : before) / step_, -1.0, 1.0);
+        const detail::Scales scales(step_);
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::array<double, detail::POWERS> &c = near_end ? backward_[i] : forward_[i];
+            std::array<double, 5> value{};
+            for (std::size_t j = detail::POWERS; j-- > 0;) {
+                for (std::size_t k = 4; k > 0; --k)
+                    value[k] = value[k] * u + value[k - 1];
+                value[0] = value[0] * u + c[j];
+            }
+            for (std::size_t k = 0; k < 5; ++k)
+                state[k][i] = outside && k > 0 ? 0 : value[k] * scales.to_time[k];
+        }
+    }
+
+  private:
+    double start_ = 0, end_ = 1, step_ = 1;
+    std::array<std::array<double, detail::POWERS>, n> forward_{}, backward_{};
+};
+
+/// Piecewise polynomial through states at knots, C4; at rest before the first and after the last.
+template <std::size_t n>
+class Spline {
+  public:
+    /// Shortest piece, s; on shorter ones, rounding of positions would hide jumps.
+    static constexpr double SHORTEST_PIECE = 1e-4;
+    /// Furthest knot from time 0, s.
+    static constexpr double LARGEST_KNOT = 1e9;
+
+    /// Takes states at knots. Allocates: not for the loop.
+    void assign(const std::vector<double> &times, const std::vector<State<n>> &states)
+    {
+        times_ = times;
+        pieces_.clear();
+        for (std::size_t k = 0; k + 1 < times.size(); ++k)
+            pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
+        if (times.size() == 1)
+            single_ = states[0];
+    }
+
+    /// Takes the polynomials of a message SplineTrajectory; returns what is wrong with them, or null.
+    ///
+    /// places[i] is the robot's joint of the message's joint i. Allocates: not for the loop.
+    template <class Numbers>
+    const char *assign(const Numbers &knots, std::size_t degree, const Numbers &coefficients,
+                       const std::array<std::size_t, n> &places)
+    {
+        const std::size_t powers = degree + 1, pieces = knots.size() > 1 ? knots.size() - 1 : 1;
+        if (knots.size() == 0)
+            return "has no knots";
+        if (degree + 1 > detail::POWERS)
+            return "degree must be at most 9";
+        if (coefficients.size() != pieces * powers * n)
+            return "coefficients must have pieces x powers x joints entries";
+        for (std::size_t k = 0; k < knots.size(); ++k) {
+            if (!(std::fabs(knots[k]) <= LARGEST_KNOT))
+                return "knots must be finite, and at most 1e9 s from 0";
+            if (k > 0 && !(knots[k] - knots[k - 1] > 0.999 * SHORTEST_PIECE))
+                return "knots must increase by at least 0.0001 s";
+        }
+        for (const double value : coefficients)
+            if (!std::isfinite(value))
+                return "coefficients must be finite";
+        std::vector<double> times(knots.begin(), knots.end());
+        std::vector<State<n>> states(times.size());
+        // States at the end of a piece, and jumps that rounding may leave there.
+        State<n> end{}, allowed{};
+        for (std::size_t k = 0; k < pieces; ++k) {
+            const double step = times.size() > 1 ? times[k + 1] - times[k] : 0;
+            for (std::size_t i = 0; i < n; ++i) {
+                const std::size_t joint = places[i];
+                const auto coefficient = [&](std::size_t power) { return coefficients[(k * powers + power) * n + i]; };
+                double size = JUMP_OF_POSITION * std::fabs(coefficient(0)), length = step;
+                for (std::size_t power = 1; power < powers; ++power, length *= step)
+                    size += JUMP_OF_RANGE * std::fabs(coefficient(power)) * length;
+                double unit = 1;
+                for (std::size_t order = 0; order < 5; ++order, unit *= step) {
+                    double value = 0;
+                    for (std::size_t power = powers; power-- > order;)
+                        value = value * step + falling(power, order) * coefficient(power);
+                    if (!std::isfinite(value))
+                        return "the motion is too fast: a derivative overflows";
+                    const double start = order < powers ? falling(order, order) * coefficient(order) : 0;
+                    const double most = size / unit;
+                    if (k > 0 && !(std::fabs(start - end[order][joint]) <= most + allowed[order][joint]))
+                        return "position to snap must be continuous";
+                    states[k][order][joint] = start;
+                    end[order][joint] = value;
+                    allowed[order][joint] = most;
+                }
+            }
+        }
+        if (times.size() > 1)
+            states.back() = end;
+        assign(times, states);
+        return nullptr;
+    }
+
+    double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
+    double end() const noexcept { return times_.empty() ? 0 : times_.back(); }
+
+    /// First knot after a time, or the last one.
+    double knot_after(double t) const noexcept
+    {
+        const auto found = std::upper_bound(times_.begin(), times_.end(), t);
+        return found == times_.end() ? end() : *found;
+    }
+
+    /// The state at a time, s.
+    void evaluate(double t, State<n> &state) const noexcept
+    {
+        if (pieces_.empty()) {
+            state = single_;
+            if (t < start() || t > end())
+                for (std::size_t k = 1; k < 5; ++k)
+                    state[k] = {};
+            return;
+        }
+        const auto found = std::upper_bound(times_.begin(), times_.end(), t) - times_.begin();
+        const std::size_t index = found > 0 ? static_cast<std::size_t>(found) - 1 : 0;
+        pieces_[std::min(index, pieces_.size() - 1)].evaluate(t, state);
+    }
+
+  private:
+    // Largest jump at a knot, of a piece's range of motion and of the position that it starts from.
+    static constexpr double JUMP_OF_RANGE = 1e-6, JUMP_OF_POSITION = 1e-11;
+
+    static double falling(std::size_t power, std::size_t order) noexcept
+    {
+        double product = 1;
+        for (std::size_t k = 0; k < order; ++k)
+            product *= static_cast<double>(power) - static_cast<double>(k);
+        return product;
+    }
+
+    std::vector<double> times_;
+    std::vector<Piece<n>> pieces_;
+    State<n> single_{};
+};
+
+} // namespace eom
+
+#endif

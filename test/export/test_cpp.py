@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported C++: its own tests pass, find errors, and run clean under sanitizers; names; single precision."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from compilation import COMPILERS
+from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
+
+from eom_dynamics import Robot
+from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project
+from eom_dynamics.export.cpp_robot import literal
+from eom_dynamics.export.precision import in_single_precision
+
+C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+
+def compile_c(folder: Path, *flags: str) -> None:
+    """Objects of the functions for one state, which C++ calls."""
+    sources = [file.name for file in sorted(folder.glob("*.c")) if not re.search("_batch|^test_", file.name)]
+    succeed(["cc", *C_STRICT, *flags, "-c", *sources], folder)
+
+
+def test_program(folder: Path, name: str, *flags: str) -> Path:
+    """A test of exported C++, compiled, without Eigen, which takes long to compile."""
+    objects = sorted((folder / "c").glob("*.o"))
+    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
+    succeed([*command, "-o", name, "-pthread", "-lm"], folder)
+    return folder / name
+
+
+test_program.__test__ = False  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
+    folder = tmp_path_factory.mktemp("sea")
+    export(robot("sea_planar_2r"), "cpp", folder, [PLANT])
+    compile_c(folder / "c")
+    return folder
+
+
+def results(program: Path, *arguments: str) -> list[str]:
+    return succeed([program, *arguments], program.parent).splitlines()
+
+
+@pytest.mark.parametrize("name", ["test_feedforward", "test_control_loop"])
+def test_its_tests_pass(name: str, sea: Path) -> None:
+    lines = results(test_program(sea, name), "100000")
+    assert len(lines) >= 12
+    assert all(line.startswith(("ok", "none")) for line in lines), lines
+
+
+@pytest.mark.parametrize("name", ["vsa_planar_2r", "shared"])
+def test_sanitizers(name: str, tmp_path: Path) -> None:
+    """Antagonistic pairs, and a damped spring, coupled ones, a transmission and losses."""
+    (tmp_path / "probe.c").write_text("int main(void) { return 0; }\n")
+    probe = ["cc", *SANITIZERS, "probe.c", "-o", "probe"]
+    if run(probe, tmp_path).returncode or run([tmp_path / "probe"], tmp_path).returncode:
+        pytest.skip("the sanitizers are not installed")
+    export(robot(name), "cpp", tmp_path, [PLANT])
+    compile_c(tmp_path / "c", *SANITIZERS)
+    lines = results(test_program(tmp_path, "test_control_loop", *SANITIZERS), "3000")
+    assert any("linearization" in line for line in lines) == (name != "shared")  # damped springs have none
+    assert all(line.startswith(("ok", "none")) for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("spline.hpp", "{-315, 155", "{-315, 154"),
+        ("limits.hpp", "motor.back_emf_constant * (motor", "0.9 * motor.back_emf_constant * (motor"),
+        ("linearization.hpp", "solve(M, springs.taud, y.taud, x.qddd);", ""),
+        ("control_loop.hpp", "output_.status = Status::held;\n        wait(now);", "last_reference_ = now;"),
+        ("mailbox.hpp", "read_ = middle_.exchange(read_, ", "read_ = middle_.fetch_and(INDEX, "),
+    ],
+)
+def test_the_test_of_the_loop_finds_errors(file: str, old: str, new: str, sea: Path, tmp_path: Path) -> None:
+    shutil.copytree(sea, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "include/eom" / file
+    replace_in(path, old, new)
+    done = run([test_program(tmp_path, "test_control_loop"), "1000"], tmp_path)
+    assert done.returncode != 0
+
+
+def test_allocations_and_system_calls_are_found(sea: Path, tmp_path: Path) -> None:
+    shutil.copytree(sea, tmp_path, dirs_exist_ok=True)
+    header = tmp_path / "include/eom/feedforward.hpp"
+    bad = "delete[] new int[command.tau.size()]; std::fflush(nullptr); Robot::feedforward(setpoint, command);"
+    replace_in(header, "Robot::feedforward(setpoint, command);", bad)
+    replace_in(header, "#include", "#include <cstdio>\n#include")
+    done = run([test_program(tmp_path, "test_feedforward", "-O0"), "10"], tmp_path)
+    assert "BAD  no allocation" in done.stdout
+
+
+@pytest.mark.parametrize("name", SPRING_ROBOTS)
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_springs_and_plant(name: str, precision: str, tmp_path: Path) -> None:
+    """Every kind of spring, under deflections, as in the library, and all functions in single precision."""
+    exported, _ = export(robot(name), "c", tmp_path, [PLANT], precision)
+    for file in tmp_path.glob("*_batch.c"):
+        file.unlink()
+    test = tmp_path / f"test_{exported.library}.c"
+    # Without batches, which take long to compile.
+    text = re.sub(r"    \w+_batch\(COUNT.*?;\n", "", test.read_text(), flags=re.DOTALL)
+    text = re.sub(r"    clear\(.*?;\n|    compare\(\"\w+_batch.*?;\n", "", text)
+    test.write_text(text.replace("static void clear", "void clear(scalar *, size_t);\nvoid clear"))
+    succeed(["cc", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
+    lines = results(tmp_path / "built")
+    assert sum("_plant " in line for line in lines) == 2
+    assert sum("_spring_efforts " in line for line in lines) == (4 if "k" in exported.plant[PLANT].inputs else 2)
+    assert all(line.startswith("ok") for line in lines), lines
+
+
+def test_only_the_springs_of_the_robot_are_written(tmp_path: Path) -> None:
+    export(robot("planar_pr"), "c", tmp_path, [PLANT])
+    text = (tmp_path / "planar_pr_dynamics_springs.h").read_text()
+    assert "eom_linear_effort(" in text and "eom_cubic_effort(" not in text and "eom_pair_effort(" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"rotor_inertia": 0.0}, r"^joint_2: rotor_inertia must be positive for code of plant, is 0$"),
+        ({"joint_friction": True}, r"joint friction cannot be exported"),
+    ],
+)
+def test_a_robot_without_a_plant_is_refused(change: dict[str, object], error: str) -> None:
+    sea = robot("sea_planar_2r")
+    if "joint_friction" in change:
+        wrong = replace(sea, joint_friction=True)
+    else:
+        wrong = replace(sea, joints=(sea.joints[0], replace(sea.joints[1], **change)))
+    with pytest.raises(RobotDescriptionError, match=error):
+        project(wrong, [PLANT])
+
+
+def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
+    export(robot("springs_1"), "cpp", tmp_path, [PLANT], "single")
+    flags = ["-std=c99", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror", "-c"]
+    sources = [file for file in (tmp_path / "c").glob("*.c") if not file.name.startswith("test_")]
+    succeed(["cc", *flags, *sources], tmp_path / "c")
+    undefined = succeed(["nm", "--undefined-only", *(tmp_path / "c").glob("*.o")], tmp_path)
+    called = set(re.findall(r" U (\w+)", undefined))
+    assert {"sinf", "expf"} <= called
+    assert not {"sin", "cos", "exp", "expm1", "log", "sqrt", "pow", "tanh", "asinh", "sinh"} & called
+    (tmp_path / "main.cpp").write_text(
+        "#include <eom/control_loop.hpp>\n#include <eom/plant.hpp>\n#include <eom/robots/springs_1.hpp>\n"
+        "template class eom::ControlLoop<eom::robots::Springs1>;\ntemplate class eom::Plant<eom::robots::Springs1>;\n"
+    )
+    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
+    succeed(command, tmp_path)
+    header = (tmp_path / "include/eom/robots/springs_1.hpp").read_text()
+    assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
+
+
+def test_text_in_single_precision() -> None:
+    assert in_single_precision('double x = 0.5 * sin(y2.0) + 1e-7; // 0.5 "double"') == (
+        'float x = 0.5f * sinf(y2.0) + 1e-7f; // 0.5 "double"'
+    )
+    assert in_single_precision('"0.5" /* sqrt(2.0)\n */ 3 + v10 + fabs(1.) + eom_sin(0)') == (
+        '"0.5" /* sqrt(2.0)\n */ 3 + v10 + fabsf(1.f) + eom_sin(0)'
+    )
+
+
+def renamed(name: str, *joints: str) -> Robot:
+    planar = robot("planar_2r")
+    named = [replace(joint, name=joint_name) for joint, joint_name in zip(planar.joints, joints, strict=True)]
+    return replace(planar, name=name, joints=tuple(named))
+
+
+def test_any_names(tmp_path: Path) -> None:
+    joints = ('a "quoted" \\ ??/ joint', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}\n1")
+    export(renamed("class", *joints), "cpp", tmp_path, [FEEDFORWARD])
+    compile_c(tmp_path / "c")
+    (tmp_path / "main.cpp").write_text(
+        "#include <cstdio>\n#include <eom/feedforward.hpp>\n#include <eom/robots/class.hpp>\n"
+        'int main() { for (const char *name : eom::robots::Class::joint_names) std::printf("%s|", name); }\n'
+    )
+    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *(tmp_path / "c").glob("*.o")]
+    succeed([*command, "-o", "main", "-lm"], tmp_path)
+    assert succeed([tmp_path / "main"], tmp_path).split("|")[:2] == list(joints)
+    assert literal("a?\N{GREEK SMALL LETTER BETA}7") == '"a\\077\\316\\2627"'
+
+
+def test_without_a_feedforward_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"needs the function feedforward"):
+        export(robot("planar_2r"), "cpp", tmp_path, ["effort"])
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
+def test_cmake_package(tmp_path: Path) -> None:
+    """Built, tested with Eigen where that is installed, installed, and used by name, without functions of the plant."""
+    library, user = tmp_path / "library", tmp_path / "user"
+    library.mkdir()
+    user.mkdir()
+    export(robot("planar_2r"), "cpp", library, [FEEDFORWARD])
+    succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
+    succeed(["cmake", "--build", "build", "--target", "test_feedforward"], tmp_path)
+    passed = succeed(["ctest", "--test-dir", "build", "-R", "test_feedforward"], tmp_path)
+    assert "100% tests passed" in passed
+    succeed(["cmake", "--install", "build", "--prefix", tmp_path / "installed"], tmp_path)
+    (user / "main.cpp").write_text(
+        "#include <eom/feedforward.hpp>\n#include <eom/robots/planar_2r.hpp>\n"
+        "int main() { eom::Feedforward<eom::robots::Planar2r> f; return !eom::finite(f.update()); }\n"
+    )
+    (user / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(user C CXX)\nfind_package(planar_2r_dynamics REQUIRED)\n"
+        "add_executable(user main.cpp)\ntarget_link_libraries(user planar_2r_dynamics::planar_2r_dynamics_cpp)\n"
+    )
+    succeed(["cmake", "-S", user, "-B", "user_build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}"], tmp_path)
+    succeed(["cmake", "--build", "user_build"], tmp_path)
+    succeed([tmp_path / "user_build" / "user"], tmp_path)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exported control loop gives what the node and replay publish for the same stream of setpoints."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from compilation import COMPILERS
+from exported import export, robot, succeed
+
+from eom_dynamics import ElasticArm, Robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import StateError
+from eom_dynamics.export import PLANT
+from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.setpoint_to_command import Solver
+
+pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
+COUNT = 400
+
+DRIVER = """
+#include <cstdio>
+#include <cstdlib>
+#include <eom/control_loop.hpp>
+#include <eom/robots/{name}.hpp>
+
+using Robot = eom::robots::{type};
+
+template <class Values>
+bool read(std::FILE *in, Values &values) {{ return std::fread(values.data(), sizeof values, 1, in) == 1; }}
+
+template <class Values>
+void write(std::FILE *out, const Values &values) {{ std::fwrite(values.data(), sizeof values, 1, out); }}
+
+int main(int, char **arguments)
+{{
+    static eom::ControlLoop<Robot> loop;
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = static_cast<eom::LimitPolicy>(std::atoi(arguments[1]));
+    if (loop.configure(parameters))
+        return 1;
+    loop.restart({{}});
+    std::FILE *in = std::fopen("setpoints", "rb"), *out = std::fopen("commands", "wb");
+    eom::Setpoint<Robot> x;
+    std::array<std::int64_t, 1> stamp;
+    while (read(in, stamp)) {{
+        for (auto *values : {{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd}})
+            read(in, *values);
+        for (auto *values : {{&x.W, &x.Wd, &x.Wdd}})
+            read(in, *values);
+        for (auto *values : {{&x.k, &x.kd, &x.kdd}})
+            read(in, *values);
+        loop.refer(x, stamp[0]);
+        const auto &y = loop.update(stamp[0], 1e-3, {{}});
+        write(out, std::array<double, 1>{{y.status == eom::Status::fresh ? 1.0 : 0.0}});
+        for (const auto *values : {{&y.joint_effort, &y.command.taud, &y.command.taudd}})
+            write(out, *values);
+        for (const auto *values : {{&y.command.motor_position, &y.command.motor_velocity,
+                                    &y.command.motor_acceleration, &y.motor_effort}})
+            write(out, *values);
+    }}
+    return std::fclose(out);
+}}
+"""
+
+
+def stream(subject: Robot, arm: ElasticArm, size: float) -> Iterator[tuple[int, list[Array]]]:
+    """Stamps and vectors of setpoints: a smooth motion with wrenches and stiffness; some are not finite."""
+    n, tools = subject.n, len(subject.tools)
+    phase, tool_phase = 1.3 * np.arange(n), 0.7 * np.arange(6 * tools)
+    w = 4.0 + 0.3 * np.arange(n)
+    for i in range(COUNT):
+        t = i * PERIOD * 1e-9
+        motion = [0.4 * size * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(5)]
+        wrench = [3.0 * 5.0**k * np.sin(5.0 * t + tool_phase + k * np.pi / 2) for k in range(3)]
+        rest = np.where(arm.variable, arm.stiffness, 0.0)
+        stiffness = [rest * (k == 0) + 0.1 * rest * 2.0**k * np.sin(2.0 * t + phase + k * np.pi / 2) for k in range(3)]
+        if i % 97 == 50:
+            motion[i % 5][i % n] = (np.nan, np.inf, 1e300)[i % 3]
+        # Stamps go back once, and jump ahead.
+        stamp = START + PERIOD * (i + 500 * (i > 300) - 700 * (i > 350))
+        yield stamp, [*motion, *wrench, *stiffness]
+
+
+def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
+    fields = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
+    values = [array("d", row) for row in rows]
+    values[5:8] = [row.reshape(tools, 6) for row in rows[5:8]]
+    return SimpleNamespace(joint_names=[], base=[], **dict(zip(fields, values, strict=True)))
+
+
+@pytest.mark.parametrize(("name", "size"), [("sea_planar_2r", 1.0), ("vsa_planar_2r", 0.05), ("shared", 0.1)])
+def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> None:
+    """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
+    subject = robot(name)
+    arm = ElasticArm(subject)
+    exported, _ = export(subject, "cpp", tmp_path, [PLANT])
+    (tmp_path / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported)))
+    sources = [file for file in (tmp_path / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
+    succeed(["cc", "-std=c99", "-c", *sources], tmp_path)
+    command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *tmp_path.glob("*.o")]
+    succeed([*command, "-o", "built", "-lm"], tmp_path)
+    setpoints = list(stream(subject, arm, size))
+    with (tmp_path / "setpoints").open("wb") as file:
+        for stamp, rows in setpoints:
+            file.write(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes())
+    n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
+    for policy, number in (("clip", 3), ("refuse", 2)):
+        solver = Solver(arm)
+        succeed([tmp_path / "built", str(number)], tmp_path)
+        computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
+        refused, last = 0, None
+        for (stamp, rows), (fresh, *values) in zip(setpoints, computed, strict=True):
+            try:
+                solution = solver.solve(message(n, rows, tools), stamp=stamp, limits=policy)
+            except StateError:
+                refused += 1
+                assert not fresh
+                if last is not None:
+                    np.testing.assert_array_equal(values, last)
+                continue
+            assert fresh
+            expected = [*solution.efforts, *solution.motors]
+            for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 3)), expected, strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * (1 + np.abs(wanted).max()))
+            last = values
+        assert 3 <= refused < COUNT

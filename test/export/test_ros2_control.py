@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported package for ros2_control: descriptions, names, configuration, and its build where that can be."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from exported import export, robot, succeed
+
+from eom_dynamics import ElasticArm, Robot
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, stored_values
+from eom_dynamics.export.ros2_control import package_name
+
+ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
+
+
+def contents(subject: Robot, functions: str = PLANT) -> dict[str, bytes]:
+    exported = project(subject, [functions])
+    return LANGUAGES["ros2_control"](exported, stored_values(exported))
+
+
+def joints_of(description: bytes, path: str = "joint") -> list[str]:
+    return [str(entry.get("name")) for entry in ElementTree.fromstring(description).findall(path)]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_package(name: str) -> None:
+    """Descriptions, configuration and sources name the same plugins, joints and motors."""
+    subject = robot(name)
+    files = contents(subject)
+    package = f"{name}_control"
+    manifest = ElementTree.fromstring(files["package.xml"])
+    assert manifest.findtext("name") == package
+    needed = {entry.text for entry in manifest.findall("depend")}
+    found = set(re.findall(r"find_package\((\w+)", files["CMakeLists.txt"].decode()))
+    assert {"controller_interface", "hardware_interface", "eom_dynamics", "pluginlib"} <= needed <= found
+    for file, plugin in (("controllers.xml", "FeedforwardController"), ("hardware.xml", "PlantSystem")):
+        (entry,) = ElementTree.fromstring(files[file]).findall("class")
+        assert entry.get("name") == f"{package}/{plugin}" and entry.get("type") == f"{package}::{plugin}"
+        source = "feedforward_controller" if plugin == "FeedforwardController" else "plant_system"
+        exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
+        assert exported in files[f"src/{source}.cpp"].decode()
+    sources = re.findall(r"c/\w+\.c\b", files["CMakeLists.txt"].decode())
+    assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
+
+    arm = ElasticArm(subject)
+    given = yaml.safe_load(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    assert tuple(given["joints"]) == subject.joint_names
+    assert len(set(given["motors"] + given["joints"])) == len(arm.motor_names) + subject.n
+    np.testing.assert_allclose(given["motor_kp"], arm.motor_inertia * 70.0**2, rtol=1e-5)
+    for kind in ("simulated", "mock"):
+        description = files[f"description/{kind}.urdf"]
+        assert joints_of(description) == given["joints"] + given["motors"]
+        assert joints_of(description, "ros2_control/joint") == given["joints"] + given["motors"]
+    launch = files["launch/control.launch.py"].decode()
+    compile(launch, "control.launch.py", "exec")
+    assert 'choices=["simulated", "mock"]' in launch and f'"{package}"' in launch
+    every = b"".join(files.values()).decode("ascii")
+    assert not re.search(r"@\w+@", every)
+    for parameter in re.findall(r'auto_declare<[^;]*?>\(\s*"(\w+)"', files["src/feedforward_controller.cpp"].decode()):
+        assert f"`{parameter}`" in files["README.md"].decode()
+
+
+def test_names_of_any_robot() -> None:
+    """Names survive XML, YAML and C++, and stay out of identifiers."""
+    planar = robot("planar_2r")
+    names = ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x")
+    joints = tuple(replace(joint, name=name) for joint, name in zip(planar.joints, names, strict=True))
+    subject = replace(planar, name="My <Arm> --2", joints=joints)
+    files = contents(subject)
+    assert package_name(project(subject, ["effort"])) == "my_arm_2_control"
+    for file, content in files.items():
+        content.decode("ascii")
+        if file.endswith((".xml", ".urdf")):
+            ElementTree.fromstring(content)
+    given = yaml.safe_load(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    assert tuple(given["joints"]) == names
+    assert joints_of(files["description/mock.urdf"])[:2] == list(names)
+
+
+def test_without_a_plant_there_is_no_simulation() -> None:
+    files = contents(robot("sea_planar_2r"), FEEDFORWARD)
+    assert not [name for name in files if "plant" in Path(name).name and not name.startswith("include/eom/")]
+    assert "hardware.xml" not in files["CMakeLists.txt"].decode()
+    assert 'default_value="mock", choices=["mock"]' in files["launch/control.launch.py"].decode()
+
+
+def test_the_headers_are_those_of_the_cpp_export() -> None:
+    exported = project(robot("planar_2r"), [PLANT])
+    stored = stored_values(exported)
+    cpp, package = LANGUAGES["cpp"](exported, stored), LANGUAGES["ros2_control"](exported, stored)
+    shared = [name for name in cpp if name.startswith(("include/", "test/"))]
+    assert len(shared) > 10
+    assert all(package[name] == cpp[name] for name in shared)
+
+
+def test_single_precision_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="double precision only"):
+        export(robot("planar_2r"), "ros2_control", tmp_path, [PLANT], "single")
+
+
+def _installed(package: str) -> bool:
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(prefix) / "share" / package / "cmake").is_dir() for prefix in prefixes)
+
+
+@pytest.mark.skipif(
+    not (_installed("controller_interface") and _installed("eom_dynamics") and shutil.which("cmake")),
+    reason="ros2_control is not installed, or eom_dynamics is not in a workspace",
+)
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
+def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    export(robot(name), "ros2_control", package, [PLANT])
+    succeed(["cmake", "-S", package, "-B", "build", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}"], tmp_path)
+    succeed(["cmake", "--build", "build", "--target", "install"], tmp_path)
+    assert "100% tests passed" in succeed(["ctest", "--test-dir", "build", "--output-on-failure"], tmp_path)
