@@ -39,7 +39,7 @@ class LimitCheck:
     def rate_limits(self) -> Array:
         """Limits of velocity, acceleration and jerk of the joints (3, n), with those of mimic joints."""
         n = self._arm.robot.n
-        return self._upper[n : 4 * n].reshape(3, n)
+        return self.upper[n : 4 * n].reshape(3, n)
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
@@ -61,7 +61,7 @@ class LimitCheck:
         Returns:
             (N,), at most zero within all limits.
         """
-        lower, upper = np.minimum(self._lower, start), np.maximum(self._upper, start)
+        lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
         values = rows
         if self._voltage:
             first, limit = np.abs(self._voltages(start)), self._arm.motor.voltage_limit * (1 + TOLERANCE)
