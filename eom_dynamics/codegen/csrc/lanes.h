@@ -71,16 +71,29 @@ static inline void eom_load_rest(lanes *x, const double *from, size_t stride, si
     }
 }
 
-/* Store the first `used` rows, packed. */
-static inline void eom_store(const lanes *y, double *to, size_t size, size_t used)
+/* Store columns j to j + width - 1 of the first `used` rows of `size` numbers. */
+static inline __attribute__((always_inline)) void eom_store_columns(
+    const lanes *y, double *to, size_t size, size_t j, size_t width, size_t used)
 {
-    for (size_t j = 0; j < size; j += EOM_LANES) {
-        lanes row[EOM_LANES];
-        const size_t width = size - j < EOM_LANES ? size - j : EOM_LANES;
-        EOM_UNROLL for (size_t l = 0; l < EOM_LANES; ++l)
-            row[l] = y[j + (l < width ? l : 0)];
-        eom_transpose(row);
-        EOM_UNROLL for (size_t l = 0; l < used; ++l)
+    lanes row[EOM_LANES];
+    EOM_UNROLL for (size_t l = 0; l < EOM_LANES; ++l)
+        row[l] = y[j + (l < width ? l : 0)];
+    eom_transpose(row);
+    EOM_UNROLL for (size_t l = 0; l < EOM_LANES; ++l)
+        if (l < used)
             __builtin_memcpy(to + l * size + j, &row[l], 8 * width);
-    }
+}
+
+/* Store the first `used` rows, packed. Widths are constants here, so that a row takes an instruction and no call. */
+static inline __attribute__((always_inline)) void eom_store(const lanes *y, double *to, size_t size, size_t used)
+{
+    const size_t whole = size / EOM_LANES * EOM_LANES;
+    if (used == EOM_LANES)
+        for (size_t j = 0; j < whole; j += EOM_LANES)
+            eom_store_columns(y, to, size, j, EOM_LANES, EOM_LANES);
+    else
+        for (size_t j = 0; j < whole; j += EOM_LANES)
+            eom_store_columns(y, to, size, j, EOM_LANES, used);
+    if (whole < size)
+        eom_store_columns(y, to, size, whole, size - whole, used);
 }
