@@ -15,10 +15,12 @@ from types import MappingProxyType
 import numpy as np
 
 from .. import recursion
-from ..recursion import LinkTree, composite, link_tree
+from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import BASE
-from ..recursion.scalars import Matrix, dot
+from ..recursion.effort_partials import effort_by_position
+from ..recursion.joint_friction import joint_friction
+from ..recursion.scalars import Matrix, dot, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from .expressions import Expression, Scalar
@@ -69,17 +71,25 @@ def mass_matrix(robot: Robot) -> Program:
 def effort_partials(robot: Robot) -> Program:
     """Partial derivatives of tau with respect to q, qd and qdd (the last is M), in row-major order."""
     tree = link_tree(robot)
-    names = STATE_NAMES[:3]
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        (tau,) = recursion.inverse_dynamics(tree, [x[name] for name in names], [x["W"]])
-        outputs = {}
-        for name in names:
-            columns = [Partials(variable) for variable in x[name]]
-            outputs[f"dtau_d{name}"] = [column(effort) for effort in tau for column in columns]
-        return outputs
+        outputs = {
+            "dtau_dq": effort_by_position(tree, x["q"], x["qd"], x["qdd"], x["W"]),
+            "dtau_dqd": _effort_by_velocity(tree, x["q"], x["qd"]),
+            "dtau_dqdd": _of_joints(composite.mass_matrix(tree, x["q"])),
+        }
+        return {name: [entry for row in matrix for entry in row] for name, matrix in outputs.items()}
 
-    return trace(c_name("effort_partials"), dict.fromkeys(names, robot.n) | {"W": 6 * len(robot.tools)}, compute)
+    vectors = dict.fromkeys(STATE_NAMES[:3], robot.n)
+    return trace(c_name("effort_partials"), vectors | {"W": 6 * len(robot.tools)}, compute)
+
+
+def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression]) -> Matrix:
+    """2 C, and the slope of the friction of joints."""
+    by_qd = [[2.0 * entry for entry in row] for row in _coriolis_matrix(tree, q, qd)]
+    for i, (effort, rate) in enumerate(zip(joint_friction(tree, [qd]), qd, strict=True)):
+        by_qd[i][i] = by_qd[i][i] + Partials(rate)(effort[0])
+    return by_qd
 
 
 def bias(robot: Robot) -> Program:
@@ -151,21 +161,17 @@ def forward_dynamics_partials(robot: Robot) -> Program:
     Those of inverse dynamics are tau_q dq + tau_qd dqd + M dqdd = dtau, hence those of qdd -M⁻¹ tau_q, -M⁻¹ tau_qd.
     """
     tree, n = link_tree(robot), robot.n
-    rest = [0.0] * n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        qdd = recursion.forward_dynamics(tree, x["q"], x["qd"], x["tau"], x["W"])
-        (tau,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], qdd], [x["W"]])
-        weightless = _weightless(tree)
-        # Symmetric: columns are rows.
-        inverse = [
-            recursion.forward_dynamics(weightless, x["q"], rest, [float(i == j) for i in range(n)]) for j in range(n)
-        ]
-        outputs = {}
-        for name in ("q", "qd"):
-            columns = [Partials(variable, held=qdd) for variable in x[name]]
-            at_rest = [[-column(effort) for effort in tau] for column in columns]
-            outputs[f"dqdd_d{name}"] = [dot(row, column) for row in inverse for column in at_rest]
+        inverse = inverse_mass_matrix.inverse(_of_joints(composite.mass_matrix(tree, x["q"])))
+        (bias,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n], [x["W"]])
+        qdd = product(inverse, minus(x["tau"], bias))
+        by_q = effort_by_position(tree, x["q"], x["qd"], qdd, x["W"])
+        by_qd = _effort_by_velocity(tree, x["q"], x["qd"])
+        outputs = {
+            name: [-dot(row, column) for row in inverse for column in transposed(efforts)]
+            for name, efforts in (("dqdd_dq", by_q), ("dqdd_dqd", by_qd))
+        }
         return outputs | {"dqdd_dtau": [entry for row in inverse for entry in row]}
 
     names = ("q", "qd", "tau")

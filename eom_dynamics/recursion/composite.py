@@ -40,16 +40,16 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
         q: one scalar for each joint variable.
     """
     still = [0.0] * tree.n
-    steps = [_Step.of(link, q, still) for link in tree.links]
-    bodies = _composites(tree, steps, rates=False)
+    steps = [Step.of(link, q, still) for link in tree.links]
+    bodies = composites(tree, steps, rates=False)
     M = _empty(tree)
     for j, link in enumerate(tree.links):
-        force, row = bodies[j].force(*_axis(link)), BASE + link.coordinate
+        force, row = bodies[j].force(*axis_of(link)), BASE + link.coordinate
         i = j
         while i >= 0:
             other = tree.links[i]
             column = BASE + other.coordinate
-            entry = link.ratio * other.ratio * _along(other, force)
+            entry = link.ratio * other.ratio * along(other, force)
             M[row][column] = M[row][column] + entry
             if i != j:
                 M[column][row] = M[column][row] + entry
@@ -73,17 +73,17 @@ def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w
         q, qd: one scalar for each joint variable.
         w: angular velocity (3) of the base in its frame. C does not depend on its linear velocity.
     """
-    steps = [_Step.of(link, q, qd) for link in tree.links]
+    steps = [Step.of(link, q, qd) for link in tree.links]
     turning: list[Numbers] = []
     for link, step in zip(tree.links, steps, strict=True):
         before = turning[link.parent] if link.parent >= 0 else list(w)
         x, y, z = step.into(before)
         turning.append([x, y, z + step.turn_rate])
     turning.append(list(w))
-    bodies = _composites(tree, steps, rates=True)
+    bodies = composites(tree, steps, rates=True)
     C = _empty(tree)
     for j, link in enumerate(tree.links):
-        axis, row = _axis(link), BASE + link.coordinate
+        axis, row = axis_of(link), BASE + link.coordinate
         force = bodies[j].force_of_rates(*axis, turning[j])
         momentum = bodies[j].force(*axis)
         transposed = bodies[j].transposed_rates(*axis, turning[j])
@@ -91,9 +91,9 @@ def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w
         while i >= 0:
             other = tree.links[i]
             column, factor = BASE + other.coordinate, link.ratio * other.ratio
-            C[column][row] = C[column][row] + factor * _along(other, force)
+            C[column][row] = C[column][row] + factor * along(other, force)
             if i != j:
-                C[row][column] = C[row][column] + factor * _along(other, transposed)
+                C[row][column] = C[row][column] + factor * along(other, transposed)
             transposed = steps[i].force_out(steps[i].moving(transposed, momentum))
             momentum, force = steps[i].force_out(momentum), steps[i].force_out(force)
             i = other.parent
@@ -108,7 +108,7 @@ def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w
 
 
 @dataclass
-class _Composite:
+class Composite:
     """A link, or the base as the last one, with all links beyond it, in its frame.
 
     Attributes:
@@ -156,7 +156,7 @@ class _Composite:
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """Step from the parent of a link to the link: a constant one, then that of the joint along and about z.
 
     Attributes:
@@ -175,7 +175,8 @@ class _Step:
     shift_rate: Scalar
 
     @classmethod
-    def of(cls, link: Link, q: Sequence[Scalar], qd: Sequence[Scalar]) -> _Step:
+    def of(cls, link: Link, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Step:
+        """Return the step to a link at joint variables q with rates qd."""
         x, rate = link.displacement([q, qd])
         sine, cosine = shifted_sincos(x, link.angle) if link.turns else (None, None)
         return cls(
@@ -222,7 +223,7 @@ class _Step:
         return plus(rates, extra)
 
 
-def _composites(tree: LinkTree, steps: Sequence[_Step], *, rates: bool) -> list[_Composite]:
+def composites(tree: LinkTree, steps: Sequence[Step], *, rates: bool) -> list[Composite]:
     """The composite bodies of all links; the last one is that of the base."""
     bodies = [*map(_alone, tree.links), _alone(tree.base)]
     for i in reversed(range(len(tree.links))):
@@ -231,16 +232,16 @@ def _composites(tree: LinkTree, steps: Sequence[_Step], *, rates: bool) -> list[
     return bodies
 
 
-def _alone(body: Link | Moments) -> _Composite:
+def _alone(body: Link | Moments) -> Composite:
     h, Z = body.first_moment.tolist(), body.second_moment.tolist()
-    return _Composite(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
+    return Composite(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
 
 
-def _together(a: _Composite, b: _Composite) -> _Composite:
-    return _Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
+def _together(a: Composite, b: Composite) -> Composite:
+    return Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
 
 
-def _moved_out(body: _Composite, step: _Step, *, rates: bool) -> _Composite:
+def _moved_out(body: Composite, step: Step, *, rates: bool) -> Composite:
     """A composite body in the frame of the parent of its link."""
     m, d = body.mass, step.shift
     # Along z by the joint, then turned with the link, then by the constant translation.
@@ -259,7 +260,7 @@ def _moved_out(body: _Composite, step: _Step, *, rates: bool) -> _Composite:
         dh, Y = step.out(dh), step.matrix_out(Y)
         Y = _sum(Y, [[x * y for y in dh] for x in t])
     Z = _symmetric(_sum(Z, _shifted(h, t, m)))
-    return _Composite(m, plus(h, [m * x for x in t]), Z, dh, Y)
+    return Composite(m, plus(h, [m * x for x in t]), Z, dh, Y)
 
 
 def _shifted(h: Sequence[Scalar], t: Sequence[Scalar], m: float) -> Matrix:
@@ -267,12 +268,12 @@ def _shifted(h: Sequence[Scalar], t: Sequence[Scalar], m: float) -> Matrix:
     return [[h[i] * t[j] + t[i] * h[j] + m * (t[i] * t[j]) for j in range(3)] for i in range(3)]
 
 
-def _axis(link: Link) -> tuple[list[float], list[float]]:
+def axis_of(link: Link) -> tuple[list[float], list[float]]:
     """Twist of a unit rate of the joint."""
     return [0.0, 0.0, 1.0 if link.turns else 0.0], [0.0, 0.0, link.pitch]
 
 
-def _along(link: Link, wrench: Numbers) -> Scalar:
+def along(link: Link, wrench: Numbers) -> Scalar:
     """Joint effort of a wrench."""
     return wrench[2] + link.pitch * wrench[5] if link.turns else wrench[5]
 

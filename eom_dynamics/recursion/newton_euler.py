@@ -45,10 +45,7 @@ def inverse_dynamics(
         tau, taud, …, one for each state from qdd on; one scalar for each joint variable.
     """
     orders = len(states) - 2
-    w = [Jet.constant(0.0, orders + 1) for _ in range(3)]
-    p = [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
-    efforts, _, _ = _passes(tree, states, wrench, _moving_base(w, p), reaction=False)
-    return efforts
+    return passes(tree, states, wrench, fixed_base(tree, orders)).efforts
 
 
 def inverse_dynamics_on_base(
@@ -70,13 +67,14 @@ def inverse_dynamics_on_base(
         tau, taud, …, as :func:`inverse_dynamics`; and F, Fd, …, the wrench (moment; force) that moves base and robot,
         in the frame of the base and about its origin.
     """
-    motion = _moving_base(angular_velocity, acceleration)
-    efforts, force, moment = _passes(tree, states, wrench, motion, reaction=True)
+    motion = moving_base(angular_velocity, acceleration)
+    done = passes(tree, states, wrench, motion, reaction=True)
+    force, moment = done.forces[-1], done.moments[-1]
     h, p = tree.base.first_moment.tolist(), motion.p
     force = add(force, add(times(tree.base.mass, p), motion.U.times(h)))
     moment = add(moment, add(motion.U.axial(tree.base.second_moment), cross(h, p)))
     orders = len(states) - 2
-    return efforts, [[x[k] for x in (*moment, *force)] for k in range(orders)]
+    return done.efforts, [[x[k] for x in (*moment, *force)] for k in range(orders)]
 
 
 def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
@@ -103,17 +101,17 @@ def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
     return [v[i].rate + transport[i] - turned[i] for i in range(3)]
 
 
-def _passes(
+def passes(
     tree: LinkTree,
     states: Sequence[Sequence[Scalar]],
     wrench: Sequence[Sequence[Scalar]],
-    base: _Motion,
+    base: Motion,
     *,
-    reaction: bool,
-) -> tuple[list[list[Scalar]], Vector, Vector]:
-    """Joint efforts with derivatives, and on request the force and moment of all links that the base passes on."""
+    reaction: bool = False,
+) -> Passes:
+    """Outward and inward pass; the base's own force and moment only on request."""
     orders = len(states) - 2
-    motions: list[_Motion] = []
+    motions: list[Motion] = []
     forces, moments = [], []
     for link in tree.links:
         q = link.displacement(states)
@@ -140,21 +138,22 @@ def _passes(
             to_parent = _inward(link, motion, force, moment)
             forces[link.parent] = add(forces[link.parent], to_parent[0])
             moments[link.parent] = add(moments[link.parent], to_parent[1])
-    return [[effort[k] for effort in efforts] for k in range(orders)], forces[-1], moments[-1]
+    rows = [[effort[k] for effort in efforts] for k in range(orders)]
+    return Passes(rows, motions, forces, moments)
 
 
 @dataclass(frozen=True)
-class _Motion:
+class Motion:
     """Motion of a link: angular velocity w, acceleration p of its origin, U; rotation and translation of its joint."""
 
     w: Vector
     p: Vector
-    U: _AccelerationMatrix
+    U: AccelerationMatrix
     angle: Angle | None
     shift: Jet
 
 
-class _AccelerationMatrix:
+class AccelerationMatrix:
     """U = skew(dw/dt) + skew(w)².
 
     U_xy = w_x w_y - dw_z/dt, U_yx = w_x w_y + dw_z/dt, U_xx = -(w_y² + w_z²).
@@ -193,11 +192,36 @@ class _AccelerationMatrix:
         ]
 
 
-def _moving_base(w: Vector, p: Vector) -> _Motion:
-    return _Motion(w=w, p=p, U=_AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, len(p[0])))
+@dataclass(frozen=True)
+class Passes:
+    """What the outward and the inward pass find.
+
+    Attributes:
+        efforts: tau, taud, …, one scalar for each joint variable.
+        motions: of the links.
+        forces, moments: that each link, with those beyond it, requires, in its frame and about its origin; those of the
+            base as the last ones.
+    """
+
+    efforts: list[list[Scalar]]
+    motions: list[Motion]
+    forces: list[Vector]
+    moments: list[Vector]
 
 
-def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
+def fixed_base(tree: LinkTree, orders: int) -> Motion:
+    """Motion of a base at rest in gravity."""
+    return moving_base(
+        [Jet.constant(0.0, orders + 1) for _ in range(3)], [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
+    )
+
+
+def moving_base(w: Vector, p: Vector) -> Motion:
+    """Motion of a base with an angular velocity and a specific force; see :func:`inverse_dynamics_on_base`."""
+    return Motion(w=w, p=p, U=AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, len(p[0])))
+
+
+def _outward(link: Link, q: Jet, parent: Motion) -> Motion:
     """Motion of a link from that of its parent."""
     into = link.rotation.T.tolist()
     w = rotated(into, parent.w)
@@ -207,15 +231,15 @@ def _outward(link: Link, q: Jet, parent: _Motion) -> _Motion:
         angle = Angle(*shifted_sincos(q[0], link.angle), q.rate)
         w, p = angle.turned(w), angle.turned(p)
         w = [w[0], w[1], w[2] + q.rate]
-    U = _AccelerationMatrix(w)
+    U = AccelerationMatrix(w)
     shift = link.pitch * q + Jet.constant(link.offset, len(q))
     x, y, z = U.times_z(shift)
     twice = 2.0 * shift.rate
     p = add(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
-    return _Motion(w=w, p=p, U=U, angle=angle, shift=shift)
+    return Motion(w=w, p=p, U=U, angle=angle, shift=shift)
 
 
-def _inward(link: Link, motion: _Motion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
+def _inward(link: Link, motion: Motion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
     """Force and moment in the parent's frame and about its origin."""
     moment = [moment[0] - motion.shift * force[1], moment[1] + motion.shift * force[0], moment[2]]
     if motion.angle is not None:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse of a mass matrix by the factors M = L' D L, from the tips of a tree to its base.
+
+Eliminating the joints in this order keeps the zeros between branches: R. Featherstone, "Efficient factorization of the
+joint-space inertia matrix for branched kinematic trees", Int. J. Robot. Res. 24 (2005). Scalars may be of any type, as
+in :mod:`.newton_euler`; entries that are plain zeros cost nothing in compiled code.
+"""
+
+from __future__ import annotations
+
+from .scalars import Matrix, Numbers, Scalar
+
+
+def inverse(M: Matrix) -> Matrix:
+    """M⁻¹ = K D⁻¹ K' with K = L⁻¹, for a positive definite M, parents before children."""
+    L, by_D = _factors(M)
+    n = len(M)
+    K: Matrix = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        K[i][i] = 1.0
+        for j in range(i):
+            K[i][j] = -L[i][j]
+            for k in range(j + 1, i):
+                K[i][j] = K[i][j] - L[i][k] * K[k][j]
+    result: Matrix = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        scaled = [K[i][k] * by_D[k] for k in range(i + 1)]
+        for j in range(i + 1):
+            entry: Scalar = 0.0
+            for k in range(j + 1):
+                entry = entry + scaled[k] * K[j][k]
+            result[i][j] = result[j][i] = entry
+    return result
+
+
+def _factors(M: Matrix) -> tuple[Matrix, Numbers]:
+    """L, unit lower triangular, and the reciprocals of the diagonal of D."""
+    n = len(M)
+    rest = [list(row) for row in M]
+    L: Matrix = [[0.0] * n for _ in range(n)]
+    by_D: Numbers = [0.0] * n
+    for k in reversed(range(n)):
+        by_D[k] = 1.0 / rest[k][k]
+        L[k][:k] = [entry * by_D[k] for entry in rest[k][:k]]
+        for i in range(k):
+            for j in range(i + 1):
+                rest[i][j] = rest[i][j] - L[k][i] * rest[k][j]
+    return L, by_D
