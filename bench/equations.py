@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,9 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import interleaved
+from eom_dynamics.tools.benchmark.timing import Task, interleaved
 
 _STATES = 64
-
-# States of a batch of results with hundreds of entries each.
-_SHORT_BATCH = 10_000
 
 _ROUNDING = 1e-10
 
@@ -36,13 +34,13 @@ class _Pair:
         arguments: names of the vectors that both take.
         function: of Pinocchio.
         read: what of its result, or of its data, is compared.
-        batch: number of states of a batch.
+        results: of its result and its data, what a loop stores for each state.
     """
 
     arguments: tuple[str, ...]
     function: Callable[..., Any]
     read: Callable[[Any, Any], Any] = lambda result, data: result
-    batch: int = BATCH
+    results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (result,)
 
 
 _STATE = ("q", "qd", "qdd")
@@ -54,15 +52,18 @@ _PAIRS = {
     "coriolis_matrix": _Pair(_STATE[:2], pin.computeCoriolisMatrix),
     "forward_dynamics": _Pair(("q", "qd", "tau"), pin.aba),
     "effort_partials": _Pair(
-        _STATE, pin.computeRNEADerivatives, lambda result, data: np.array([data.dtau_dq, data.dtau_dv]), _SHORT_BATCH
+        _STATE,
+        pin.computeRNEADerivatives,
+        lambda result, data: np.array([data.dtau_dq, data.dtau_dv]),
+        lambda result, data: (data.dtau_dq, data.dtau_dv, data.M),
     ),
     "forward_dynamics_partials": _Pair(
         ("q", "qd", "tau"),
         pin.computeABADerivatives,
         lambda result, data: np.array([data.ddq_dq, data.ddq_dv]),
-        _SHORT_BATCH,
+        lambda result, data: (data.ddq_dq, data.ddq_dv, data.Minv),
     ),
-    "regressor": _Pair(_STATE, pin.computeJointTorqueRegressor, batch=_SHORT_BATCH),
+    "regressor": _Pair(_STATE, pin.computeJointTorqueRegressor),
     "kinetic_energy": _Pair(_STATE[:2], pin.computeKineticEnergy),
     "potential_energy": _Pair(_STATE[:1], pin.computePotentialEnergy),
 }
@@ -97,7 +98,7 @@ def run(settings: Settings) -> Section:
         table.add(f"`{name}`", f"`{pair.function.__name__}`", ours, theirs, f"{ratios[name]:.2f}", error(errors[name]))
 
     of_base, more = floating_base(settings)
-    section.tables = [table, of_base, batches(dynamics, vectors, tasks, settings, section)]
+    section.tables = [table, of_base, batches(dynamics, model, vectors, settings, section)]
     ratios |= {f"FloatingBase.{name}": ratio for name, ratio in more.items()}
     worst = max(ratios, key=lambda name: ratios[name])
     section.bars.insert(
@@ -106,10 +107,10 @@ def run(settings: Settings) -> Section:
     )
     section.text = [
         "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
-        "that are ready; its regressor is of other parameters: compared are efforts. Batches are of "
-        f"{BATCH:,} states, of results with many entries {_SHORT_BATCH:,}; loops call the function for one state "
-        "after the other. Results of batches are new arrays, whose memory the system clears: for those with many "
-        "entries, that and writing them take most of the time."
+        "that are ready; its regressor is of other parameters: compared are efforts. Results of batches are new "
+        "arrays, whose memory the system clears: for those with many entries, that and writing them take most of the "
+        "time, unless arrays are given as `out`. "
+        "Loops go over the rows of arrays of states and fill arrays of results by the function for one state."
     ]
     found, missing = peers(robot, {name: vectors[name] for name in ("q", "qd", "qdd", "qddd", "qdddd")}, settings)
     section.tables.append(found)
@@ -117,26 +118,35 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def batches(
-    dynamics: Dynamics, vectors: dict[str, Array], loops: dict[str, Any], settings: Settings, section: Section
-) -> Table:
-    """Times a state of batches beside loops over the same method, and over Pinocchio's function."""
+def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings: Settings, section: Section) -> Table:
+    """Times a state of batches, beside loops over both functions for one state that fill the same arrays."""
     tasks = {}
+    data = model.createData()
     for name, pair in _PAIRS.items():
-        states = [vectors[key][: pair.batch] for key in pair.arguments]
+        states = [vectors[key] for key in pair.arguments]
         method = getattr(dynamics, name)
-        tasks[f"batch {name}"] = type(loops[name])(lambda method=method, states=states: method(*states), pair.batch)
-        tasks[name], tasks[f"pin {name}"] = loops[name], loops[f"pin {name}"]
+        tasks[f"batch {name}"] = Task(partial(method, *states), BATCH)
+        few = [x[:_STATES] for x in states]
+        out = [np.empty(x.shape) for x in _tuple(method(*few))]
+        function, results = partial(pair.function, model, data), partial(_stored, pair.results, data)
+        tasks[name] = _loop(method, few, out)
+        tasks[f"pin {name}"] = _loop(function, few, out, results)
+    kept = np.empty((BATCH, dynamics.robot.n, len(dynamics.inertial_parameters)))
+    reused = partial(dynamics.regressor, *(vectors[key] for key in _STATE), out=[kept])
+    tasks["batch into old arrays"] = Task(reused, BATCH)
     times = interleaved(tasks, settings.slow_rounds, at_least=0.02)
     table = Table(
-        "iiwa, batches, all cores",
+        f"iiwa, batches of {BATCH:,} states, all cores",
         ("`Dynamics`", "median a state", "× loop over the same method", "× loop over Pinocchio's"),
     )
-    faster = {}
-    for name in _PAIRS:
-        own, theirs = (times.ratio(key, f"batch {name}") for key in (name, f"pin {name}"))
-        faster[name] = theirs
-        table.add(f"`{name}`", seconds(times.median(f"batch {name}")), f"{own:.1f}", f"{theirs:.1f}")
+
+    def add(title: str, batch: str, name: str) -> float:
+        own, theirs = times.ratio(name, batch), times.ratio(f"pin {name}", batch)
+        table.add(title, seconds(times.median(batch)), f"{own:.1f}", f"{theirs:.1f}")
+        return theirs
+
+    faster = {name: add(f"`{name}`", f"batch {name}", name) for name in _PAIRS}
+    add("`regressor`, with `out`", "batch into old arrays", "regressor")
     worst = min(faster, key=lambda name: faster[name])
     section.bars.append(
         Bar(
@@ -146,6 +156,35 @@ def batches(
         )
     )
     return table
+
+
+def _tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _stored(results: Callable[[Any, Any], tuple[Any, ...]], data: Any, result: Any) -> tuple[Any, ...]:
+    return results(result, data)
+
+
+def _loop(
+    function: Callable[..., Any],
+    states: list[Array],
+    out: list[Array],
+    results: Callable[[Any], tuple[Any, ...]] = _tuple,
+) -> Task:
+    """Task of filling arrays of results, a row for each state, by a function for one state."""
+    (first, *more) = out
+
+    def run() -> None:
+        for i, state in enumerate(zip(*states, strict=True)):
+            first[i] = function(*state)
+
+    def run_several() -> None:
+        for i, state in enumerate(zip(*states, strict=True)):
+            for array, value in zip(out, results(function(*state)), strict=True):
+                array[i] = value
+
+    return Task(run_several if more else run, _STATES)
 
 
 def _vectors(robot: Robot, count: int) -> dict[str, Array]:
