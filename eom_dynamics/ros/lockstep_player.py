@@ -39,13 +39,11 @@ from rclpy.utilities import remove_ros_args, try_shutdown
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from ..messages.fields import WRENCH_FIELDS
-from ..messages.samples import doubles
-from ..messages.wrenches import wrench_messages
 from ..terminal import prepare_streams, printable
 from .executors import make_executor
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .player import PlayerError, Setpoints, positive, read_setpoints
+from .player import positive
+from .setpoint_file import PlayerError, Setpoints, read_setpoints
 from .simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
@@ -173,11 +171,8 @@ class LockstepPlayer(Node):
         return self._answered("joint_states", self._now) and self._answered("motor_states", self._now)
 
     def _send(self, index: int, stamp: int) -> None:
-        message = self._message
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, _SECOND)
-        for field, values in self._setpoints.rows.items():
-            setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
-        self._publisher.publish(message)
+        self._setpoints.fill(self._message, index, stamp)
+        self._publisher.publish(self._message)
 
     def _tick(self) -> None:
         clock = Clock()

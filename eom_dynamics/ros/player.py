@@ -43,102 +43,28 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from numpy.typing import NDArray
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
-from ..arrays import Array
-from ..exceptions import EomDynamicsError
-from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..messages.samples import doubles
-from ..messages.wrenches import wrench_messages
-from ..states import STATE_NAMES
+from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
 from ..terminal import prepare_streams, printable
 from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
 from .executors import make_executor
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from .setpoint_file import PlayerError, Setpoints, read_setpoints
 
 _QOS = QoSProfile(depth=1000)
 _PROGRESS_PERIOD = 0.1
 _PROBE_PERIOD = 0.05
-
-
-class PlayerError(EomDynamicsError):
-    """The setpoints cannot be played, or are not answered."""
-
-
-@dataclass(frozen=True)
-class Setpoints:
-    """Setpoints to play.
-
-    Attributes:
-        joint_names: order of the joints; empty for the robot's own.
-        rows: array (N, n) or (N, 6 k) of each nonempty field of the setpoint message.
-    """
-
-    joint_names: list[str]
-    rows: dict[str, Array]
-
-    @property
-    def count(self) -> int:
-        """Number of setpoints N."""
-        return len(self.rows["position"])
-
-
-def read_setpoints(path: Path) -> Setpoints:
-    """Read a file of setpoints; see the module docstring for its format.
-
-    Raises:
-        PlayerError: the file cannot be read, an array is missing, or shapes do not match.
-    """
-    try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise PlayerError(f"{path}: must be .npz, with q … qdddd, is .npy")
-        with file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
-    rows: dict[str, Array] = {}
-    for name, field in zip(STATE_NAMES, STATE_FIELDS, strict=True):
-        if name not in arrays:
-            raise PlayerError(f"{path}: {name} is missing")
-        rows[field] = _numbers(path, name, arrays[name])
-    shape = rows["position"].shape
-    if len(shape) != 2 or 0 in shape:
-        raise PlayerError(f"{path}: q must be (N, n), has shape {shape}")
-    optional = (*WRENCH_FIELDS, *STIFFNESS_FIELDS)
-    rows |= {field: _numbers(path, field, arrays[field]) for field in optional if field in arrays}
-    for field, values in rows.items():
-        if field in WRENCH_FIELDS:
-            fits = values.ndim == 2 and len(values) == shape[0] and values.shape[1] > 0 and values.shape[1] % 6 == 0
-            wanted = f"({shape[0]}, 6), or more columns with several tools"
-        else:
-            fits, wanted = values.shape == shape, str(shape)
-        if not fits:
-            name = field if field in optional else STATE_NAMES[STATE_FIELDS.index(field)]
-            raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
-    joint_names = [str(name) for name in arrays.get("joint_names", ())]
-    if joint_names and len(joint_names) != shape[1]:
-        raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {shape[1]} columns")
-    return Setpoints(joint_names, rows)
-
-
-def _numbers(path: Path, name: str, values: NDArray[Any]) -> Array:
-    if values.dtype.kind not in "fiu":
-        raise PlayerError(f"{path}: {name} holds no numbers")
-    return values.astype(float)
 
 
 class Player(Node):
@@ -254,11 +180,8 @@ class Player(Node):
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
 
     def _send(self, index: int, stamp: int) -> None:
-        message = self._message
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
-        for field, values in self._setpoints.rows.items():
-            setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
-        self._publisher.publish(message)
+        self._setpoints.fill(self._message, index, stamp)
+        self._publisher.publish(self._message)
 
     def _on_answer(self, answer: Any) -> None:
         now = time.monotonic()
