@@ -218,7 +218,7 @@ class TestOut:
     def test_wrong_number_of_arrays(self, iiwa: Dynamics, method: str) -> None:
         results = self.call(iiwa, method, (7,))
         for out in ((), (*results, results[0])):
-            with pytest.raises(StateError, match=rf"^out must hold {len(results)} arrays, holds {len(out)}"):
+            with pytest.raises(StateError, match=rf"^out must be a sequence of {len(results)} arrays, has {len(out)}"):
                 self.call(iiwa, method, (7,), out=out)
 
 
