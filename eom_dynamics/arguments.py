@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .exceptions import StateError
+from .exceptions import EomDynamicsError, StateError
+from .spelling import shown
 from .states import real_array
 
 # Largest entry of R'R - I of a rotation matrix, which allows for files with seven digits.
@@ -39,56 +40,70 @@ def choice(value: Any, name: str, known: Iterable[str]) -> None:
     """Raise ValueError unless the value is one of the known names."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(names)}, is {value!r:.60}")
+        raise ValueError(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
 
 
-def count(value: Any, name: str, least: int = 0) -> int:
-    """An integer from ``least``.
-
-    Raises:
-        StateError: it is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise StateError(f"{name} must be an integer from {least}, is {value!r:.60}")
-    return int(value)
-
-
-def positive(value: Any, name: str) -> float:
-    """A finite number above zero.
+def count(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
+    """An integer from ``least``, up to ``most`` unless None.
 
     Raises:
         StateError: it is something else.
     """
     if (
         isinstance(value, bool)
-        or not isinstance(value, int | float | np.integer | np.floating)
-        or not 0 < value < np.inf
+        or not isinstance(value, int | np.integer)
+        or value < least
+        or (most is not None and value > most)
     ):
-        raise StateError(f"{name} must be a finite number > 0, is {value!r:.60}")
+        end = "" if most is None else f" to {most:,}"
+        raise StateError(f"{name} must be an integer from {least}{end}, is {shown(value)}")
+    return int(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """A truth value.
+
+    Raises:
+        StateError: it is something else, such as a number or a text.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise StateError(f"{name} must be True or False, is {shown(value)}")
+    return bool(value)
+
+
+def positive(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
+    """A finite number above zero.
+
+    Raises:
+        StateError, or this error: it is something else, such as a truth value or a text.
+    """
+    if not is_positive(value):
+        raise error(f"{name} must be a finite number > 0, is {shown(value)}")
     return float(value)
 
 
-def sequence(value: Any, name: str, of: str) -> list[Any]:
-    """The entries of a list, tuple or array.
-
-    Args:
-        value: the argument.
-        name: its name, for errors.
-        of: what it must be a sequence of.
-
-    Raises:
-        StateError: it is something else, such as None, one number or a string.
-    """
-    if isinstance(value, str) or not np.iterable(value):
-        raise StateError(f"{name} must be a sequence of {of}, is {value!r:.60}")
-    return list(value)
+def is_positive(value: Any) -> bool:
+    """Whether a value is a finite number above zero, and no truth value."""
+    number = _number(value)
+    return number is not None and number > 0
 
 
-def wrench_sequence(value: Any) -> list[Any]:
-    """The tool wrench with its time derivatives; raises StateError if it is no sequence."""
-    return sequence(value, "wrench", "the wrench and its time derivatives, (W, Wd, …), () for none")
+def not_negative(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
+    """A finite number from zero; errors as of :func:`positive`."""
+    number = _number(value)
+    if number is None or number < 0:
+        raise error(f"{name} must be a finite number, not negative, is {shown(value)}")
+    return number
 
 
 def real_number(value: ArrayLike, name: str) -> float:
     """A finite number; raises StateError if it is something else."""
     return float(real_array(value, name, ()))
+
+
+def _number(value: Any) -> float | None:
+    """A finite number; None of anything else, such as a truth value or a text."""
+    value = value[()] if isinstance(value, np.ndarray) else value
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    return float(value) if abs(value) < np.inf else None

@@ -20,19 +20,16 @@ from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
-from .robot.physical_consistency import joints_without_inertia
+from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import (
     STATE_NAMES,
+    WRENCH_NAMES,
     derivative_names,
-    is_sequence,
     joint_states,
     real_array,
     wrenches,
     zeros_if_omitted,
 )
-
-# Of the eigenvalues of a spatial inertia, relative to the largest.
-_ROUNDING = 1e-12
 
 
 class _Signature(NamedTuple):
@@ -353,11 +350,10 @@ class Dynamics:
     ) -> tuple[Array, ...]:
         """Run a program on states that are all (n,) or all (N, n)."""
         signature = self._signature(program)
-        if not is_sequence(wrench) or len(wrench) > max(3, signature.wrenches):
-            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r:.60}")
         samples = states[0].shape[:-1]
         shape = self.robot.wrench_shape
-        forces = wrenches(wrench, signature.wrenches, shape, samples, finite=samples == (0,))
+        most = max(len(WRENCH_NAMES), signature.wrenches)
+        forces = wrenches(wrench, signature.wrenches, shape, samples, most=most, finite=samples == (0,))
         results = evaluate(self._kernel(program), samples, (*states, *forces), self._shapes(signature), out)
         if results is None:
             # An input is not finite: repeat the checks, which name the argument and the entry.
@@ -387,11 +383,7 @@ class Dynamics:
     @cached_property
     def _articulated(self) -> bool:
         """Whether the articulated-body algorithm gives the accelerations: the mass matrix is positive definite."""
-        E, _ = self.robot.coupling
-        if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):
-            return False
-        inertias = [np.linalg.eigvalsh(joint.spatial_inertia) for joint in self.robot.joints]
-        return all(x[0] >= -_ROUNDING * x[-1] for x in inertias) and not joints_without_inertia(self.robot)
+        return admits_articulated_bodies(self.robot) and not joints_without_inertia(self.robot)
 
     def _signature(self, program: str) -> _Signature:
         if program == "inverse_dynamics":

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import choice
 from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
@@ -19,19 +20,19 @@ from .codegen.native import NativeKernel
 from .codegen.recipe import Recipe
 from .codegen.state_method import state_method
 from .exceptions import RobotDescriptionError, StateError
-from .kinematics.compiled import frames_by_name
+from .kinematics.frames import Key, frames_by_name, kept_call, named_frame
 from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS
 from .robot import Frame, Robot
-from .robot.physical_consistency import body_violation
-from .spelling import hint
+from .robot.physical_consistency import admits_articulated_bodies, body_violation
+from .spelling import shown
 from .states import (
     STATE_NAMES,
     WRENCH_NAMES,
-    is_sequence,
     real_array,
+    sequence,
     shape_of,
     state_arrays,
     wrenches,
@@ -40,9 +41,6 @@ from .states import (
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
 _SINGULAR = 1e-12
-
-# Of the eigenvalues of a spatial inertia, relative to the largest.
-_ROUNDING = 1e-12
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
@@ -124,7 +122,7 @@ class FloatingBase:
         self.robot = robot
         self._frames = {"base": Frame("base", -1, np.eye(4))} | frames_by_name(robot)
         self._kernels = {"effort": kernel}
-        self._calls: dict[tuple[object, ...], Callable[..., Any]] = {}
+        self._calls: dict[Key, Callable[..., Any]] = {}
         _ = self.effort  # compiled and loaded here rather than in the first call
 
     @cached_property
@@ -229,15 +227,15 @@ class FloatingBase:
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no specific force.
         """
-        given = [("angular_velocity", angular_velocity, 4), ("specific_force", specific_force, 3)]
-        if not is_sequence(specific_force) or not len(specific_force):
-            raise StateError("specific_force must be (f, fd, fdd), at least its first item")
         zero = np.zeros((*shape_of(q, STATE_NAMES[0])[:-1], 3))
         jets: list[ArrayLike] = []
-        for name, levels, count in given:
-            if not is_sequence(levels) or len(levels) > count or not shape_of(next(iter(levels), zero), name):
-                raise StateError(f"{name} must be a sequence of at most {count} vectors, is {levels!r:.60}")
-            jets += [*levels, *[zero] * (count - len(levels))]
+        given = [("angular_velocity", angular_velocity, 0), ("specific_force", specific_force, 1)]
+        for symbols, (name, levels, least) in zip(IMU_NAMES, given, strict=True):
+            of = f"vectors, ({', '.join(symbols)})"
+            vectors = sequence(levels, name, of, least=least, most=len(symbols))
+            if not all(shape_of(vector, name) for vector in vectors):
+                raise StateError(f"{name} must be a sequence of {of}, is one of numbers")
+            jets += [*vectors, *[zero] * (len(symbols) - len(vectors))]
         rates = zeros_if_omitted(q, qddd, qdddd)
         return self._run("imu_efforts", (q, qd, qdd, *rates, *jets), wrench)
 
@@ -391,10 +389,7 @@ class FloatingBase:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             call = self._compiled(key, programs.pose(self.robot, self.frame(frame)), "pq", 0, [_POSE])
         found: Array = call(pose, q)
@@ -419,10 +414,7 @@ class FloatingBase:
         if not orders:
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             recipe = programs.motion(self.robot, self.frame(frame), orders)
             call = self._compiled(key, recipe, "pq" + orders * "m", orders, [_POSE, *[_TWIST] * orders])
@@ -484,18 +476,14 @@ class FloatingBase:
         Raises:
             StateError: there is no such frame.
         """
-        if frame is None:
-            return self.robot.tools[0]
         if isinstance(frame, Frame):
             if not isinstance(frame.joint, int | np.integer):
-                raise StateError(f"joint of the frame {frame.name!r:.60} must be an index, is {frame.joint!r:.60}")
+                raise StateError(f"joint of the frame {shown(frame.name)} must be an index, is {shown(frame.joint)}")
             if not -1 <= frame.joint < len(self.robot.joints):
-                raise StateError(f"{self.robot.name} has no body {frame.joint} for the frame {frame.name!r:.60}")
-            real_array(frame.pose, f"pose of the frame {frame.name!r:.60}", _POSE)
+                raise StateError(f"{self.robot.name} has no body {frame.joint} for the frame {shown(frame.name)}")
+            real_array(frame.pose, f"pose of the frame {shown(frame.name)}", _POSE)
             return frame
-        if not isinstance(frame, str) or frame not in self._frames:
-            raise StateError(f"{self.robot.name} has no frame {frame!r:.60}; {hint(str(frame), self._frames)}")
-        return self._frames[frame]
+        return named_frame(self.robot, self._frames, frame)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
@@ -514,12 +502,7 @@ class FloatingBase:
     @cached_property
     def _articulated(self) -> bool:
         """Whether the articulated-body algorithm gives the accelerations."""
-        E, _ = self.robot.coupling
-        if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):
-            return False
-        inertias = [joint.spatial_inertia for joint in self.robot.joints] + [self.robot.base.spatial_inertia]
-        smallest, largest = np.array([np.linalg.eigvalsh(inertia)[[0, -1]] for inertia in inertias]).T
-        return bool(np.all(smallest >= -_ROUNDING * largest)) and self._is_definite
+        return admits_articulated_bodies(self.robot, with_base=True) and self._is_definite
 
     @cached_property
     def _is_definite(self) -> bool:
@@ -557,13 +540,9 @@ class FloatingBase:
     ) -> Any:
         orders = len(states) - 1
         key = "jacobian", frame, reference, orders
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
-            if reference not in REPRESENTATIONS:
-                raise ValueError(f"reference must be one of {', '.join(REPRESENTATIONS)}, is {reference!r}")
+            choice(reference, "reference", REPRESENTATIONS)
             recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
             letters = ("q" if reference == "body" else "pq") + orders * "m"
             call = self._compiled(key, recipe, letters, orders, [(6, BASE + self.robot.n)] * (orders + 1))
@@ -573,19 +552,22 @@ class FloatingBase:
             raise StateError(f"the {reference} Jacobian requires the pose of the base")
         return call(pose, *states)
 
-    def _with_zeros(self, *values: ArrayLike | None) -> list[ArrayLike]:
+    def _with_zeros(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, *rates: ArrayLike | None) -> list[ArrayLike]:
         """The arguments, with zeros of the shape of nu in place of None."""
-        pose, q, nu, *rates = values
-        assert pose is not None and q is not None and nu is not None
         return [pose, q, nu, *zeros_if_omitted(nu, *rates, name=RATE_NAMES[0])]
 
     def _run(self, program: str, values: Sequence[ArrayLike], wrench: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
         signature = _SIGNATURES[program]
-        if not is_sequence(wrench) or len(wrench) > len(WRENCH_NAMES):
-            raise StateError(f"wrench must be (W, Wd, Wdd) or the first of them, is {wrench!r:.60}")
         shapes = self._argument_shapes(signature)
         states, samples = state_arrays(values, signature.arguments, shapes, finite=False)
-        at_tools = wrenches(wrench, signature.wrenches, self.robot.wrench_shape, samples, finite=samples == (0,))
+        at_tools = wrenches(
+            wrench,
+            signature.wrenches,
+            self.robot.wrench_shape,
+            samples,
+            most=len(WRENCH_NAMES),
+            finite=samples == (0,),
+        )
         kernel = self._kernel(program)
         results = evaluate(kernel, samples, (*states, *at_tools), self._result_shapes(signature))
         if results is None:
@@ -613,7 +595,7 @@ class FloatingBase:
         )
 
     def _compiled(
-        self, key: tuple[object, ...], recipe: Recipe, letters: str, orders: int, results: list[tuple[int, ...]]
+        self, key: Key, recipe: Recipe, letters: str, orders: int, results: list[tuple[int, ...]]
     ) -> Callable[..., Any]:
         """Function of pose and q as in ``letters``, and of ``orders`` rates; it is kept."""
         names = [{"p": "pose", "q": "q"}[letter] for letter in letters if letter in "pq"] + programs.rate_names(orders)

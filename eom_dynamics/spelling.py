@@ -9,6 +9,7 @@ from itertools import islice
 
 # No robot has longer names, and a hint of more names helps nobody. A comparison takes some 10 µs.
 _LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
+_LONGEST_VALUE = 60
 
 
 def close_match(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -45,6 +46,11 @@ def listed(names: Iterable[str]) -> str:
     """Return names as a list in a message, at most 40 of them."""
     first = list(islice(names, _MOST_LISTED + 1))
     return ", ".join(first[:_MOST_LISTED]) + (", …" if len(first) > _MOST_LISTED else "")
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: on one line, at most 60 characters."""
+    return " ".join(repr(value).split())[:_LONGEST_VALUE]
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import AnyArray, Array
-from .exceptions import StateError
+from .exceptions import EomDynamicsError, StateError
+from .spelling import shown
 
 
 def derivative_names(name: str, count: int) -> tuple[str, ...]:
@@ -130,37 +131,76 @@ def is_sequence(value: object) -> bool:
     return ordered and not isinstance(value, str | bytes | Mapping)
 
 
+def sequence(
+    value: Any,
+    name: str,
+    of: str,
+    *,
+    least: int = 0,
+    most: int | None = None,
+    error: type[EomDynamicsError] = StateError,
+) -> list[Any]:
+    """The entries of a list, tuple or array.
+
+    Args:
+        value: the argument.
+        name: its name, for errors.
+        of: what it must be a sequence of.
+        least, most: smallest and largest number of entries; None for any.
+        error: type of the error that it is something else, such as None, one number, a text, a set or a dict.
+    """
+    if not is_sequence(value):
+        raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
+    entries = list(value)
+    few, many = len(entries) < least, most is not None and len(entries) > most
+    if few or many:
+        limit = "" if least == most else f", at least {least}" if few else f", at most {most}"
+        raise error(f"{name} must be a sequence of {of}{limit}, has {len(entries)}")
+    return entries
+
+
+def wrench_sequence(wrench: Any, most: int | None = None) -> list[Any]:
+    """A wrench and its time derivatives as a list, at most this many of them, unless None.
+
+    Raises:
+        StateError: it is no sequence, or too long a one.
+    """
+    return sequence(wrench, "wrench", "the wrench and its time derivatives, (W, Wd, …), () for none", most=most)
+
+
 def wrenches(
     wrench: Sequence[ArrayLike],
-    count: int,
+    count: int | None,
     shape: tuple[int, ...] = (6,),
     samples: tuple[int, ...] = (),
     *,
+    most: int | None = None,
     finite: bool = True,
     symbols: bool = False,
 ) -> list[AnyArray]:
-    """A wrench and its time derivatives as ``count`` arrays (*samples, *shape); omitted ones are zero.
+    """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
 
     Args:
         wrench: W, Wd, …, each of shape ``shape`` or (*samples, *shape).
-        count: number of arrays to return.
+        count: number of arrays to return; None for as many as are given.
         shape: (6,) or (number of tools, 6).
         samples: () or (N,).
+        most: largest number of arrays in ``wrench``; None for any.
         finite: whether to check that all numbers are finite; False if a kernel does so.
         symbols: whether to return symbols unchanged rather than refuse them.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
+        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence, or too long a one.
     """
-    if not is_sequence(wrench):
-        raise StateError(f"wrench must be (W, Wd, …), is {wrench!r:.60}")
     given = []
-    for k, W in enumerate(wrench):
+    for k, W in enumerate(wrench_sequence(wrench, most)):
         name = f"wrench {_name(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
         given.append(
             np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols, finite=finite), samples + shape)
         )
+    if count is None:
+        return given
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,9 @@ from eom_dynamics.messages.base_motion import force_is_unset, read_base_motion
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.simulation import (
     ElasticPlant,
+    SimulatedRobot,
     SimulationError,
+    Stepper,
     compare_feedforward,
     energy,
     energy_audit,
@@ -42,6 +45,7 @@ PLANT = ElasticPlant(ARM)
 OTHER = ElasticPlant(eom.ElasticArm(eom.load_robot("pendulum"), stiffness=np.inf, rotor_inertia=0.0))
 START = PLANT.state([0.3, 0.8], [1.0, -2.0])
 SHORT = [0.0, 0.01]
+MOTION: Any = SimpleNamespace(derivatives=lambda t, order=4: [np.zeros((*np.shape(t), 2))] * (order + 1))
 FLIP = np.diag([1.0, 1.0, -1.0, 1.0])
 
 
@@ -128,6 +132,24 @@ SIMULATIONS = [
     (lambda: energy_audit(PLANT, run(start=[START, START])).of_arm(-1), StateError, "arm must be an integer from 0"),
     (lambda: energy_audit(PLANT, run()).thinned(-1), StateError, "rows must be an integer from 2, is -1"),
     (lambda: energy_audit(PLANT, run()).thinned(1.5), StateError, r"rows must be an integer from 2, is 1\.5"),
+    (lambda: run(progress=True), TypeError, "progress must be a function of the time reached, or None, is True"),
+    (lambda: run(method="rk4", step=True), ValueError, "rk4 needs a step, a number of seconds > 0, is True"),
+    (lambda: compare_feedforward(None, MOTION, SHORT, [10.0]), TypeError, "robot must be a Robot"),
+    (lambda: compare_feedforward(ROBOT, 3, SHORT, [10.0]), TypeError, "motion must have a method derivatives"),
+    (lambda: compare_feedforward(ROBOT, MOTION, SHORT, np.ones((2, 2))), StateError, "natural_frequency must be numb"),
+    (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [-1.0]), StateError, "natural_frequency must be numbers"),
+    (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], mass_error="a"), StateError, "mass_error must be real"),
+    (
+        lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], stiffness_error=-1.0),
+        StateError,
+        "stiffness_error must be above -1, is -1",
+    ),
+    (lambda: Stepper(ARM, 1e-3), TypeError, "plant must be an ElasticPlant"),
+    (lambda: Stepper(PLANT, True), StateError, "period must be a finite number > 0, is True"),
+    (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),
+    (lambda: SimulatedRobot(ARM, natural_frequency="a"), RobotDescriptionError, "natural_frequency must be a finite"),
+    (lambda: SimulatedRobot(ARM, damping_ratio=-1.0), RobotDescriptionError, "damping_ratio must be a finite number"),
+    (lambda: SimulatedRobot(ARM, seed=None), StateError, "seed must be an integer from 0"),
     (
         lambda: compare_feedforward(ROBOT, None, SHORT, [10.0], tolerance=nan),
         StateError,
@@ -323,6 +345,43 @@ def test_spring_chains(call: Call, message: str) -> None:
 
 def test_a_chain_is_printed_as_it_is_written() -> None:
     assert repr(CHAIN).startswith("SpringChain([SpringStage(spring=LinearSpring(constant=")
+
+
+LOOPED = four_bar()
+CLOSED, RATE = four_bar_angles(0.7), np.ones(1)
+
+
+def looped(**given: Any) -> Any:
+    known = {"tree": LOOPED.tree, "loops": LOOPED.loops, "independent": LOOPED.independent}
+    return ClosedLoopArm(**{**known, **given})
+
+
+def cut(**given: Any) -> Any:
+    return looped(loops=[replace(LOOPED.loops[0], **given)])
+
+
+LOOPS = [
+    (lambda: looped(tree="arm"), TypeError, "robot must be a Robot"),
+    (lambda: looped(loops=None), StateError, "loops must be a sequence of cut joints, is None"),
+    (lambda: looped(loops=["a"]), RobotDescriptionError, "loops must be cut joints, one is 'a'"),
+    (lambda: looped(independent=None), StateError, "independent must be a sequence of names of joints"),
+    (lambda: looped(independent=[["a"]]), RobotDescriptionError, r"independent joint \['a'\] is not one of"),
+    (lambda: cut(predecessor="a"), RobotDescriptionError, "predecessor must be the index of a joint, from -1 to "),
+    (lambda: cut(successor=-1), RobotDescriptionError, "successor must be the index of a joint, from 0 to"),
+    (lambda: cut(successor=True), RobotDescriptionError, "successor must be the index of a joint"),
+    (lambda: cut(successor=99), RobotDescriptionError, "successor must be the index of a joint"),
+    (lambda: cut(predecessor_pose=None), StateError, r"predecessor_pose must have shape \(4, 4\), has \(\)"),
+    (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is no pose"),
+    (lambda: cut(screws=[1.0]), StateError, r"screws must have shape \(k, 6\), has \(1,\)"),
+    (lambda: LOOPED.close("a", CLOSED), StateError, r"u must have shape \(1,\)"),
+    (lambda: LOOPED.motion(CLOSED, [None]), StateError, "qd must be real numbers"),
+    (lambda: LOOPED.inverse_dynamics(CLOSED, *[RATE] * 4, wrench=None), StateError, "wrench must be a sequence"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), LOOPS)
+def test_closed_loops(call: Call, error: type[Exception], message: str) -> None:
+    check(call, error, message)
 
 
 def test_too_many_and_too_few_independent_joints() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError
-from ..states import is_sequence
+from ..states import sequence
 from .backends import Kernel
 
 
@@ -67,15 +67,12 @@ def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> 
         # Allocated together: the allocator keeps one large block for the next call but returns three to the system, and
         # clearing fresh memory costs as much as the computation.
         return tuple(np.empty((len(shapes), *shapes[0])))
-    if not is_sequence(out):
-        raise StateError(f"out must be a sequence of {len(shapes)} arrays, is {out!r:.60}")
-    if len(out) != len(shapes):
-        raise StateError(f"out must hold {len(shapes)} arrays, holds {len(out)}")
-    for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
+    arrays = sequence(out, "out", f"{len(shapes)} arrays", least=len(shapes), most=len(shapes))
+    for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
         fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64
         if not fits or not array.flags.carray:
             raise StateError(f"out[{k}] must be a writable C-contiguous float64 array of shape {shape}")
-    for (i, first), (k, second) in combinations(enumerate(out), 2):
+    for (i, first), (k, second) in combinations(enumerate(arrays), 2):
         if np.may_share_memory(first, second):  # exact for contiguous arrays
             raise StateError(f"out[{i}] and out[{k}] share memory; give each result an array of its own")
-    return tuple(out)
+    return tuple(arrays)

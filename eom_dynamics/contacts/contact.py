@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from .. import lie
 from ..arrays import Array
 from ..exceptions import ContactError
+from ..spelling import shown
 from ..states import real_array
 from .friction_cone import FrictionCone
 from .wrench_cone import WrenchCone
@@ -65,9 +66,12 @@ class PointContact:
         """Number of entries of the contact force."""
         return len(self.rows)
 
-    def sliding(self, direction: Array) -> tuple[Array, Array]:
-        """Constraints P (1, 3) of a sliding contact, and forces D (1, 3) of a unit of the remaining one."""
-        x, y = self.friction * direction
+    def sliding(self, direction: ArrayLike) -> tuple[Array, Array]:
+        """Constraints P (1, 3) of a sliding contact, and forces D (1, 3) of a unit of the remaining one.
+
+        The direction (2,) is a unit vector along x and y.
+        """
+        x, y = self.friction * real_array(direction, "direction", (2,))
         return np.array([[0.0, 0.0, 1.0]]), np.array([[-x, -y, 1.0]])
 
 
@@ -125,9 +129,9 @@ class SurfaceContact:
         places = [self.pose @ lie.pose(np.eye(3), [x, y, 0.0]) for x, y in self.corners]
         return tuple(replace(first, name=f"{self.name} {i}", pose=place) for i, place in enumerate(places))
 
-    def sliding(self, direction: Array) -> tuple[Array, Array]:
-        """Constraints P (3, 6) of a sliding contact, and forces D (3, 6) of units of m_x, m_y, f_n."""
-        x, y = self.friction * direction
+    def sliding(self, direction: ArrayLike) -> tuple[Array, Array]:
+        """Constraints P (3, 6) of a sliding contact, and forces D (3, 6) of units of m_x, m_y, f_n, as for a point."""
+        x, y = self.friction * real_array(direction, "direction", (2,))
         P = np.eye(6)[[0, 1, 5]]
         return P, P + np.array([[0, 0, x, 0, 0, 0], [0, 0, y, 0, 0, 0], [0, 0, 0, -x, -y, 0]])
 
@@ -172,9 +176,9 @@ def _check_placement(contact: Contact) -> None:
     """
     for name in ("name", "frame"):
         if not isinstance(getattr(contact, name), str) or not getattr(contact, name):
-            raise ContactError(f"{name} of a contact must be a text, is {getattr(contact, name)!r:.60}")
+            raise ContactError(f"{name} of a contact must be a text, is {shown(getattr(contact, name))}")
     if contact.on is not None and (not isinstance(contact.on, str) or not contact.on):
-        raise ContactError(f"{contact.name}: on must be the name of a frame, or None, is {contact.on!r:.60}")
+        raise ContactError(f"{contact.name}: on must be the name of a frame, or None, is {shown(contact.on)}")
     pose = real_array(contact.pose, f"{contact.name}: pose", (4, 4))
     _check_rotation(pose[:3, :3], f"{contact.name}: pose")
     if not np.array_equal(pose[3], [0, 0, 0, 1]):

@@ -24,8 +24,8 @@ from ..constraints import FrameMotion, at_rest, solve
 from ..exceptions import ContactError, StateError
 from ..jet import Jet
 from ..robot import Robot
-from ..spelling import duplicates, hint
-from ..states import is_sequence, number_or_vector, real_array
+from ..spelling import duplicates, hint, shown
+from ..states import number_or_vector, real_array, sequence
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
 from .friction_cone import checked_faces
@@ -121,14 +121,12 @@ class ContactDynamics:
             ContactError: a name occurs twice, there is something else among the contacts, or a contact is one of a body
                 with itself.
         """
-        if not is_sequence(contacts):
-            raise ContactError(f"contacts must be a sequence of contacts, is {contacts!r:.60}")
-        self.contacts = tuple(contacts)
+        self.contacts = tuple(sequence(contacts, "contacts", "contacts", error=ContactError))
         for contact in self.contacts:
             if not isinstance(contact, (PointContact, SurfaceContact)):
-                raise ContactError(f"contacts must be point or surface contacts, one is {contact!r:.60}")
+                raise ContactError(f"contacts must be point or surface contacts, one is {shown(contact)}")
         if twice := duplicates([contact.name for contact in self.contacts]):
-            raise ContactError(f"two contacts have the name {twice[0]!r:.60}")
+            raise ContactError(f"two contacts have the name {shown(twice[0])}")
         self._dynamics = dynamics
         self._mechanism = mechanism(dynamics)
         self.robot: Robot = self._mechanism.robot
@@ -343,8 +341,7 @@ class ContactDynamics:
         """Derivative of that order of the forces of all contacts (size,); zero where omitted."""
         for name, given in _by_name(forces, "forces").items():
             self._named(name)
-            if not is_sequence(given) or len(given) > len(_FORCES):
-                raise StateError(f"force of {name} must be (f, fd, fdd) or the first of them, is {given!r:.60}")
+            sequence(given, f"force of {name}", f"derivatives, ({', '.join(_FORCES)})", most=len(_FORCES))
         parts = []
         for contact in self.contacts:
             given = forces.get(contact.name, ())
@@ -360,7 +357,7 @@ class ContactDynamics:
             if contact.name == name:
                 return contact
         known = [contact.name for contact in self.contacts]
-        raise StateError(f"{self.robot.name} has no contact {name!r:.60}; {hint(str(name), known)}")
+        raise StateError(f"{self.robot.name} has no contact {shown(name)}; {hint(str(name), known)}")
 
     def _modes(self, sliding: Mapping[str, ArrayLike | None], velocity: Array) -> tuple[Array, Array]:
         """Constraints P (k, size) of contacts that stick or slide, and forces D (k, size) of units of those left."""
@@ -397,7 +394,7 @@ class ContactDynamics:
 
 def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:
     if not isinstance(values, Mapping):
-        raise StateError(f"{what} must be a mapping from names of contacts, such as a dict, is {values!r:.60}")
+        raise StateError(f"{what} must be a mapping from names of contacts, such as a dict, is {shown(values)}")
     return values
 
 

@@ -16,6 +16,7 @@ from scipy.linalg import block_diag
 
 from ..arrays import Array
 from ..exceptions import ContactError
+from ..spelling import shown
 from ..states import number_or_vector
 from .conic_program import minimize
 from .contact import Contact, by_contact
@@ -151,7 +152,7 @@ def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, A
 def _faces(cones: str | int) -> int | None:
     if isinstance(cones, str):
         if cones != "exact":
-            raise ContactError(f"cones must be None, 'exact' or a number of faces, is {cones!r:.60}")
+            raise ContactError(f"cones must be None, 'exact' or a number of faces, is {shown(cones)}")
         return None
     return checked_faces(cones)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import positive
 from ..arrays import Array
 from ..exceptions import ContactError
+from ..spelling import shown
 from ..states import real_array
 
 FEWEST_FACES = 3
@@ -85,13 +87,7 @@ def checked_friction(value: float) -> float:
     Raises:
         ContactError: it is not a positive finite number.
     """
-    try:
-        friction = float(value)
-    except (TypeError, ValueError):
-        friction = np.nan
-    if not 0 < friction < np.inf:
-        raise ContactError(f"friction must be a positive number, is {value!r:.60}")
-    return friction
+    return positive(value, "friction", ContactError)
 
 
 def checked_faces(faces: int) -> int:
@@ -101,5 +97,5 @@ def checked_faces(faces: int) -> int:
         ContactError: it is not an integer of at least FEWEST_FACES.
     """
     if isinstance(faces, bool) or not isinstance(faces, int | np.integer) or faces < FEWEST_FACES:
-        raise ContactError(f"faces must be an integer of at least {FEWEST_FACES}, is {faces!r:.60}")
+        raise ContactError(f"faces must be an integer of at least {FEWEST_FACES}, is {shown(faces)}")
     return int(faces)

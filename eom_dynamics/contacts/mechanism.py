@@ -21,6 +21,7 @@ from ..floating_base import FloatingBase
 from ..jet import Jet
 from ..kinematics import Kinematics
 from ..robot import Frame, Robot
+from ..spelling import shown
 from ..states import STATE_NAMES, real_array
 
 
@@ -100,7 +101,7 @@ class MovingBase:
     def state(self, configuration: Any, *rates: Any) -> tuple[tuple[Array, Array], list[Array]]:
         """Checked (pose, q) and nu, nud, …."""
         if not isinstance(configuration, (tuple, list)) or len(configuration) != 2:
-            raise StateError(f"the configuration of a floating base is (pose, q), not {configuration!r:.60}")
+            raise StateError(f"the configuration of a floating base is (pose, q), not {shown(configuration)}")
         pose = real_array(configuration[0], "pose", (4, 4))
         q = real_array(configuration[1], STATE_NAMES[0], (self.robot.n,))
         return (pose, q), _checked(rates, RATE_NAMES, self.base + self.robot.n)
@@ -145,7 +146,7 @@ def mechanism(robot: Any) -> Mechanism:
         return FixedBase(robot)
     if isinstance(robot, FloatingBase):
         return MovingBase(robot)
-    raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {robot!r:.60}")
+    raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(robot)}")
 
 
 def joints_and_base(vector: Array, base: int) -> tuple[Array, Array]:

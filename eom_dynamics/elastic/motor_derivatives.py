@@ -23,7 +23,7 @@ from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..recursion import inverse_dynamics, link_tree
 from ..robot import Robot
-from ..states import joint_states, wrenches
+from ..states import joint_states, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm
 
 Vector = Jet
@@ -87,7 +87,8 @@ def motor_jet(
         raise StateError(f"motion must have q and {needed} time derivatives, has {max(len(motion) - 1, 0)}")
     states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
-    tau = effort_jets(robot, states, wrenches(wrench, needed - 1, robot.wrench_shape, samples) if len(wrench) else [])
+    given = wrench_sequence(wrench)
+    tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
     carried = _Carried(arm, states) if arm.rotors is not None else None
     k = [np.asarray(x) for x in _commanded(arm, stiffness, samples, needed)]
     state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)

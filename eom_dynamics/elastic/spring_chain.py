@@ -23,12 +23,12 @@ from numpy.typing import ArrayLike
 from ..actuators.checks import not_negative, refuse
 from ..actuators.friction import FRICTIONLESS, Friction
 from ..actuators.springs import Spring
-from ..arguments import count, sequence
+from ..arguments import count
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..robot import Robot
-from ..states import joint_states, real_array, wrenches
+from ..states import joint_states, real_array, sequence, wrench_sequence, wrenches
 from .motor_derivatives import MotorJet, effort_jets
 
 
@@ -174,7 +174,8 @@ def chain_motor_jet(
         )
     states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
-    tau = effort_jets(robot, states, wrenches(wrench, needed - 1, robot.wrench_shape, samples) if len(wrench) else [])
+    given = wrench_sequence(wrench)
+    tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
     position, effort = [], []
     for i, chain in enumerate(chains):
         count = chain.derivatives_needed(order) + 1

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import choice, wrench_sequence
+from ..arguments import choice
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..jet import Jet
@@ -115,7 +115,6 @@ def equations_of_motion(
     require_robot(robot)
     if not rates:
         raise ValueError("equations_of_motion needs at least q and qd")
-    wrench = wrench_sequence(wrench)
     require_form(coriolis)
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
@@ -139,7 +138,7 @@ def _batch(
 ) -> EquationsOfMotion:
     """Equations of motion of N states, with a leading axis N."""
     states = joint_vectors(robot.n, *motion, samples=(N,))
-    at_tools = wrenches(wrench, len(wrench), robot.wrench_shape, (N,))
+    at_tools = wrenches(wrench, None, robot.wrench_shape, (N,))
     each = [
         equations_of_motion(robot, *(x[i] for x in states), wrench=[W[i] for W in at_tools], coriolis=coriolis)
         for i in range(N)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import checked_pose, wrench_sequence
+from ..arguments import checked_pose
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
@@ -98,7 +98,7 @@ def floating_equations_of_motion(
     if samples == (0,):
         raise StateError(f"pose has no states: its shape is {states[0].shape}")
     checked_pose(states[0], "pose")
-    at_tools = wrenches(wrench_sequence(wrench), len(rates), robot.wrench_shape, samples)
+    at_tools = wrenches(wrench, len(rates), robot.wrench_shape, samples)
     if not samples:
         return _equations(robot, states[0], states[1], states[2:], at_tools, coriolis)
     each = [

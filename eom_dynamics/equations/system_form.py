@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import wrench_sequence
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..robot import Robot
@@ -142,7 +141,7 @@ def system_form(
     q, qd, qdd = joint_vectors(robot.n, *zeros_if_omitted(q, q, qd, qdd))
     V_0 = real_array(np.zeros(6) if base_twist is None else base_twist, "base_twist", (6,))
     Vd_0 = real_array(np.zeros(6) if base_acceleration is None else base_acceleration, "base_acceleration", (6,))
-    (W_tip,) = wrenches(wrench_sequence(wrench), 1, robot.wrench_shape, symbols=True)
+    (W_tip,) = wrenches(wrench, 1, robot.wrench_shape, symbols=True)
     steps = joint_steps(robot, q)
     A = screw_matrix(robot) @ robot.coupling[0]
     W, L, G = parent_matrix(robot, steps), ancestors(robot, steps), inertia_matrix(robot)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..kinematics import Kinematics
-from ..kinematics.compiled import frames_by_name
+from ..kinematics.frames import frames_by_name
 from ..robot import Robot
 
 BASE = "base"

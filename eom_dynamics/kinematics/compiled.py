@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import choice, not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
 from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
@@ -20,13 +21,10 @@ from ..codegen.recipe import Recipe
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS
 from ..robot import Frame, Robot
-from ..spelling import hint
 from ..states import joint_states, real_array
+from .frames import Key, frames_by_name, kept_call, named_frame
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
-
-Key: TypeAlias = tuple[object, ...]
-"""Quantity, and what else its program depends on."""
 
 # Robots of which the kinematics are kept for functions that take a robot.
 _KEPT = 16
@@ -100,10 +98,7 @@ class Kinematics:
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), 1, [_POSE])
         pose: Array = call(q)
@@ -128,10 +123,7 @@ class Kinematics:
         if not orders:
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
             call = self._compiled(key, recipe, orders + 1, [_POSE, *[_TWIST] * orders])
@@ -163,10 +155,7 @@ class Kinematics:
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             call = self._jacobian_caller(key, frame, reference, 0)
         jacobian: Array = call(q)
@@ -199,10 +188,7 @@ class Kinematics:
         if not orders:
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             call = self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
@@ -342,8 +328,8 @@ class Kinematics:
             StateError: as for :meth:`jacobian`.
             ValueError: the tolerance is not from 0 to 1.
         """
-        if not 0 <= tolerance <= 1:
-            raise ValueError(f"tolerance must be from 0 to 1, is {tolerance!r}")
+        if not_negative(tolerance, "tolerance") > 1:
+            raise StateError(f"tolerance must be from 0 to 1, is {tolerance!r}")
         J = self.jacobian(q, frame, reference)
         if J.ndim != 2:
             raise StateError(f"q must have shape ({self.robot.n},), has {np.shape(q)}")
@@ -362,11 +348,7 @@ class Kinematics:
         Raises:
             StateError: there is no such frame.
         """
-        if name is None:
-            return self.robot.tools[0]
-        if not isinstance(name, str) or name not in self._frames:
-            raise StateError(f"{self.robot.name} has no frame {name!r:.60}; {hint(str(name), self._frames)}")
-        return self._frames[name]
+        return named_frame(self.robot, self._frames, name)
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:
         """Compiled solver of the inverse kinematics of some frames."""
@@ -400,10 +382,9 @@ class Kinematics:
         return self._compiled(key, recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
-        if frame is not None and frame in REPRESENTATIONS and frame not in self._frames:
+        if isinstance(frame, str) and frame in REPRESENTATIONS and frame not in self._frames:
             return self.frame(), frame
-        if reference not in REPRESENTATIONS:
-            raise ValueError(f"reference must be one of {', '.join(REPRESENTATIONS)}, is {reference!r}")
+        choice(reference, "reference", REPRESENTATIONS)
         return self.frame(frame), reference
 
     def _jacobians_of_point(
@@ -411,10 +392,7 @@ class Kinematics:
     ) -> tuple[Array, ...]:
         orders = len(states) - 1
         key = "jacobian_of_point", frame, reference, orders
-        try:
-            call = self._calls.get(key)
-        except TypeError:  # unhashable, and refused below
-            call = None
+        call = kept_call(self._calls, key)
         if call is None:
             recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
             call = self._calls[key] = _point_function(KERNELS[self.backend](self.robot, recipe), self.robot.n)
@@ -483,13 +461,10 @@ def _kinematics(robot: Robot) -> Kinematics:
 
 def kinematics_of(robot: Robot | Kinematics) -> Kinematics:
     """Kinematics of a robot, which are kept for the next call; or those that are given."""
-    return robot if isinstance(robot, Kinematics) else _kinematics(robot)
-
-
-def frames_by_name(robot: Robot) -> dict[str, Frame]:
-    """Tools, other frames, and the bodies of joints by name; a tool comes before a frame, and this before a body."""
-    bodies = [Frame(joint.name, i, np.eye(4)) for i, joint in enumerate(robot.joints)]
-    return {frame.name: frame for frame in (*bodies, *robot.frames[::-1], *robot.tools[::-1])}
+    if isinstance(robot, Kinematics):
+        return robot
+    require_robot(robot)  # the cache takes hashable arguments alone
+    return _kinematics(robot)
 
 
 def _vectors(value: ArrayLike, name: str, size: int) -> Array:

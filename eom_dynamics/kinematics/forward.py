@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from .. import lie
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
 from ..robot import Robot
 from ..states import joint_vectors, number_of_states
 
@@ -21,7 +22,9 @@ def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
 
     Raises:
         StateError: q has the wrong shape or is not finite.
+        TypeError: ``robot`` is not a Robot.
     """
+    require_robot(robot)
     if number_of_states(q) is not None:
         return [np.stack(poses) for poses in zip(*(body_poses(robot, one) for one in np.asarray(q)), strict=True)]
     E, e = robot.coupling

@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import choice, count, flag, positive
 from ..arrays import AnyArray, Array
 from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length
+from ..spelling import shown
 from ..states import is_sequence, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
 
@@ -120,12 +122,17 @@ def inverse_kinematics(
     """
     kinematics = kinematics_of(robot)
     if frame is not None and not isinstance(frame, str) and not is_sequence(frame):
-        raise StateError(f"frame must be the name of a frame, or a sequence of names, is {frame!r:.60}")
+        raise StateError(f"frame must be the name of a frame, or a sequence of names, is {shown(frame)}")
     names = frame if frame is None or isinstance(frame, str) else tuple(frame)
     for name in names if isinstance(names, tuple) else ():
         kinematics.frame(name)
     mask = weights if weights is ALL else tuple(real_array(weights, "weights").ravel().tolist())
-    problem = _problem(kinematics, names, mask, objective, limits, tolerance, iterations, attempts)
+    options = objective, limits, tolerance, iterations, attempts
+    try:
+        problem = _problem(kinematics, names, mask, *options)
+    except TypeError:  # an option that is unhashable is none
+        _check_options(*options)
+        raise
     settings, task = problem.settings, problem.task
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
@@ -156,7 +163,8 @@ class _Problem(NamedTuple):
     tools: int
 
 
-@lru_cache(_KEPT)
+# Typed, since truth values are equal to numbers but refused in their place.
+@lru_cache(_KEPT, typed=True)
 def _problem(
     kinematics: Kinematics,
     of: str | tuple[str, ...] | None,
@@ -176,8 +184,7 @@ def _problem(
         raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
     if np.any((mask > _LARGEST_WEIGHT) | ((mask > 0) & (mask < 1 / _LARGEST_WEIGHT))):
         raise ValueError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
-    if not (tolerance > 0 and 0 < iterations <= _MOST and 0 < attempts <= _MOST):
-        raise ValueError(f"tolerance must be positive, and iterations and attempts from 1 to {_MOST:,}")
+    _check_options(objective, limits, tolerance, iterations, attempts)
     lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)
     settings = Settings(
@@ -196,6 +203,15 @@ def _problem(
         pull=pull,
     )
     return _Problem(_solver(kinematics, frames), settings, task_of(settings), middle, len(frames))
+
+
+def _check_options(objective: object, limits: object, tolerance: object, iterations: object, attempts: object) -> None:
+    if objective is not None:
+        choice(objective, "objective", OBJECTIVES)
+    flag(limits, "limits")
+    positive(tolerance, "tolerance")
+    count(iterations, "iterations", 1, _MOST)
+    count(attempts, "attempts", 1, _MOST)
 
 
 def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
@@ -248,8 +264,6 @@ def _preference(
 ) -> tuple[int, Array, Array]:
     if objective is None:
         return ANY, middle, np.zeros(robot.n)
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, is {objective!r}")
     if objective == "manipulable":
         return MANIPULABLE, middle, np.zeros(robot.n)
     half = 0.5 * (upper - lower)

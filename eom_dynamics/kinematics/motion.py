@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import not_negative
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError
 from ..robot import Robot
 from ..robot.task_space import TWIST, characteristic_length, moving_joints
-from ..states import all_finite, joint_states, real_array
+from ..states import all_finite, joint_states, real_array, sequence
 from .compiled import Kinematics, kinematics_of
 
 # Singular values below this share of the largest one are damped.
@@ -92,21 +93,17 @@ def inverse_motion(
         ValueError: weights or damping are out of range.
     """
     kinematics = kinematics_of(robot)
-    n, orders = kinematics.robot.n, len(twists)
+    given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
+    n, orders = kinematics.robot.n, len(given)
     states = joint_states(n, q)
     samples = states[0].shape[:-1]
-    if not orders:
-        raise StateError("inverse_motion requires a twist")
-    if np.ndim(twists[0]) == 0:
-        raise StateError("twists must be (V, Vd, …), a sequence of twists")
-    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, TWIST)) for k, V in enumerate(twists)]
-    if len(null_motion) > orders:
-        raise StateError(f"null_motion has {len(null_motion)} derivatives for {orders} twists")
+    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, TWIST)) for k, V in enumerate(given)]
+    others = sequence(null_motion, "null_motion", "joint rates, one for each twist, (u, ud, …)", most=orders)
     u = np.zeros((orders, *samples, n))
-    for k, preferred in enumerate(null_motion):
+    for k, preferred in enumerate(others):
         u[k] = real_array(preferred, "null_motion", (*samples, n))
-    if damping is not None and not (np.isfinite(damping) and damping >= 0):
-        raise ValueError(f"damping must not be negative, is {damping!r}")
+    if damping is not None:
+        not_negative(damping, "damping")
 
     tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
@@ -115,7 +112,7 @@ def inverse_motion(
     J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
     d, inverse = _damped_inverse(J, None if scales is None else scales[moving], damping)
     inputs = [*twist, inverse.reshape(*samples, -1)]
-    if len(null_motion):
+    if others:
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
     if scales is not None:
         inputs.append(np.broadcast_to(scales, (*samples, n)))
@@ -125,7 +122,7 @@ def inverse_motion(
         orders,
         frame=frame,
         reference=reference,
-        preferred=len(null_motion) > 0,
+        preferred=bool(others),
         weighted=scales is not None,
     )
     if found is None or not all_finite(found[:orders]):

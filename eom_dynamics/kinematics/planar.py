@@ -32,10 +32,10 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
     Raises:
         StateError: the target is out of reach, or the first angle is not determined.
     """
-    first, second = (float(length) for length in lengths)
+    first, second = real_array(lengths, "lengths", (2,)).tolist()
     x, y = real_array(target, "target", (2,)).tolist()
     if not (first > 0 and second > 0 and np.isfinite(first + second + x + y)):
-        raise StateError(f"lengths must be positive and the target finite, are {lengths} and {(x, y)}")
+        raise StateError(f"lengths must be positive and their sum finite, are {first:g} and {second:g}")
     distance = float(np.hypot(x, y))
     longest, shortest = first + second, abs(first - second)
     away = max(distance - longest, shortest - distance)

@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 from .. import lie
+from ..arguments import checked_pose
 from ..arrays import AnyArray
+from ..codegen.backends import require_robot
 from ..constraints import solve
 from ..dynamics import Dynamics
 from ..equations.system import system
@@ -29,7 +31,8 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..robot import Robot
-from ..states import joint_vectors, number_of_states, real_array, wrenches
+from ..spelling import duplicates, shown
+from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, real_array, sequence, wrenches
 from .cut_joint import CutJoint
 
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
@@ -59,20 +62,27 @@ class ClosedLoopArm:
         """Compile the dynamics of the tree.
 
         Raises:
-            RobotDescriptionError: an independent joint is not in the tree, or is listed twice.
+            RobotDescriptionError: an independent joint is not in the tree, or is listed twice; or a body of a cut joint
+                is not in the tree.
+            StateError: a pose or the screws of a cut joint have the wrong shape or are not finite.
+            TypeError: ``tree`` is not a Robot.
         """
-        for name in independent:
-            if name not in tree.joint_names:
+        require_robot(tree)
+        names = sequence(independent, "independent", "names of joints")
+        for name in names:
+            if not isinstance(name, str) or name not in tree.joint_names:
                 raise RobotDescriptionError(
-                    f"{tree.name}: independent joint {name!r} is not one of {', '.join(tree.joint_names)}"
+                    f"{tree.name}: independent joint {shown(name)} is not one of {', '.join(tree.joint_names)}"
                 )
-        if len(set(independent)) != len(independent):
+        if duplicates(names):
             raise RobotDescriptionError(f"{tree.name}: an independent joint is listed twice")
         self.tree = tree
-        self.loops = tuple(loops)
-        self.independent = tuple(independent)
+        self.loops = tuple(sequence(loops, "loops", "cut joints"))
+        self.independent = tuple(names)
+        for loop in self.loops:
+            _require_cut_joint(loop, tree)
         self._dynamics = Dynamics(tree)
-        self._free = [tree.joint_names.index(name) for name in independent]
+        self._free = [tree.joint_names.index(name) for name in names]
         self._bound = [i for i in range(tree.n) if i not in self._free]
 
     def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
@@ -86,8 +96,8 @@ class ClosedLoopArm:
             StateError: the loops cannot be closed near the guess, or there are too many independent joints to close
                 them.
         """
-        q = joint_vectors(self.tree.n, guess)[0].copy()
-        q[self._free] = joint_vectors(len(self._free), u)[0]
+        q = real_array(guess, "guess", (self.tree.n,)).copy()
+        q[self._free] = real_array(u, "u", (len(self._free),))
 
         def residual(bound: AnyArray) -> AnyArray:
             q[self._bound] = bound
@@ -124,13 +134,14 @@ class ClosedLoopArm:
             StateError: the loops are open; the configuration is singular; or there are more or fewer independent
                 joints than the mechanism has degrees of freedom.
         """
-        q = joint_vectors(self.tree.n, q)[0]
+        q = real_array(q, STATE_NAMES[0], (self.tree.n,))
         error = self._closure_error(q)
         if error > _OPEN:
             raise StateError(
                 f"{self.tree.name}: q does not close the loops, by {error:.2g} rad or m: take it from close()"
             )
-        u = joint_vectors(len(self._free), *rates, first=1)
+        names = derivative_names(STATE_NAMES[0], len(rates) + 1)[1:]
+        u = [real_array(rate, name, (len(self._free),)) for rate, name in zip(rates, names, strict=True)]
         moved: list[AnyArray] = []
         F: list[AnyArray] = []
         for k in range(len(u)):
@@ -160,7 +171,7 @@ class ClosedLoopArm:
         if (N := number_of_states(q)) is not None:
             (q,) = joint_vectors(self.tree.n, q, samples=(N,))
             u = joint_vectors(len(self._free), *rates, first=1, samples=(N,))
-            at_tools = wrenches(wrench, len(wrench), self.tree.wrench_shape, (N,))
+            at_tools = wrenches(wrench, None, self.tree.wrench_shape, (N,))
             each = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
             return tuple(map(np.stack, zip(*each, strict=True)))
         moved, F = self.motion(q, *rates)
@@ -184,7 +195,7 @@ class ClosedLoopArm:
             StateError: as in :meth:`motion`.
             RobotDescriptionError: the mass matrix of the tree is not positive definite.
         """
-        q = joint_vectors(self.tree.n, q)[0]
+        q = real_array(q, STATE_NAMES[0], (self.tree.n,))
         efforts = np.zeros(self.tree.n)
         efforts[self._free] = real_array(tau, "tau", (len(self._free),))
         (qd,), _ = self.motion(q, ud)
@@ -247,3 +258,22 @@ class ClosedLoopArm:
                 reason = self._too_many(J_c[0]) or "the independent joints would open the loops"
                 raise StateError(f"{self.tree.name}: {reason}")
         return result
+
+
+def _require_cut_joint(loop: CutJoint, tree: Robot) -> None:
+    """Raise RobotDescriptionError or StateError unless this is a cut joint between bodies of the tree."""
+    if not isinstance(loop, CutJoint):
+        raise RobotDescriptionError(f"{tree.name}: loops must be cut joints, one is {shown(loop)}")
+    for name, least in (("predecessor", -1), ("successor", 0)):
+        index = getattr(loop, name)
+        number = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not number or not least <= index < len(tree.joints):
+            raise RobotDescriptionError(
+                f"{tree.name}: {loop.name}: {name} must be the index of a joint, from {least} to "
+                f"{len(tree.joints) - 1}, is {shown(index)}"
+            )
+    for name in ("predecessor_pose", "successor_pose"):
+        checked_pose(real_array(getattr(loop, name), f"{loop.name}: {name}", (4, 4)), f"{loop.name}: {name}")
+    screws = real_array(loop.screws, f"{loop.name}: screws")
+    if screws.ndim not in (1, 2) or screws.shape[-1] != 6:
+        raise StateError(f"{loop.name}: screws must have shape (k, 6), has {screws.shape}")

@@ -155,20 +155,22 @@ class _Bodies:
     def violations(self, part: Description) -> list[tuple[str, str]]:
         """Location and reason for each body with an inertia that none can have."""
         found = []
-        for i, joint in enumerate(self.joints):
-            reason = body_violation(_inertial(joint), about_origin=part.inertia_reference == "link")
+        for i, body in enumerate((self.base, *map(_inertial, self.joints)), start=-1):
+            reason = body_violation(body, about_origin=part.inertia_reference == "link")
             if reason is None:
                 continue
             names = [name for name, place in self.places.items() if place.body == i]
             inertials = {name: inertial for name in names if (inertial := part.links[name].inertial) is not None}
             first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
             merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
-            found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}"))
+            of_base = "; it counts on a floating base only" if i < 0 else ""
+            found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
         return found
 
     def inconsistent_about_center(self) -> list[str]:
         """Names of the bodies with an inertia about the centre of mass that none can have."""
-        return [joint.name for joint in self.joints if body_violation(_inertial(joint))]
+        bodies = [("base", self.base), *((joint.name, _inertial(joint)) for joint in self.joints)]
+        return [name for name, body in bodies if body_violation(body)]
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""

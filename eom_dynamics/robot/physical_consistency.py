@@ -8,6 +8,7 @@ import numpy as np
 from .. import lie
 from ..arrays import Array
 from ..exceptions import StateError
+from ..spelling import shown
 from ..states import real_array
 from .inertia import Inertial
 from .model import Robot
@@ -23,6 +24,9 @@ _SHIFT = 1e-14
 
 # Published tables violate the triangle inequality slightly: body 4 of the iiwa in Müller and Kumar by 0.6 %.
 _TRIANGLE_TOLERANCE = 0.01
+
+# Of the eigenvalues of a spatial inertia that are zero, relative to the largest.
+_EIGENVALUE = 1e-12
 
 # Rounding error of a zero, relative to the terms that cancel. The smallest ratio of a real robot, a finger of a few
 # grams on a torso, is far above.
@@ -57,7 +61,7 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
         about_origin: check the inertia about the frame's origin, a weaker condition than about the centre of mass.
     """
     if not isinstance(body, Inertial):
-        return f"must be an Inertial, is {body!r:.60}"
+        return f"must be an Inertial, is {shown(body)}"
     try:
         for name, shape in (("mass", ()), ("center_of_mass", (3,)), ("about_origin", (3, 3))):
             real_array(getattr(body, name), name, shape)
@@ -70,6 +74,25 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     if about_origin:
         return inertia_violation(body.about_origin)
     return inertia_violation(body.about_center_of_mass, _SHIFT * float(np.linalg.norm(body.about_origin)))
+
+
+def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
+    """Whether joints are independent and no spatial inertia is negative, as the articulated-body algorithm requires.
+
+    The mass matrix is then positive definite unless joints move no mass; see :func:`joints_without_inertia`.
+
+    Args:
+        robot: the robot.
+        with_base: whether the inertia of the base counts, too.
+    """
+    E, _ = robot.coupling
+    if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):
+        return False
+    inertias = [joint.spatial_inertia for joint in robot.joints]
+    if with_base:
+        inertias.append(robot.base.spatial_inertia)
+    eigenvalues = np.linalg.eigvalsh(inertias)
+    return bool(np.all(eigenvalues[:, 0] >= -_EIGENVALUE * eigenvalues[:, -1]))
 
 
 def joints_without_inertia(robot: Robot) -> list[str]:

@@ -24,6 +24,7 @@ from ..arrays import Array, times
 from ..elastic import ElasticArm, motor_jet
 from ..exceptions import RobotDescriptionError, StateError
 from ..mass_matrix import solve_mass_matrix
+from ..spelling import shown
 from ..states import STATE_NAMES, joint_states, real_array
 from .plant_inertia import plant_inertia
 
@@ -64,7 +65,7 @@ class ElasticPlant:
             TypeError: ``arm`` is not an ElasticArm.
         """
         if not isinstance(arm, ElasticArm):
-            raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {arm!r:.60}")
+            raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {shown(arm)}")
         self.arm = arm
         self.springs = arm.spring_set
         self.rigid = arm.rigid[arm.motor_joint]
@@ -211,4 +212,4 @@ class ElasticPlant:
 def require_plant(plant: object) -> None:
     """Raise TypeError unless an argument is an ElasticPlant."""
     if not isinstance(plant, ElasticPlant):
-        raise TypeError(f"plant must be an ElasticPlant, such as ElasticPlant(ElasticArm(robot)), is {plant!r:.60}")
+        raise TypeError(f"plant must be an ElasticPlant, such as ElasticPlant(ElasticArm(robot)), is {shown(plant)}")

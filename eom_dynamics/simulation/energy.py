@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..arguments import count
 from ..arrays import Array
 from ..exceptions import StateError
+from ..spelling import shown
 from .elastic_plant import ElasticPlant, require_plant
 from .integration import Simulation
 
@@ -140,7 +141,7 @@ def energy_audit(plant: ElasticPlant, simulation: Simulation) -> EnergyAudit:
         TypeError: ``plant`` is not an ElasticPlant, or ``simulation`` not a Simulation.
     """
     if not isinstance(simulation, Simulation):
-        raise TypeError(f"simulation must be the result of simulate, is {simulation!r:.60}")
+        raise TypeError(f"simulation must be the result of simulate, is {shown(simulation)}")
     known = np.isfinite(simulation.work)
     held = energy(plant, np.where(known[..., np.newaxis], simulation.states, 0.0))
     kinetic, gravity, spring = (np.where(known, part, np.nan) for part in held)

@@ -26,16 +26,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import positive
+from ..arguments import positive, real_number
 from ..arrays import Array
+from ..codegen.backends import require_robot
 from ..elastic import ElasticArm
+from ..exceptions import StateError
 from ..robot import Robot
+from ..spelling import shown
 from ..states import real_array
 from .arms import Control, End
 from .elastic_plant import ElasticPlant
 from .energy import EnergyAudit, energy_audit
 from .errors import SimulationError
-from .integration import output_times, simulate
+from .integration import output_times, require_progress, simulate
 from .integrators import check_method, check_times
 from .perturbation import perturbed
 
@@ -126,14 +129,23 @@ def compare_feedforward(
     Raises:
         RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
         SimulationError: every simulation ends early.
-        StateError: the times do not increase or are too far apart, or there would be too many steps.
+        StateError: the times do not increase or are too far apart, there would be too many steps, or a number is out
+            of range.
+        TypeError: ``robot`` is not a Robot, ``motion`` has no derivatives, or ``progress`` is not a function.
         ValueError: the integrator is unknown, or a step is missing or superfluous.
     """
     check_method(method, step)
     positive(tolerance, "tolerance")
+    require_progress(progress)
+    require_robot(robot)
+    if not callable(getattr(motion, "derivatives", None)):
+        raise TypeError(f"motion must have a method derivatives, as a trajectory has, is {shown(motion)}")
     times, gains = output_times(t), np.atleast_1d(real_array(natural_frequency, "natural_frequency"))
+    if gains.ndim != 1 or np.any(gains < 0):
+        raise StateError(f"natural_frequency must be numbers (G,), not negative, is {shown(natural_frequency)}")
     check_times(times, step)
-    plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness_error, mass=mass_error)))
+    stiffness, mass = _relative_error(stiffness_error, "stiffness_error"), _relative_error(mass_error, "mass_error")
+    plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness, mass=mass)))
     start = plant.on_trajectory(*motion.derivatives(times[0]))
     count = len(gains) * len(FEEDFORWARDS)
     simulation = simulate(
@@ -166,6 +178,13 @@ def compare_feedforward(
         audit=energy_audit(plant, simulation),
         ends=simulation.ends,
     )
+
+
+def _relative_error(value: float, name: str) -> float:
+    error = real_number(value, name)
+    if error <= -1:
+        raise StateError(f"{name} must be above -1, is {error:g}")
+    return error
 
 
 def motor_control(known: ElasticPlant, motion: Motion, natural_frequency: Array, start: float) -> Control:

@@ -25,6 +25,7 @@ from .. import lie
 from ..arguments import checked_pose
 from ..arrays import Array, times
 from ..exceptions import StateError
+from ..spelling import shown
 from ..states import real_array
 from .errors import SimulationError
 from .integration import integrated, output_times
@@ -86,7 +87,7 @@ def simulate_free_motion(
         TypeError: ``acceleration`` is not a function.
     """
     if not callable(acceleration):
-        raise TypeError(f"acceleration must be a function of time, pose, q and nu, is {acceleration!r:.60}")
+        raise TypeError(f"acceleration must be a function of time, pose, q and nu, is {shown(acceleration)}")
     check_method(method, step)
     check_tolerances(relative_tolerance, absolute_tolerance)
     moments = output_times(t)

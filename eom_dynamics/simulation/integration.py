@@ -18,6 +18,7 @@ from scipy.integrate import solve_ivp
 
 from ..arrays import Array
 from ..exceptions import StateError
+from ..spelling import shown
 from ..states import real_array
 from .arms import Arms, Control, End
 from .elastic_plant import ElasticPlant, require_plant
@@ -100,11 +101,12 @@ def simulate(
             too far apart; there would be too many steps; a tolerance is not positive; or the control returns no
             efforts.
         ValueError: the method is unknown, or a step is missing or superfluous.
-        TypeError: ``plant`` is not an ElasticPlant, or ``control`` not a function.
+        TypeError: ``plant`` is not an ElasticPlant, or ``control`` or ``progress`` not a function.
     """
     require_plant(plant)
+    require_progress(progress)
     if control is not None and not callable(control):
-        raise TypeError(f"control must be a function of time and state, or None for no efforts, is {control!r:.60}")
+        raise TypeError(f"control must be a function of time and state, or None for no efforts, is {shown(control)}")
     check_method(method, step)
     check_tolerances(relative_tolerance, absolute_tolerance)
     times, initial = output_times(t), _initial(plant, start)
@@ -121,6 +123,12 @@ def simulate(
     return Simulation(
         times, states.reshape(shape), work.reshape(shape[:-1]), heat.reshape(shape[:-1]), tuple(arms.ends)
     )
+
+
+def require_progress(progress: object) -> None:
+    """Raise TypeError unless this can be called, or is None."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function of the time reached, or None, is {shown(progress)}")
 
 
 def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: object) -> None:

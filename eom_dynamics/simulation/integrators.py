@@ -29,9 +29,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.polynomial import legendre
 
-from ..arguments import choice, positive
+from ..arguments import choice, is_positive, positive
 from ..arrays import Array
 from ..exceptions import StateError
+from ..spelling import shown
 
 Rate: TypeAlias = Callable[[Array, Array], Array]
 """f: rates (s, N, columns) at s times (s,) and N rows at each of them (s, N, columns)."""
@@ -157,8 +158,8 @@ def check_method(method: str, step: float | None) -> None:
     choice(method, "method", (*ADAPTIVE, *FIXED_STEP))
     if method in ADAPTIVE and step is not None:
         raise ValueError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
-    if method in FIXED_STEP and not (isinstance(step, (int, float, np.number)) and 0 < step < np.inf):
-        raise ValueError(f"{method} needs a step, a number of seconds > 0, is {step!r}")
+    if method in FIXED_STEP and not is_positive(step):
+        raise ValueError(f"{method} needs a step, a number of seconds > 0, is {shown(step)}")
 
 
 def check_tolerances(relative: float, absolute: float) -> None:

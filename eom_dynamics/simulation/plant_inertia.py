@@ -55,9 +55,7 @@ class ReducedInertia:
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
         self._rotors = arm.motor_inertia
         self._of_joint = _of_joint(arm)
-        # A plain zero rather than zeros, which would be added in each call.
-        added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
-        self._added = added if np.any(added) else 0.0
+        self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from ..actuators import checks
 from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.springs import RIGID
+from ..arguments import count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..exceptions import RobotDescriptionError
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .errors import SimulationError
@@ -92,8 +94,12 @@ class SimulatedRobot:
         Raises:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
-            StateError: an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
+            TypeError: ``arm`` is not an ElasticArm.
+            StateError: the period is not positive, ``limited`` no truth value or the seed no integer; or an
+                antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
         """
+        natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
+        damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)
         self.arm, self.period = arm, period
         plant = ElasticPlant(arm)
         self._stepper = Stepper(plant, period, limited=limited)
@@ -106,7 +112,7 @@ class SimulatedRobot:
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
         self._noise = None if noise is None else _scales(noise, arm)
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(count(seed, "seed"))
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
         self._qdd: Array = zero
         self._held: Array | None = None

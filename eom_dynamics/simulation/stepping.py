@@ -21,9 +21,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from ..arguments import flag, positive
 from ..arrays import Array
 from ..exceptions import StateError
-from .elastic_plant import ElasticPlant
+from .elastic_plant import ElasticPlant, require_plant
 from .errors import SimulationError
 from .servo import EffortLimits, Servo
 
@@ -51,8 +52,13 @@ class Stepper:
             plant: links and motors.
             period: time step, s, > 0.
             limited: whether to clip motor efforts to the limits of torque, current and voltage.
+
+        Raises:
+            StateError: ``period`` is not positive, or ``limited`` no truth value.
+            TypeError: ``plant`` is not an ElasticPlant.
         """
-        self.plant, self.period = plant, period
+        require_plant(plant)
+        self.plant, self.period = plant, positive(period, "period")
         arm = plant.arm
         n, rigid = arm.robot.n, plant.rigid
         m, elastic = len(rigid), np.flatnonzero(~rigid)
@@ -72,7 +78,7 @@ class Stepper:
         self._inertia[n:, n:] = np.diag(self._rotors)
         self._lossless = arm.gear.is_lossless and arm.friction.is_none
         self._constant = plant.springs.tangents(np.zeros(m)) if plant.springs.is_linear else None
-        self._limits = EffortLimits(arm) if limited else None
+        self._limits = EffortLimits(arm) if flag(limited, "limited") else None
 
     def step(self, state: Array, servo: Servo) -> Array:
         """State (2n + 2m,) a period later, with a constant reference of the drives.

@@ -52,14 +52,25 @@ def circle(count: int) -> Any:
 Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no friction": (lambda: PointContact("tip", "joint_2", 0.0), ContactError, "friction must be a positive number"),
+    "no friction": (lambda: PointContact("tip", "joint_2", 0.0), ContactError, "friction must be a finite number > 0"),
     "friction is not finite": (
         lambda: FrictionCone(np.inf),
         ContactError,
-        "friction must be a positive number, is inf",
+        "friction must be a finite number > 0, is inf",
     ),
-    "friction is a text": (lambda: PointContact("tip", "joint_2", "high"), ContactError, "positive number, is 'high'"),
-    "friction is NaN": (lambda: WrenchCone(SQUARE, np.nan), ContactError, "positive number, is nan"),
+    "friction is a text": (
+        lambda: PointContact("tip", "a", "high"),
+        ContactError,
+        "finite number > 0, is 'high'",
+    ),
+    "friction is NaN": (lambda: WrenchCone(SQUARE, np.nan), ContactError, "finite number > 0, is nan"),
+    "friction is a truth value": (lambda: PointContact("tip", "a", True), ContactError, "finite number > 0, is True"),
+    "friction of a surface": (
+        lambda: SurfaceContact("sole", "a", np.True_, np.array(SQUARE)),
+        ContactError,
+        "friction must be a finite number > 0, is",
+    ),
+    "friction of a cone": (lambda: FrictionCone("0.5"), ContactError, "finite number > 0, is '0.5'"),
     "no name": (lambda: PointContact("", "joint_2", 0.5), ContactError, "name of a contact must be a text, is ''"),
     "frame is a number": (lambda: PointContact("tip", 3, 0.5), ContactError, "frame of a contact must be a text, is 3"),
     "other frame is a number": (lambda: PointContact("tip", "a", 0.5, on=3), ContactError, "tip: on must be the name"),
@@ -130,6 +141,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         StateError,
         r"acceleration must have shape \(9,\)",
     ),
+    "direction of a text": (lambda: arm().contacts[0].sliding("x"), StateError, r"direction must have shape \(2,\)"),
+    "direction in space": (lambda: arm().contacts[1].sliding([0, 0, 1]), StateError, "direction must have shape"),
+    "friction of a matrix": (
+        lambda: FrictionCone(np.ones((3, 3))),
+        ContactError,
+        r"is array\(\[\[1., 1., 1.\], \[1., 1., 1.\],",
+    ),
     "no such contact": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tipp": None}), StateError, "mean tip"),
     "still": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": None}), StateError, "tip does not slide; give"),
     "no direction": (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [0, 0]}), StateError, "does not slide"),
@@ -150,7 +168,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "too many derivatives": (
         lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": [[0, 0, 0]] * 4}),
         StateError,
-        r"force of tip must be \(f, fd, fdd\) or the first of them, is",
+        r"force of tip must be a sequence of derivatives, \(f, fd, fdd\), at most 3, has 4",
     ),
     "cones": (lambda: arm().force_distribution(Q, V, V, cones="round"), ContactError, "cones must be None, 'exact' or"),
     "two faces of cones": (
@@ -203,7 +221,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "force of a text": (
         lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": "abc"}),
         StateError,
-        r"force of tip must be \(f, fd, fdd\)",
+        r"force of tip must be a sequence of derivatives, \(f, fd, fdd\), is 'abc'",
     ),
     "faces of margins": (lambda: arm().margins({"tip": [0, 0, 1]}, "4"), ContactError, "faces must be an integer"),
     "no contacts": (lambda: ContactDynamics(dynamics(), None), ContactError, "contacts must be a sequence"),
@@ -268,8 +286,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_named(mistake: str) -> None:
     call, error, message = MISTAKES[mistake]
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         call()
+    assert "\n" not in str(caught.value)
 
 
 def test_corners_inside_the_hull_add_no_half_spaces() -> None:

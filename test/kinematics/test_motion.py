@@ -153,14 +153,25 @@ def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
 
 BAD = {
     "overflow": ((BENT, [np.full(6, 1e308)]), {}, StateError, "the joint rates overflow"),
-    "no twist": ((BENT, ()), {}, StateError, "requires a twist"),
+    "no twist": ((BENT, ()), {}, StateError, r"^twists must be a sequence of the twist and .*, at least 1, has 0"),
     "short twist": ((BENT, [np.zeros(3)]), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
-    "one twist alone": ((BENT, np.zeros(6)), {}, StateError, r"^twists must be \(V, Vd, …\)"),
+    "one twist alone": ((BENT, np.zeros(6)), {}, StateError, r"^twist must have shape \(6,\), has \(\)"),
     "not finite": ((BENT, [np.full(6, np.inf)]), {}, StateError, "^twist must be finite"),
     "short q": ((np.zeros(5), [np.zeros(6)]), {}, StateError, r"^q must have shape \(7,\)"),
-    "null motion": ((BENT, [np.zeros(6)]), {"null_motion": (BENT, BENT)}, StateError, "2 derivatives for 1 twists"),
+    "null motion": (
+        (BENT, [np.zeros(6)]),
+        {"null_motion": (BENT, BENT)},
+        StateError,
+        "^null_motion must be a sequence of .*, at most 1, has 2",
+    ),
     "weights": ((BENT, [np.zeros(6)]), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
-    "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must not be negative"),
+    "no twists": ((BENT, None), {}, StateError, "^twists must be a sequence"),
+    "no null motion": ((BENT, [np.zeros(6)]), {"null_motion": None}, StateError, "^null_motion must be a sequence"),
+    "damping of a text": ((BENT, [np.zeros(6)]), {"damping": "a"}, StateError, "^damping must be a finite number"),
+    "dampings": ((BENT, [np.zeros(6)]), {"damping": [0.1, 0.2]}, StateError, "^damping must be a finite number"),
+    "true damping": ((BENT, [np.zeros(6)]), {"damping": True}, StateError, "^damping must be a finite number"),
+    "damping of NaN": ((BENT, [np.zeros(6)]), {"damping": np.nan}, StateError, "^damping must be a finite number"),
+    "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must be a finite number, not negative"),
 }
 
 

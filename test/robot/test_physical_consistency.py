@@ -82,6 +82,12 @@ UNPHYSICAL = {
         "line 4: link sensor: <inertial>: the largest principal moment of inertia must not exceed the sum of the other "
         "two: 0.2, 0.2, 1 kg m² (body of the links upper, sensor)",
     ),
+    "base": (
+        urdf(base=inertial(ixx=9.0)),
+        "line 2: link base: <inertial>: the largest principal moment of inertia must not exceed the sum of the other "
+        "two: 0.1, 0.1, 9 kg m²; it counts on a floating base only",
+    ),
+    "negative base": (urdf(base=inertial(mass=-5.0)), "line 2: link base: <inertial>: mass must not be negative"),
     "leaf without mass": (
         urdf(lower=" "),
         "joint elbow: the mass matrix is singular, since no mass moves with elbow: give a body that moves mass off the",
@@ -117,15 +123,13 @@ def test_a_urdf_gives_a_warning_unless_it_is_to_be_refused(text: str, warning: s
 @pytest.mark.parametrize(
     "text",
     [
-        urdf(base=inertial(ixx=9.0)),
-        urdf(base=inertial(mass=-5.0)),
         urdf(upper=inertial(mass=50), sensor=inertial(mass=0.0, ixx=0.001)),
         urdf(sensor=inertial(mass=0.1, ixx=0.25)),
         urdf(upper=inertial(mass=9.0), sensor=inertial(mass=-0.5, ixx=0.15)),
     ],
-    ids=["base", "negative base", "massless sensor", "sensor", "negative sensor"],
+    ids=["massless sensor", "sensor", "negative sensor"],
 )
-def test_bodies_are_checked_after_merging_and_only_if_they_move(text: str) -> None:
+def test_bodies_are_checked_after_merging(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load_robot(text, unphysical="refuse").n == 2
@@ -201,6 +205,24 @@ def test_parameters_are_refused_unless_a_warning_is_asked_for(tmp_path) -> None:
         load_robot(path)
     with pytest.warns(RobotDescriptionWarning, match=message):
         assert load_robot(path, unphysical="warn").n == 2
+
+
+def test_the_base_of_a_parameter_file_is_checked() -> None:
+    tree = parameters() | {
+        "base": {"mass": 2.0, "center_of_mass": [0.0] * 3, "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 9.0]}
+    }
+    with pytest.raises(
+        RobotDescriptionError, match=r"robot\.base\.inertia: the largest .*; it counts on a floating base"
+    ):
+        robot_from_parameters(tree)
+    with pytest.warns(RobotDescriptionWarning, match=r"robot\.base\.inertia: the largest"):
+        assert robot_from_parameters(tree | {"unphysical": "warn"}).n == 2
+    about_origin = tree | {"inertia_reference": "link"}
+    for joint in about_origin["joints"].values():
+        joint["inertia"] = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
+    about_origin["base"] |= {"center_of_mass": [0.0, 0.0, 1.0], "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]}
+    with pytest.warns(RobotDescriptionWarning, match=r"inertia_reference: link gives .* \(base\); try com"):
+        robot_from_parameters(about_origin)
 
 
 def test_inertia_about_the_link_frame_may_be_that_of_no_body() -> None:

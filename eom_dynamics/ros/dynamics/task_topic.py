@@ -15,7 +15,8 @@ from sensor_msgs.msg import JointState
 from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
-from ...kinematics.compiled import frames_by_name, kinematics_of
+from ...kinematics.compiled import kinematics_of
+from ...kinematics.frames import frames_by_name
 from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
