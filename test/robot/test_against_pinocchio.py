@@ -133,6 +133,7 @@ WARNINGS = {
     "pr2": [f"transmission {name}_trans (line " for name in ("r_wrist", "r_gripper", "l_wrist", "l_gripper")],
     "romeo": ["joint LHand: the mass matrix is singular, since no mass moves with LHand, RHand: "],
     "romeo_laas_small": [
+        "line 328: link body: <inertial>: principal moments of inertia must not be negative",
         "line 260: link LElbowYaw_link: <inertial>: the largest principal moment of inertia must not exceed",
         "line 359: link LHipPitch_link: <inertial>: principal moments of inertia must not be negative",
         "line 431: link RHipPitch_link: <inertial>: principal moments of inertia must not be negative",
