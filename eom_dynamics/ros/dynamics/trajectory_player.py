@@ -19,6 +19,7 @@ from ...messages.samples import doubles
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
 from ...trajectory.takeover import take_over
+from ..executors import keep_pace
 from ..interfaces import JointTrajectorySetpoint
 from .clock_watch import ClockWatch
 
@@ -144,8 +145,11 @@ class TrajectoryPlayer:
         self.on_end(finished, reason)
 
     def _tick(self) -> None:
+        if not self._playing:
+            return
+        keep_pace(self._timer)
         now = self._node.get_clock().now().nanoseconds
-        if not self._playing or not self._follow_clock(now):
+        if not self._follow_clock(now):
             return
         motion = self._motion
         assert motion is not None  # while playing
