@@ -99,7 +99,8 @@ class TrajectoryPlayer:
                 its first knot while the commanded position is unknown; or there is no time on /clock yet.
             StateError: the motors cannot realise the transition to the motion.
         """
-        now = self._node.get_clock().now().nanoseconds
+        # At the same time, since what follows may take long, and would look like a jump of the clock.
+        now, steady = self._node.get_clock().now().nanoseconds, time.monotonic_ns()
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
         if self._playing:
@@ -127,7 +128,7 @@ class TrajectoryPlayer:
         self._message.header.frame_id = frame_id
         self._due = None
         self._playing = True
-        self._watch.restart(now, time.monotonic_ns())
+        self._watch.restart(now, steady)
         self._timer.reset()
         self._watch_timer.reset()
 
