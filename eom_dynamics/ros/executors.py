@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executor of a node."""
+"""Executor of a node, and timers that it calls."""
 
 from __future__ import annotations
 
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
+from rclpy.timer import Timer
 
 
 def make_executor(*, events: bool) -> Executor:
@@ -23,3 +24,14 @@ def make_executor(*, events: bool) -> Executor:
                 "or set the parameter executor to single_threaded"
             )
     return SingleThreadedExecutor()
+
+
+def keep_pace(timer: Timer) -> None:
+    """Have a running timer called again after one period; its callback calls this first.
+
+    If the clock advances, or a timer is reset, while the call of a due timer is queued, the events executor of
+    rclpy 7.1.6 queues the call again, and each call postpones the next one by a period. One or more periods are then
+    left out; in a simulation that waits for a command, that is forever.
+    """
+    if timer.time_until_next_call() > timer.timer_period_ns:
+        timer.reset()

@@ -67,9 +67,9 @@ def motion(n: int, t: Array, amplitude: float = 0.8, slowest: float = 0.1) -> tu
     return states[0], states[1], states[2]
 
 
-def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint", backend: str | None = None) -> Array:
-    """Efforts (N, n) of the joints, or of the motors of rigid joints."""
-    tau = Dynamics(robot, order=0, friction=side == "joint", backend=backend).effort(q, qd, qdd)
+def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint") -> Array:
+    """Efforts (N, n) of the joints, or of the motors of rigid joints; not compiled, as each test has its own robot."""
+    tau = Dynamics(robot, order=0, friction=side == "joint", backend="numpy").effort(q, qd, qdd)
     if side == "motor":
         laws = [joint.actuator.friction for joint in robot.independent_joints]
         tau = tau + robot.rotor_inertia * qdd

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from array import array
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import processes
+from forks import ForkServer
 from tool_messages import orientation, twist, vector, world_aligned
 
 from eom_dynamics.messages.fields import WRENCH_FIELDS
@@ -21,11 +23,17 @@ PATIENCE = 60.0
 
 AT_REST = np.zeros((4, 6))
 
+FRESH = ("env",)
+"""Prefix for a node that is no fork, such as to import a ``sitecustomize``."""
+
+fork_server = cache(ForkServer)
+
 
 class NodeProcess:
     """``dynamics_node`` or another as a process; ``log`` is its output.
 
-    It has its own namespace, ``{namespace}`` in its arguments, unless ``beside`` another node.
+    It is a fork of a prepared process (:mod:`forks`), or with a ``prefix`` to its command a process of its own from the
+    start. It has its own namespace, ``{namespace}`` in its arguments, unless ``beside`` another node.
     """
 
     _numbers = itertools.count(1)
@@ -34,17 +42,17 @@ class NodeProcess:
         self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("w+b")
-        self.process = processes.popen(
-            [
-                *prefix,
-                *(sys.executable, "-m", f"eom_dynamics.ros.{module}", "--ros-args", "-r", f"__node:={self.name}"),
-                *("-r", f"__ns:={self.namespace}", "-r", f"/diagnostics:={self.namespace}/diagnostics"),
-                *(str(argument).replace("{namespace}", self.namespace) for argument in ros_arguments),
-            ],
-            cwd=folder,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
+        module = f"eom_dynamics.ros.{module}"
+        arguments = [
+            *("--ros-args", "-r", f"__node:={self.name}", "-r", f"__ns:={self.namespace}"),
+            *("-r", f"/diagnostics:={self.namespace}/diagnostics"),
+            *(str(argument).replace("{namespace}", self.namespace) for argument in ros_arguments),
+        ]
+        if prefix:
+            command = [*prefix, sys.executable, "-m", module, *arguments]
+            self.process = processes.popen(command, cwd=folder, stdout=self._log, stderr=subprocess.STDOUT)
+        else:
+            self.process = fork_server(module).start(arguments, folder, self._log)
 
     @property
     def log(self):

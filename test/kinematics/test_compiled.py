@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from eom_dynamics import (
 )
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.kinematics import body_poses, inverse_motion
-from eom_dynamics.recursion import kinematics, link_tree
+from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.center_of_mass import center_of_mass
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS
 from eom_dynamics.robot import Frame
@@ -41,21 +42,27 @@ def iiwa() -> Kinematics:
 # The programs over floats, without compiling them: the code that the kernels are traced from.
 
 
+@lru_cache(maxsize=2)
+def links(robot: Robot, regrouped: bool = True) -> LinkTree:
+    """Links of the last robot: for differences, the same ones are asked for hundreds of times."""
+    return link_tree(robot, regrouped=regrouped)
+
+
 def traced_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
-    return lie.pose(*map(np.array, kinematics.pose(link_tree(robot), q.tolist())))
+    return lie.pose(*map(np.array, kinematics.pose(links(robot), q.tolist())))
 
 
 def traced_twists(robot: Robot, states: np.ndarray) -> np.ndarray:
-    return np.array(kinematics.body_twist(link_tree(robot), states.tolist()), dtype=float)
+    return np.array(kinematics.body_twist(links(robot), states.tolist()), dtype=float)
 
 
 def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> np.ndarray:
-    levels = kinematics.jacobian(link_tree(robot), states.tolist(), representation)
+    levels = kinematics.jacobian(links(robot), states.tolist(), representation)
     return np.array(levels, dtype=float).transpose(0, 2, 1)
 
 
 def traced_centers(robot: Robot, states: np.ndarray) -> np.ndarray:
-    return np.array(center_of_mass(link_tree(robot, regrouped=False), states.tolist()), dtype=float)
+    return np.array(center_of_mass(links(robot, regrouped=False), states.tolist()), dtype=float)
 
 
 def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import processes
 import pytest
+from node_client import FRESH
 from paths import CONFIG
 
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -29,7 +30,7 @@ def test_an_internal_error_is_reported(start, tmp_path, monkeypatch):
         "ElasticArm.__init__ = fail\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA)
+    client = start(*IIWA, prefix=FRESH)
     level, message, values = client.next_diagnostics()
     assert (level, values["state"]) == (2, "unconfigured")
     assert message == r"robot not loaded: internal error: ZeroDivisionError: on\x1b purpose"
@@ -47,7 +48,7 @@ def test_an_internal_error_is_not_answered_by_a_held_command(start, tmp_path, mo
         "setpoint_to_command.read_samples = fail\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA, "-p", "hold_last_command:=always", "-p", "warning_period:=0.0")
+    client = start(*IIWA, "-p", "hold_last_command:=always", "-p", "warning_period:=0.0", prefix=FRESH)
     good = dict.fromkeys(STATE_FIELDS, np.zeros(7))
     client.answers_to(client.publish(**good))
     held = client.publish(**good | {"jerk": np.zeros(3)})
@@ -82,7 +83,7 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
         "RobotSupply.pause = failing('unconfigured_shutdown', RobotSupply.pause)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA, "-p", "autostart:=false")
+    client = start(*IIWA, "-p", "autostart:=false", prefix=FRESH)
     good = dict.fromkeys(STATE_FIELDS, np.zeros(7))
     paths = {"configure": (), "activate": ("configure",), "deactivate": ("configure", "activate")}
     for failing, path in {**paths, "cleanup": ("configure",), "unconfigured_shutdown": ()}.items():
@@ -114,7 +115,7 @@ def test_a_bring_up_that_fails_is_reported(start, tmp_path, monkeypatch):
         "realtime.stream_in_real_time = fail\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA)
+    client = start(*IIWA, prefix=FRESH)
     assert client.next_diagnostics()[:2] == (2, r"unconfigured: activate failed: ZeroDivisionError: on\x1b purpose")
     assert client.process.log.count("Traceback") == 1
 
@@ -174,7 +175,7 @@ def test_without_ros_the_error_is_one_line(tmp_path, node):
 def test_without_the_events_executor_the_node_warns_and_runs(start, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['rclpy.experimental.events_executor'] = None\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    client = start(*IIWA)
+    client = start(*IIWA, prefix=FRESH)
     assert client.state == "active"
     assert client.process.log.count("this rclpy has no events executor, single_threaded is used") == 1
 

@@ -332,3 +332,29 @@ def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
     assert (player.playing, len(sent)) == (False, 3)
     executor.shutdown()
     node.destroy_node()
+
+
+def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
+    from rclpy.executors import SingleThreadedExecutor
+
+    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+
+    node = ros.create_node("player_with_a_slow_check")
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    node.declare_parameter("stream_rate", RATE)
+    node.declare_parameter("on_clock_jump", "stop")
+    ends = []
+    player = TrajectoryPlayer(node, lambda setpoint: True)
+    player.on_end = lambda *end: ends.append(end)
+    motion = through([0.0, 1.0], [[0.0, 0.5], [0.1, 0.5]])
+    begin = node.get_clock().now().nanoseconds
+    player.play(motion, begin, "", ARM, lambda verdict: None)
+    second = through([0.0, 0.5], [motion.derivatives(0.8, 0)[0], [0.0, 0.5]])
+    player.play(second, begin + 8 * 10**8, "", ARM, lambda verdict: time.sleep(0.3))
+    deadline = time.monotonic() + PATIENCE
+    while player.playing and time.monotonic() < deadline:
+        executor.spin_once(timeout_sec=0.1)
+    assert ends == [(True, "")]
+    executor.shutdown()
+    node.destroy_node()

@@ -144,27 +144,7 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
     assert "Traceback" not in robot.process.log and "xception" not in robot.process.log
 
 
-# --- States -------------------------------------------------------------------------
-
-
-def test_states_are_those_of_an_arm_at_rest(at_q):
-    joints, motors = at_q.next_states(20)
-    rest = ARM.feedforward(Q, ZERO, ZERO, ZERO, ZERO)
-    assert joints.name == motors.name == NAMES
-    assert close(joints.position, Q, 1e-9) and close(joints.velocity, ZERO, 1e-9)
-    assert close(joints.effort, rest.tau, 1e-6)
-    assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
-
-    def distances():
-        return np.diff([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in at_q.joints]) * 1e-9
-
-    def in_time():
-        late = np.flatnonzero(np.abs(distances() - 0.01) > 1e-4)
-        return np.max(np.diff([-1, *late, len(at_q.joints)])) > 5
-
-    # A late state is followed by one on time, and a stalled machine lets some out: sooner or later, five are in time.
-    at_q.wait(in_time, "five states in a row that are a period apart")
-    assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
+# --- Commands and states ------------------------------------------------------------------
 
 
 def test_motors_come_by_their_own_names_where_two_pull_at_a_joint(simulate, tmp_path):
@@ -189,35 +169,6 @@ def test_motors_come_by_their_own_names_where_two_pull_at_a_joint(simulate, tmp_
     assert robot.motors[-1].name == list(arm.motor_names)
 
 
-# --- Commands -----------------------------------------------------------------------------
-
-
-def test_efforts_move_motors_and_joint_efforts_the_links(simulate, by_effort):
-    tau = ARM.dynamics.effort(Q, ZERO, ZERO)
-    links = simulate(*IIWA, *AT_Q, *PATIENT, "-p", "command:=joint_effort")
-    links.send("effort_command", data=tau)
-    links.settle(lambda joints, _: close(joints.effort, tau, 1e-12), "the effort")
-    by_effort.send("effort_command", data=tau + np.eye(7)[0])
-    by_effort.settle(lambda joints, state: close(state.effort, tau + np.eye(7)[0], 1e-12), "the effort")
-    by_effort.settle(lambda joints, state: joints.position[0] > Q[0] + 0.01, "the first joint to turn")
-    # When commands stop, there is no effort, and the arm falls.
-    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the loss")
-    by_effort.settle(lambda joints, motors: not close(joints.position, Q, 0.1), "the arm to fall")
-    assert "no commands for 0.5 s: no effort" in by_effort.process.log
-
-
-def test_a_motion_that_diverges_stops_until_commands_have_paused(by_effort):
-    by_effort.send("effort_command", data=np.full(7, 1e12))
-    level, message, _ = by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "stopped", "the stop")
-    assert level == 2 and message.startswith("stopped: the simulation diverged")
-    assert "stopped: iiwa: the motion leaves all bounds" in by_effort.process.log
-    by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "waiting", "the pause")
-    joints, motors = by_effort.next_states()
-    assert np.all(np.isfinite([*joints.position, *joints.velocity, *joints.effort, *motors.position]))
-    by_effort.send("effort_command", data=ZERO)
-    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the command after the stop")
-
-
 def test_the_end_of_commands_at_rest_is_no_warning(simulate):
     robot = simulate(*IIWA, *AT_Q)
     robot.send("motor_setpoint", position=robot.next_states()[1].position)
@@ -237,26 +188,6 @@ def test_when_commands_stop_the_position_is_held(simulate):
     robot.wait_for_diagnostics(lambda level, message, v: int(v["timeouts"]) == 2, "the second loss")
     robot.wait(lambda: re.search(r"\[INFO\].* no commands for 0\.1 s", robot.process.log), "the line about it")
     assert "Exception" not in robot.process.log
-
-
-BAD_COMMANDS = {
-    "nothing": ({}, "position has 0 entries, must have 7"),
-    "length": ({"position": ZERO, "effort": np.zeros(8)}, "effort has 8 entries, must have 7 or none"),
-    "not finite": ({"position": np.array([0, 0, np.nan, 0, 0, 0, 0])}, f"position of motor '{NAMES[2]}' is nan"),
-    "unknown": ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),
-}
-
-
-def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
-    goal = Q + 0.1
-    at_q.send("motor_setpoint", position=goal)
-    for count, (bad, reason) in enumerate(BAD_COMMANDS.values(), start=1):
-        at_q.send("motor_setpoint", **bad)
-        _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
-        assert values["last refusal"].startswith(reason)
-        assert f"command refused, the last valid one remains: {reason}" in at_q.process.log
-    # Without effort beside it, the PD sags by some hundredths of a radian.
-    at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")
 
 
 # --- Time, and the start ------------------------------------------------------------------
@@ -300,3 +231,72 @@ def test_a_robot_that_cannot_be_simulated_is_an_error_with_its_reason(start):
     assert message.startswith("robot not loaded: ") and "initial_position: must have 1 or 7 entries, has 2" in message
     assert not robot.joints
     assert "Traceback" not in robot.process.log
+
+
+# --- Shared robots, last since each takes a quarter of a core until the module ends ---------
+
+
+def test_efforts_move_motors_and_joint_efforts_the_links(simulate, by_effort):
+    tau = ARM.dynamics.effort(Q, ZERO, ZERO)
+    links = simulate(*IIWA, *AT_Q, *PATIENT, "-p", "command:=joint_effort")
+    links.send("effort_command", data=tau)
+    links.settle(lambda joints, _: close(joints.effort, tau, 1e-12), "the effort")
+    by_effort.send("effort_command", data=tau + np.eye(7)[0])
+    by_effort.settle(lambda joints, state: close(state.effort, tau + np.eye(7)[0], 1e-12), "the effort")
+    by_effort.settle(lambda joints, state: joints.position[0] > Q[0] + 0.01, "the first joint to turn")
+    # When commands stop, there is no effort, and the arm falls.
+    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the loss")
+    by_effort.settle(lambda joints, motors: not close(joints.position, Q, 0.1), "the arm to fall")
+    assert "no commands for 0.5 s: no effort" in by_effort.process.log
+
+
+def test_a_motion_that_diverges_stops_until_commands_have_paused(by_effort):
+    by_effort.send("effort_command", data=np.full(7, 1e12))
+    level, message, _ = by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "stopped", "the stop")
+    assert level == 2 and message.startswith("stopped: the simulation diverged")
+    assert "stopped: iiwa: the motion leaves all bounds" in by_effort.process.log
+    by_effort.wait_for_diagnostics(lambda *s: s[2]["phase"] == "waiting", "the pause")
+    joints, motors = by_effort.next_states()
+    assert np.all(np.isfinite([*joints.position, *joints.velocity, *joints.effort, *motors.position]))
+    by_effort.send("effort_command", data=ZERO)
+    by_effort.settle(lambda joints, motors: not np.any(motors.effort), "the command after the stop")
+
+
+def test_states_are_those_of_an_arm_at_rest(at_q):
+    joints, motors = at_q.next_states(20)
+    rest = ARM.feedforward(Q, ZERO, ZERO, ZERO, ZERO)
+    assert joints.name == motors.name == NAMES
+    assert close(joints.position, Q, 1e-9) and close(joints.velocity, ZERO, 1e-9)
+    assert close(joints.effort, rest.tau, 1e-6)
+    assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
+
+    def distances():
+        return np.diff([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in at_q.joints]) * 1e-9
+
+    def in_time():
+        late = np.flatnonzero(np.abs(distances() - 0.01) > 1e-4)
+        return np.max(np.diff([-1, *late, len(at_q.joints)])) > 5
+
+    # A late state is followed by one on time, and a stalled machine lets some out: sooner or later, five are in time.
+    at_q.wait(in_time, "five states in a row that are a period apart")
+    assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
+
+
+BAD_COMMANDS = {
+    "nothing": ({}, "position has 0 entries, must have 7"),
+    "length": ({"position": ZERO, "effort": np.zeros(8)}, "effort has 8 entries, must have 7 or none"),
+    "not finite": ({"position": np.array([0, 0, np.nan, 0, 0, 0, 0])}, f"position of motor '{NAMES[2]}' is nan"),
+    "unknown": ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),
+}
+
+
+def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
+    goal = Q + 0.1
+    at_q.send("motor_setpoint", position=goal)
+    for count, (bad, reason) in enumerate(BAD_COMMANDS.values(), start=1):
+        at_q.send("motor_setpoint", **bad)
+        _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
+        assert values["last refusal"].startswith(reason)
+        assert f"command refused, the last valid one remains: {reason}" in at_q.process.log
+    # Without effort beside it, the PD sags by some hundredths of a radian.
+    at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")

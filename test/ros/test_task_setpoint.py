@@ -114,12 +114,12 @@ def test_commands_move_the_tool_along_a_path_of_5_seconds(iiwa):
     snap = rate(jerk, 0.02)
     assert deviation(jerk[far[5:-5]], twists[2][::4][5:-5][far[5:-5]], floor=1.0) < 1e-9
     assert deviation(snap[far[10:-10]], twists[3][::4][10:-10][far[10:-10]], floor=1.0) < 1e-9
-    # The simulated arm follows half a second of it by the efforts of its motors alone.
-    part = list(answers.values())[400:501]
-    plant, effort = ElasticPlant(IIWA), CubicSpline(t[400:501], [m.motor_effort for m in part])
+    # The simulated arm follows a tenth of a second of it by the efforts of its motors alone.
+    part = list(answers.values())[400:421]
+    plant, effort = ElasticPlant(IIWA), CubicSpline(t[400:421], [m.motor_effort for m in part])
     first = np.concatenate([q[400], part[0].motor_position, qd[400], part[0].motor_velocity])
-    found = simulate(plant, lambda t, state: effort(t), t[400:501:20], first)
-    np.testing.assert_allclose(plant.parts(found.states).q, q[400:501:20], rtol=0, atol=1e-8)
+    found = simulate(plant, lambda t, state: effort(t), t[400:421:4], first)
+    np.testing.assert_allclose(plant.parts(found.states).q, q[400:421:4], rtol=0, atol=1e-8)
 
 
 def test_a_setpoint_may_be_of_the_body_of_a_joint(iiwa):

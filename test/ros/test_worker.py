@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from node_client import Client
+from node_client import FRESH, Client
 from paths import CONFIG
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -67,7 +67,7 @@ def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path, monke
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     from eom_dynamics.srv import ComputeForwardDynamics
 
-    client = start("--params-file", CONFIG / "iiwa.yaml", module="planning_node", client=Client)
+    client = start("--params-file", CONFIG / "iiwa.yaml", module="planning_node", client=Client, prefix=FRESH)
     service = client.client(ComputeForwardDynamics, "eom_dynamics/forward_dynamics")
     service.call_async(ComputeForwardDynamics.Request())
     client.wait((tmp_path / "begun").exists, "the job")

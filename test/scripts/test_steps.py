@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_steps_run_once_in_order_and_again_from_the_first_whose_input_changed(
     changing.write_text("2")
     assert run(*steps) == 2
     assert trace.read_text() == "abcbc"
-    assert "[3/3] C … 0 s" in capsys.readouterr().out
+    assert re.search(r"\[3/3\] C … \d+ s", capsys.readouterr().out)
 
 
 def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..., int], tmp_path: Path) -> None:

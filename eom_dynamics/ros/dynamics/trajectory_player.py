@@ -19,6 +19,7 @@ from ...messages.samples import doubles
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
 from ...trajectory.takeover import take_over
+from ..executors import keep_pace
 from ..interfaces import JointTrajectorySetpoint
 from .clock_watch import ClockWatch
 
@@ -98,7 +99,8 @@ class TrajectoryPlayer:
                 its first knot while the commanded position is unknown; or there is no time on /clock yet.
             StateError: the motors cannot realise the transition to the motion.
         """
-        now = self._node.get_clock().now().nanoseconds
+        # At the same time, since what follows may take long, and would look like a jump of the clock.
+        now, steady = self._node.get_clock().now().nanoseconds, time.monotonic_ns()
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
         if self._playing:
@@ -126,7 +128,7 @@ class TrajectoryPlayer:
         self._message.header.frame_id = frame_id
         self._due = None
         self._playing = True
-        self._watch.restart(now, time.monotonic_ns())
+        self._watch.restart(now, steady)
         self._timer.reset()
         self._watch_timer.reset()
 
@@ -144,8 +146,11 @@ class TrajectoryPlayer:
         self.on_end(finished, reason)
 
     def _tick(self) -> None:
+        if not self._playing:
+            return
+        keep_pace(self._timer)
         now = self._node.get_clock().now().nanoseconds
-        if not self._playing or not self._follow_clock(now):
+        if not self._follow_clock(now):
             return
         motion = self._motion
         assert motion is not None  # while playing

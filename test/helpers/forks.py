@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes as forks of a process that has imported their module, which takes most of the time of a start."""
+
+import atexit
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+_LONGEST_REQUEST = 2**17
+
+
+class Fork:
+    """A forked process; attributes and methods are those of :class:`subprocess.Popen`."""
+
+    def __init__(self, report):
+        self._report = open(report, "rb", buffering=0)  # noqa: SIM115 (closed with the process)
+        self.returncode = None
+        self.pid = int(self._report.readline())
+
+    def poll(self):
+        return self._ended(0)
+
+    def wait(self, timeout=None):
+        if self._ended(timeout) is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout):
+        if self.returncode is None and select.select([self._report], [], [], timeout)[0]:
+            self.returncode = int(self._report.readline())
+            self._report.close()
+        return self.returncode
+
+
+class ForkServer:
+    """The process that forks for the main function of a module; it has imported this one and no other."""
+
+    def __init__(self, module):
+        self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs)
+        atexit.register(self._end)
+
+    def start(self, arguments, folder, log):
+        """Run the function with arguments; ``log`` is its stdout and stderr."""
+        request = json.dumps([list(map(str, arguments)), str(folder), dict(os.environ)]).encode()
+        assert len(request) < _LONGEST_REQUEST, "too long a command line"
+        receive, send = os.pipe()
+        socket.send_fds(self._socket, [request], [log.fileno(), send])
+        os.close(send)
+        return Fork(receive)
+
+    def _end(self):
+        self._socket.close()
+        self._process.wait()
+
+
+def _serve(requests):
+    """Answer requests, each with a line with the process id and one with the exit code; return only in forks."""
+    while True:
+        request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 2)
+        if not request:
+            sys.exit()
+        if os.fork():
+            for descriptor in descriptors:
+                os.close(descriptor)
+            while _reaped():
+                pass
+            continue
+        log, report = descriptors
+        if pid := os.fork():
+            os.write(report, b"%d\n" % pid)
+            _, status = os.waitpid(pid, 0)
+            os.write(report, b"%d\n" % os.waitstatus_to_exitcode(status))
+            os._exit(0)
+        os.close(report)
+        for standard in (1, 2):
+            os.dup2(log, standard)
+        os.close(log)
+        return json.loads(request)
+
+
+def _reaped():
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0]
+    except ChildProcessError:
+        return 0
+
+
+def _main():
+    module = importlib.import_module(sys.argv[1])
+    with socket.socket(fileno=0) as requests:
+        arguments, folder, environment = _serve(requests)
+    os.open(os.devnull, os.O_RDONLY)  # as standard input
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv[1:] = arguments
+    sys.exit(module.main())
+
+
+if __name__ == "__main__":
+    _main()
