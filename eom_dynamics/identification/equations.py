@@ -87,7 +87,8 @@ def predictions(regressor: Regressor, samples: Samples, x: Array) -> Array:
     tau = np.concatenate([regressor.inertial_efforts(*state, x) for _, state in _states(samples)])
     for term in regressor.terms:
         columns = [regressor.column(term, j) for j in range(regressor.robot.n)]
-        tau += samples.bases[term][(..., *(x.ndim - 1) * (np.newaxis,))] * x[columns]
+        basis = samples.bases[term]
+        tau += basis.reshape(*basis.shape, *(1,) * (x.ndim - 1)) * x[columns]
     return tau
 
 
