@@ -207,18 +207,22 @@ def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, the
         current = weight * 10.0**reduction
         for _ in range(_MOST_CENTRES):
             local = _Local(bodies, A, right, current, centre)
-            found = minimize(
-                local.value,
-                np.zeros(local.size),
-                jac=local.gradient,
-                hess=local.hessian,
-                method="trust-exact",
-                options={
-                    "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
-                    "maxiter": _ITERATIONS,
-                    "max_trust_radius": np.inf,
-                },
-            )
+            try:
+                with np.errstate(invalid="ignore"):
+                    found = minimize(
+                        local.value,
+                        np.zeros(local.size),
+                        jac=local.gradient,
+                        hess=local.hessian,
+                        method="trust-exact",
+                        options={
+                            "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
+                            "maxiter": _ITERATIONS,
+                            "max_trust_radius": np.inf,
+                        },
+                    )
+            except ValueError:
+                break  # older SciPy gets NaN by rounding at the edge of the cone: the last centre stays
             new = local.relative(found.x)
             try:
                 X, centre = new, np.linalg.cholesky(new)
