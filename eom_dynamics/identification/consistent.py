@@ -22,6 +22,10 @@ SMALLEST = 0.01
 # are needed from the convex solution with the entropic distance.
 _TOLERANCE, _MOST_EVALUATIONS = 1e-8, 100
 
+# Log-Cholesky parameters beyond are a runaway of data that no body explains, such as efforts of the wrong sign; steps
+# there are refused.
+_FARTHEST = 100.0
+
 # Gradient that ends the convex step, relative to the weight: at the end, and on the way there.
 _GRADIENT, _ON_THE_WAY = 1e-3, 0.3
 
@@ -195,26 +199,35 @@ def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[
 def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
     """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
     X = np.array([log_cholesky(body) for body in theta])
+    centre = np.linalg.cholesky(X)
     cost = 0.5 * float(right @ right)
     # From a distance that outweighs the data to the one that is wanted: the path through the middle of the cone.
     steps = max(0, int(np.ceil(np.log10(max(cost, 1e-300) / weight)))) if not np.any(theta) else 0
     for reduction in range(steps, -1, -1):
         current = weight * 10.0**reduction
         for _ in range(_MOST_CENTRES):
-            local = _Local(bodies, A, right, current, np.linalg.cholesky(X))
-            found = minimize(
-                local.value,
-                np.zeros(local.size),
-                jac=local.gradient,
-                hess=local.hessian,
-                method="trust-exact",
-                options={
-                    "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
-                    "maxiter": _ITERATIONS,
-                    "max_trust_radius": np.inf,
-                },
-            )
-            X = local.relative(found.x)
+            local = _Local(bodies, A, right, current, centre)
+            try:
+                with np.errstate(invalid="ignore"):
+                    found = minimize(
+                        local.value,
+                        np.zeros(local.size),
+                        jac=local.gradient,
+                        hess=local.hessian,
+                        method="trust-exact",
+                        options={
+                            "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
+                            "maxiter": _ITERATIONS,
+                            "max_trust_radius": np.inf,
+                        },
+                    )
+            except ValueError:
+                break  # older SciPy gets NaN by rounding at the edge of the cone: the last centre stays
+            new = local.relative(found.x)
+            try:
+                X, centre = new, np.linalg.cholesky(new)
+            except np.linalg.LinAlgError:
+                break  # at the edge of the cone but for rounding: the last one inside stays
             if found.success or found.nit == 0:
                 break
     return np.array([log_cholesky_parameters(body) for body in X])
@@ -285,25 +298,33 @@ def _polished(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, t
     none = np.zeros((0, 4, 4))
 
     def residuals(z: Array) -> Array:
+        refused = np.full(rows + RESIDUALS * count, np.inf)
+        if not np.max(np.abs(z)) < _FARTHEST:
+            return refused
         bodies_of = z.reshape(count, PARAMETERS)
         data = sum((a @ pi for a, pi in zip(A, bodies.possible(bodies_of), strict=True)), -right)
         pairs = zip(bodies.priors, bodies_of, strict=True)
-        return np.concatenate([data, *(root * prior.residuals(log_cholesky(body), none)[0] for prior, body in pairs)])
+        try:
+            distances = [root * prior.residuals(log_cholesky(body), none)[0] for prior, body in pairs]
+        except np.linalg.LinAlgError:
+            return refused
+        return np.concatenate([data, *distances])
 
     def jacobian(z: Array) -> Array:
         J = np.zeros((rows + RESIDUALS * count, len(z)))
         _fill(J, bodies, A, weight, z.reshape(count, PARAMETERS), rows)
         return J
 
-    return least_squares(
-        residuals,
-        theta.ravel(),
-        jacobian,
-        ftol=_TOLERANCE,
-        xtol=_TOLERANCE,
-        gtol=_TOLERANCE,
-        max_nfev=_MOST_EVALUATIONS,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return least_squares(
+            residuals,
+            theta.ravel(),
+            jacobian,
+            ftol=_TOLERANCE,
+            xtol=_TOLERANCE,
+            gtol=_TOLERANCE,
+            max_nfev=_MOST_EVALUATIONS,
+        )
 
 
 def _fill(J: Array, bodies: Bodies, A: Sequence[Array], weight: float, theta: Array, rows: int) -> None:

@@ -83,19 +83,25 @@ def equations(regressor: Regressor, samples: Sequence[Samples], weights: Sequenc
 
 
 def predictions(regressor: Regressor, samples: Samples, x: Array) -> Array:
-    """Efforts (N, n) by parameters (P,), N m or N."""
-    tau = np.concatenate([Y @ x[: regressor.inertial] for _, Y in chunks(regressor, samples)])
+    """Efforts (N, n) by parameters (P,), N m or N; or (N, n, k) by k sets of parameters (P, k)."""
+    tau = np.concatenate([regressor.inertial_efforts(*state, x) for _, state in _states(samples)])
     for term in regressor.terms:
         columns = [regressor.column(term, j) for j in range(regressor.robot.n)]
-        tau = tau + samples.bases[term] * x[columns]
+        basis = samples.bases[term]
+        tau += basis.reshape(*basis.shape, *(1,) * (x.ndim - 1)) * x[columns]
     return tau
 
 
 def chunks(regressor: Regressor, samples: Samples) -> Iterator[tuple[slice, Array]]:
     """Yield slices of samples, and the inertial columns (rows, n, inertial) of each."""
+    for rows, state in _states(samples):
+        yield rows, regressor.inertial_columns(*state)
+
+
+def _states(samples: Samples) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
     for start in range(0, len(samples), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        yield rows, regressor.inertial_columns(samples.q[rows], samples.qd[rows], samples.qdd[rows])
+        yield rows, (samples.q[rows], samples.qd[rows], samples.qdd[rows])
 
 
 def _triangle(rows: Array) -> Array:

@@ -15,24 +15,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
-from scipy.signal import butter, sosfiltfilt
 
 from ..arrays import Array
 from ..robot import Robot
 from .joint_terms import TERMS, Motion
 from .recording import Recording
-
-ORDER = 4
-"""Of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)."""
-
-HIGHEST = 0.8
-"""Largest cut-off, relative to the Nyquist frequency."""
-
-PER_PERIOD = 2.5
-"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
-
-# Periods of the cut-off that are cut at both ends of a motion, where the filter has its transients.
-_EDGE = 1.5
+from .sampling import HIGHEST, LowPass
 
 # Relative deviation of a step from the usual one, beyond which samples are interpolated.
 _JITTER = 0.02
@@ -158,32 +146,22 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
     def between(values: Array) -> Array:
         return np.asarray(PchipInterpolator(kept.t, np.nan_to_num(values), axis=0)(t))
 
-    tau = np.where(np.isnan(recording.tau).all(axis=0), np.nan, between(kept.tau))
     right = np.searchsorted(kept.t, t).clip(1, len(kept) - 1)
+    nearest = np.where(t - kept.t[right - 1] < kept.t[right] - t, right - 1, right)
+    tau = np.where(np.isnan(kept.tau)[nearest], np.nan, between(_filled(kept.tau)))
     near = np.minimum(np.abs(kept.t[right] - t), np.abs(t - kept.t[right - 1])) <= period
     qd = None if kept.qd is None else between(kept.qd)
     return Recording(kept.joint_names, t, between(kept.q), tau, qd, kept.name, kept.notes), near, int(repeats.sum())
 
 
-def low_pass(values: Array, cutoff: float, rate: float) -> Array:
-    """Values (N, …) without what is faster than the cut-off, not delayed; both Hz."""
-    sections = butter(ORDER, min(cutoff, HIGHEST * rate / 2), fs=rate, output="sos")
-    # Padding for as long as the filter remembers.
-    pad = min(len(values) - 1, round(2 * rate / cutoff) + 3 * ORDER)
-    return np.asarray(sosfiltfilt(sections, values, axis=0, padlen=pad))
-
-
 def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples:
     samples, near, repeats = uniform(motion)
-    rate = 1 / motion.period
-    window = round(_EDGE * rate / using.cutoff)
+    low_pass = LowPass(motion.period, min(using.cutoff, HIGHEST / (2 * motion.period)))
+    smooth, window = low_pass.whole, low_pass.reach
     absent = np.isnan(samples.tau)
-    saturated = _saturated(samples.tau, using.effort_limits)
+    saturated = _saturated(_filled(samples.tau), using.effort_limits)
 
-    def smooth(values: Array) -> Array:
-        return low_pass(values, using.cutoff, rate)
-
-    q, tau = smooth(samples.q), smooth(np.where(absent, 0.0, samples.tau))
+    q, tau = smooth(samples.q), smooth(_filled(samples.tau))
     if using.measured_velocity and samples.qd is not None:
         qd = smooth(samples.qd)
         qdd = differentiated(samples.t, qd)[0]
@@ -197,12 +175,12 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
     bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
 
     reasons = {
-        "not recorded": absent,
+        "not recorded": _dilated(absent, window),
         "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
         "saturated": _dilated(saturated, window),
         "at rest or near reversal": (np.abs(qd) < _least_velocity(qd, using)) | (np.ptp(q, axis=0) < REST),
     }
-    step = max(1, int(rate / (PER_PERIOD * using.cutoff))) if using.decimate else 1
+    step = low_pass.decimation if using.decimate else 1
     inner = slice(window, max(window, len(tau) - window), step)
     used, counts = np.ones(tau[inner].shape, dtype=bool), {}
     for reason, bad in reasons.items():
@@ -226,6 +204,17 @@ def _least_velocity(qd: Array, using: Filter) -> Array:
     """Velocities (n,) below which a joint is at rest or reverses."""
     rms = np.sqrt(np.mean(np.square(qd), axis=0))
     return np.maximum(np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * rms), _NOISE * using.velocity_noise)
+
+
+def _filled(values: Array) -> Array:
+    """Values (N, n) with numbers in between, where some are NaN; zero where all are."""
+    absent = np.isnan(values)
+    if not absent.any():
+        return values
+    result, rows = values.copy(), np.arange(len(values))
+    for column, bad in zip(result.T, absent.T, strict=True):
+        column[bad] = 0.0 if bad.all() else np.interp(rows[bad], rows[~bad], column[~bad])
+    return result
 
 
 def _repeated(values: Array) -> NDArray[np.bool_]:

@@ -24,13 +24,14 @@ from .consistent import Consistent, free_bodies
 from .equations import Equations, chunks, equations, predictions
 from .estimators import ESTIMATORS, Estimate, huber, ordinary, total, weighted
 from .exceptions import IdentificationError
-from .filtering import PER_PERIOD, REST, Filter, Samples, prepare, settings
+from .filtering import REST, Filter, Samples, prepare, settings
 from .joint_terms import TERMS
 from .payload import find_payload
 from .prior import KINDS
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time, score
+from .sampling import PER_PERIOD
 from .stribeck import stribeck_velocities
 
 SIDES = ("joint", "motor")
@@ -44,6 +45,12 @@ _JUDGED = 20_000
 
 # Equations for each parameter below which nothing is identified.
 _LEAST_EQUATIONS = 1.5
+
+# Residuals below this share of the efforts are of rounding, and count as this.
+_FINEST = 1e-6
+
+# Share of an effort's standard deviation that is left, beyond which something is wrong.
+_UNEXPLAINED = 0.5
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
@@ -228,7 +235,9 @@ def fit(
     residuals = [np.where(part.used, predictions(regressor, part, estimate.x) - part.tau, 0.0) for part in samples]
     # Residuals that depend on each other tell less than as many that do not.
     sigma = estimate.sigma * np.sqrt(correlation_time(residuals))
-    white = np.nan_to_num(1 / sigma)
+    with np.errstate(invalid="ignore"):
+        finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
+    white = np.nan_to_num(1 / np.maximum(sigma, finest))
     R = reduce(add, systems).weighted(white)[0]
     estimate = replace(estimate, R=R)
     deviations = estimate.deviations()
@@ -263,6 +272,7 @@ def fit(
     figures = [_score(regressor, recordings, using, file, x) for recordings in (training, validation)]
     if found is not None and not found[0].converged:
         notes.append("the optimiser stopped before it converged")
+    notes += _unexplained(robot, figures)
     if options.payload is None:
         notes += _untold(regressor, deviations, terms, term_deviations, options)
     assert figures[0] is not None
@@ -295,35 +305,31 @@ def _check(robot: Robot, training: Sequence[Recording], validation: Sequence[Rec
                 f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot "
                 f"{', '.join(robot.joint_names)}"
             )
-        notes += [f"{recording.name}: {note}" for note in recording.cleaned().notes]
-        motions = list(recording.cleaned().motions())
+        clean = recording.cleaned()
+        notes += [f"{recording.name}: {note}" for note in clean.notes]
+        motions = list(clean.motions())
         if len(motions) > 1:
             notes.append(f"{recording.name}: pauses or jumps of the clock separate {len(motions)} motions")
-        moves = np.ptp(recording.q, axis=0) > REST
-        silent = ~np.any(np.nan_to_num(recording.tau), axis=0)
+        moves = np.ptp(clean.q, axis=0) > REST
+        silent = np.asarray(np.isnan(clean.tau).all(axis=0))
         if not moves.any():
             raise IdentificationError(f"{recording.name}: no joint moves")
         if silent.all():
-            raise IdentificationError(f"{recording.name}: efforts are missing or zero throughout")
+            raise IdentificationError(f"{recording.name}: efforts are missing or the same throughout")
         for bad, what in (
             (~moves, "does not move; its friction and what only its motion shows cannot be told"),
-            (silent, "has no effort, or zero throughout; its equations are not used"),
+            (silent, "has no effort, or the same throughout; its equations are not used"),
         ):
             notes += [
                 f"{recording.name}: {name} {what}"
                 for name, is_bad in zip(recording.joint_names, bad, strict=True)
                 if is_bad
             ]
-    return notes
+    return list(dict.fromkeys(notes))
 
 
 def _samples(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[Samples]:
-    samples = []
-    for recording in recordings:
-        for part in prepare(recording, regressor.terms, using):
-            # An effort that is exactly zero throughout was not measured.
-            silent = ~np.any(np.nan_to_num(recording.tau), axis=0)
-            samples.append(replace(part, used=part.used & ~silent) if silent.any() else part)
+    samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
     if not samples:
         raise IdentificationError(
             f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
@@ -458,11 +464,21 @@ def _score(regressor: Regressor, recordings: Sequence[Recording], using: Filter,
         return None
     decimate = sum(map(len, recordings)) > _JUDGED
     samples = _samples(recordings, regressor, replace(using, decimate=decimate))
-    before = [predictions(regressor, part, file) for part in samples]
-    after = [predictions(regressor, part, x) for part in samples]
+    both = [predictions(regressor, part, np.column_stack([file, x])) for part in samples]
+    before, after = ([efforts[..., k] for efforts in both] for k in (0, 1))
     rate = (len(samples[0]) - 1) / (samples[0].t[-1] - samples[0].t[0]) if len(samples[0]) > 1 else 0.0
     step = max(1, int(rate / (PER_PERIOD * using.cutoff)))
     return score([part.tau for part in samples], [part.measured for part in samples], before, after, step)
+
+
+def _unexplained(robot: Robot, figures: Sequence[Score | None]) -> list[str]:
+    """A line on joints whose efforts stay unexplained."""
+    with np.errstate(invalid="ignore"):
+        bad = np.asarray(np.any([score.relative > _UNEXPLAINED for score in figures if score is not None], axis=0))
+    if not bad.any():
+        return []
+    names = ", ".join(name for name, is_bad in zip(robot.joint_names, bad, strict=True) if is_bad)
+    return [f"most of the effort of {names} stays unexplained; check signs, units, topic and geometry, or move more"]
 
 
 def _untold(

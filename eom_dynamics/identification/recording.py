@@ -15,6 +15,9 @@ from .exceptions import IdentificationError
 # s, and in usual steps: a longer step separates two motions, as for replay.
 _PAUSE, _PAUSE_STEPS = 0.5, 20
 
+# Steps back in time that are messages in another order, in usual steps; longer ones are those of a clock that was set.
+_DISORDER = 5
+
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
@@ -84,17 +87,43 @@ class Recording:
         return replace(self, notes=(*self.notes, note))
 
     def cleaned(self) -> Recording:
-        """Leave out samples that are not finite or have the same time as the one before, and count them."""
+        """Leave out samples that are not finite or have the same time as the one before, and count them.
+
+        Samples come in the order of their times. Efforts that are the same throughout were not measured: NaN.
+        """
+        return self._finite()._in_order()._without_repeated_times()._measured()
+
+    def _finite(self) -> Recording:
         finite = np.isfinite(self.t) & (np.abs(self.q) <= _LARGEST).all(axis=1)
         recorded = np.where(np.isnan(self.tau), 0.0, self.tau)
         finite &= (np.abs(recorded) <= _LARGEST).all(axis=1)
-        again = np.zeros(len(self), dtype=bool)
-        again[1:] = np.diff(self.t) == 0
-        result = self
-        for bad, reason in ((~finite, "are not finite or far too large"), (finite & again, "have the time of another")):
-            if bad.any():
-                result = result.with_note(f"{np.sum(bad):,} samples {reason}, and are left out")
-        return result[finite & ~again] if (~finite | again).any() else result
+        return self._without(~finite, "are not finite or far too large")
+
+    def _without_repeated_times(self) -> Recording:
+        return self._without(np.append(False, np.diff(self.t) == 0)[: len(self)], "have the time of another")
+
+    def _without(self, bad: NDArray[np.bool_], reason: str) -> Recording:
+        if not bad.any():
+            return self
+        return self[~bad].with_note(f"{np.sum(bad):,} samples {reason}, and are left out")
+
+    def _in_order(self) -> Recording:
+        steps = np.diff(self.t)
+        if not np.any(steps < 0):
+            return self
+        set_back = steps < -_DISORDER * np.median(np.abs(steps[steps != 0]))
+        if set_back.sum() * LEAST_SAMPLES > len(self):
+            set_back[:] = False  # nothing would be left between so many
+        order = np.lexsort((self.t, np.append(0, np.cumsum(set_back))))
+        moved = int(np.sum(order != np.arange(len(self))))
+        return (
+            self[order].with_note(f"{moved:,} samples are not in the order of their times; sorted") if moved else self
+        )
+
+    def _measured(self) -> Recording:
+        lowest, highest = (f.reduce(self.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
+        same = lowest == highest
+        return replace(self, tau=np.where(same, np.nan, self.tau)) if same.any() else self
 
     def motions(self) -> Iterator[Recording]:
         """Yield the parts between pauses, and where the clock was set."""
@@ -110,6 +139,7 @@ class Recording:
         Raises:
             IdentificationError: a part has too few samples.
         """
+        self = self._in_order()
         first = round(len(self) * (1 - share))
         if min(first, len(self) - first) < LEAST_SAMPLES:
             raise IdentificationError(

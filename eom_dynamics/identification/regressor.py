@@ -80,6 +80,16 @@ class Regressor:
         Y = self.dynamics.regressor(q, qd, qdd)
         return Y if self.full else Y[..., self.base.independent]
 
+    def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
+        """Efforts (N, n) of the inertial parameters among all of them, x (P,); or (N, n, k) of x (P, k)."""
+        pi = x[: self.inertial]
+        if not self.full:  # Zeros cost less than a copy of the columns that count.
+            pi = np.zeros((len(self.dynamics.inertial_parameters), *x.shape[1:]))
+            pi[self.base.independent] = x[: self.inertial]
+        Y = self.dynamics.regressor(q, qd, qdd)
+        # One product of two matrices, rather than one for each sample.
+        return np.asarray((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
+
     def bases(self, motion: Motion) -> list[Array]:
         """Bases of the terms, each (n,) or (N, n)."""
         return [TERMS[term].basis(motion) for term in self.terms]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 from ..arrays import Array
 
@@ -59,18 +61,29 @@ def score(
     def rms(predicted: Sequence[Array], desired: Sequence[Array]) -> Array:
         return root_mean_square(np.concatenate([p - d for p, d in zip(predicted, desired, strict=True)]))
 
-    residuals = [(a - m)[::spacing] for a, m in zip(after, measured, strict=True)]
     everything = np.concatenate(list(measured))
-    with np.errstate(invalid="ignore"):
-        spread = np.std(everything, axis=0)
+    absent = np.isnan(everything).all(axis=0)
+    # Some that are missing count as zero, which is all that is known of them.
+    residuals = [
+        np.where(absent, np.nan, np.nan_to_num((a - m)[::spacing])) for a, m in zip(after, measured, strict=True)
+    ]
+    center = np.where(absent, np.nan, np.nan_to_num(everything).sum(axis=0) / np.maximum(_known(everything), 1))
+    spread = root_mean_square(everything - center)
     return Score(
         rms(before, measured), rms(after, measured), rms(after, raw), spread, whiteness(residuals), len(everything)
     )
 
 
 def root_mean_square(values: Array) -> Array:
-    """Root mean square (n,) of values (N, n)."""
-    return np.asarray(np.sqrt(np.mean(np.square(values), axis=0)))
+    """Root mean square (n,) of the values (N, n) that are known; NaN where none is."""
+    count = _known(values)
+    squares = np.sum(np.square(np.nan_to_num(values)), axis=0)
+    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
+
+
+def _known(values: Array) -> NDArray[np.intp]:
+    """How many of the values (N, n) are no NaN, (n,)."""
+    return np.asarray(np.sum(~np.isnan(values), axis=0))
 
 
 def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
@@ -78,9 +91,11 @@ def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
     n = residuals[0].shape[1]
     products, counts = np.zeros((lags + 1, n)), np.zeros(lags + 1)
     for part in residuals:
-        for lag in range(min(lags + 1, len(part))):
-            products[lag] += np.sum(part[lag:] * part[: len(part) - lag], axis=0)
-            counts[lag] += len(part) - lag
+        own = min(lags + 1, len(part))
+        # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
+        size = next_fast_len(len(part) + own, real=True)
+        products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
+        counts[:own] += len(part) - np.arange(own)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = products / np.maximum(counts, 1)[:, np.newaxis]
         return np.asarray(means / means[0])

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import fftconvolve, firwin, upfirdn, welch
+from scipy.signal import butter, sosfiltfilt, welch
 
 from ..arrays import Array
 from .exceptions import IdentificationError
@@ -19,13 +19,19 @@ from .exceptions import IdentificationError
 # Largest difference between time steps, relative to the median.
 _JITTER = 0.01
 
-# Of the filter: taps by the period of the cut-off, and side lobes of 80 dB.
-_LENGTH, _WINDOW = 6.0, ("kaiser", 8.0)
+ORDER = 4
+"""Of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)."""
 
-# Samples per period of the cut-off after decimation.
-_KEPT = 3.0
+HIGHEST = 0.8
+"""Largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it."""
 
-# Least number of periods of the cut-off in a recording: the filter takes twelve where terms are nonlinear.
+PER_PERIOD = 2.5
+"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
+
+# Periods of the cut-off at both ends of a signal, where the filter has its transients.
+_EDGE = 1.5
+
+# Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
 _LEAST_PERIODS = 24.0
 
 # Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
@@ -90,13 +96,13 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
 
 
 class LowPass:
-    """Zero-phase low-pass filter of finite length, and time derivatives behind it.
+    """Zero-phase low-pass filter: Butterworth, forward and backward.
 
     Attributes:
         period: sample period, s.
         cutoff: frequency with half the gain, Hz.
-        reach: samples that it looks ahead and back; results lack as many at both ends.
-        decimation: samples of the input for each one of :meth:`thinned`.
+        reach: samples at both ends that have transients.
+        decimation: samples of the input for each one that the cut-off needs.
     """
 
     def __init__(self, period: float, cutoff: float) -> None:
@@ -108,24 +114,24 @@ class LowPass:
         if not 0 < cutoff < 0.5 / period:
             raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
         self.period, self.cutoff = period, cutoff
-        self.reach = int(np.ceil(_LENGTH / (2 * cutoff * period)))
-        self._taps = firwin(2 * self.reach + 1, cutoff, window=_WINDOW, fs=1 / period)
-        self.decimation = max(1, int(1 / (_KEPT * cutoff * period)))
+        self.reach = round(_EDGE / (cutoff * period))
+        self.decimation = max(1, int(1 / (PER_PERIOD * cutoff * period)))
+        self._sections = butter(ORDER, min(cutoff, HIGHEST / (2 * period)), fs=1 / period, output="sos")
+        # Padding for as long as the filter remembers.
+        self._padding = round(2 / (cutoff * period)) + 3 * ORDER
+
+    def whole(self, x: Array) -> Array:
+        """The filtered signal (N, …) of a signal (N, …), with transients at its ends."""
+        return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=min(len(x) - 1, self._padding)))
 
     def __call__(self, x: Array) -> Array:
-        """The filtered signal (N - 2 reach,) of a signal (N,)."""
+        """The filtered signal (N - 2 reach, …) without its ends."""
         self._refuse_short(x)
-        return np.asarray(fftconvolve(x, self._taps, mode="valid"))
+        return self.whole(x)[self.reach : len(x) - self.reach]
 
     def thinned(self, x: Array) -> Array:
-        """Every decimation-th sample of the filtered signal, computed alone."""
-        self._refuse_short(x)
-        # upfirdn starts at the first sample of x, where the filter is not yet full.
-        lead = -2 * self.reach % self.decimation
-        padded = np.concatenate([np.zeros(lead), x])
-        first = (2 * self.reach + lead) // self.decimation
-        last = (len(padded) - 1) // self.decimation
-        return np.asarray(upfirdn(self._taps, padded, down=self.decimation)[first : last + 1])
+        """Every decimation-th sample of the filtered signal without its ends."""
+        return self(x)[:: self.decimation]
 
     def _refuse_short(self, x: Array) -> None:
         if len(x) <= 4 * self.reach:

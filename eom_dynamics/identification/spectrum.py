@@ -9,8 +9,9 @@ import numpy as np
 from scipy.signal import welch
 
 from ..arrays import Array
-from .filtering import HIGHEST, uniform
+from .filtering import uniform
 from .recording import Recording
+from .sampling import HIGHEST
 
 # The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
 _LOWEST = 2.0

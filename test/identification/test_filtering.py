@@ -11,7 +11,8 @@ from excited import motion
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
-from eom_dynamics.identification.filtering import low_pass, prepare, settings, uniform
+from eom_dynamics.identification.filtering import prepare, settings, uniform
+from eom_dynamics.identification.sampling import LowPass
 
 ROBOT = load_robot("planar_2r")
 RATE = 100.0
@@ -30,7 +31,7 @@ def test_low_pass() -> None:
         wave = np.sin(2 * np.pi * f * t)
         inner = slice(1000, -1000)
         ratio = (f_prewarped(f) / f_prewarped(5.0)) ** 8
-        np.testing.assert_allclose(low_pass(wave, 5.0, RATE)[inner], wave[inner] / (1 + ratio), atol=1e-6)
+        np.testing.assert_allclose(LowPass(1 / RATE, 5.0).whole(wave)[inner], wave[inner] / (1 + ratio), atol=1e-6)
 
 
 def f_prewarped(f: float) -> float:

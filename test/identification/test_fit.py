@@ -304,7 +304,7 @@ def bad_recording(kind: str) -> Recording:
         ("noise", ""),
         ("sign", ""),
         ("one joint at rest", "simulated: joint_2 does not move; its friction and what only its motion shows"),
-        ("one effort zero", "simulated: joint_2 has no effort, or zero throughout; its equations are not used"),
+        ("one effort zero", "simulated: joint_2 has no effort, or the same throughout; its equations are not used"),
         ("clock", "simulated: pauses or jumps of the clock separate 3 motions"),
         ("short", ""),
     ],
@@ -325,8 +325,8 @@ def test_bad_recordings(kind: str, note: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda r: replace(r, tau=0 * r.tau), "simulated: efforts are missing or zero throughout"),
-        (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or zero throughout"),
+        (lambda r: replace(r, tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
+        (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
         (lambda r: replace(r, q=0 * r.q), "simulated: no joint moves"),
         (lambda r: replace(r, joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
         (lambda r: r[:110], "efforts with motion are too few for 12 parameters"),

@@ -15,16 +15,22 @@ from ...arrays import Array
 from ...identification import Fit, Recording, Score
 from ...identification.filtering import Samples
 from ...identification.joint_terms import TERMS, Motion
-from ..pages.charts import chart, over_time, place, plain, short
+from ..pages.charts import chart, over_time, place, short
 from ..pages.html_page import definitions, page, table
 from ..pages.numbers import number
 from ..pages.style import CURVE_POINTS, color
 from ..pages.thinning import thinned
-from ..pages.units import effort_units, position_units
+from ..pages.units import effort_units, position_units, together
 from .summary import base_rows, rows, term_rows
 
 # Dots of a friction map: more hide each other.
 _DOTS = 1500
+
+# Samples beyond which curves show those alone that the cut-off needs.
+_LONG = 20_000
+
+# Apart on light and on dark ground, in all charts alike.
+_MEASURED, _PREDICTED = color(0), color(1)
 
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
@@ -46,8 +52,7 @@ def identification_page(
     """
     shown = list(validation) or list(training)
     which = "validation" if validation else "training"
-    samples = fit.prepare(shown[0])[0]
-    figures = _efforts(fit, samples, f"{shown[0].name}, {which}") | _friction(fit, training)
+    figures = _efforts(fit, *_longest(fit, shown), which) | _friction(fit, training)
     trials = _trials(fit)
     figures |= {"trials": trials} if trials is not None else {}
     tables = [f"<h3>{name}</h3>{table(rows(fit, score), text_columns=2)}" for name, score in _scores(fit)]
@@ -77,18 +82,26 @@ def _scores(fit: Fit) -> list[tuple[str, Score]]:
     )
 
 
-def _efforts(fit: Fit, samples: Samples, name: str) -> dict[str, go.Figure]:
+def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[Samples, str]:
+    """The longest motion of the first recording that has any, and the recording's name."""
+    for recording in recordings:
+        if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
+            return max(samples, key=len), recording.name
+    raise AssertionError("a fit was judged by one of them")
+
+
+def _efforts(fit: Fit, samples: Samples, name: str, which: str) -> dict[str, go.Figure]:
     predicted = fit.predict(samples)
     t = samples.t
     figures = {}
     for j, (joint, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
         if np.isnan(samples.tau[:, j]).all():
             continue
-        figure = over_time(f"{joint}: {name}", unit, t[0], t[-1])
+        figure = over_time(f"{joint}: {name}, {which}", f"effort [{unit}]", t[0], t[-1])
         curves = {
-            "as recorded": (samples.measured[:, j], {"color": color(j), "width": 1, "dash": "dot"}),
-            "measured": (samples.tau[:, j], {"color": color(j), "width": 2}),
-            "predicted": (predicted[:, j], {"color": "black", "width": 1}),
+            "as recorded": (samples.measured[:, j], {"color": _MEASURED, "width": 1, "dash": "dot"}),
+            "measured": (samples.tau[:, j], {"color": _MEASURED, "width": 2}),
+            "predicted": (predicted[:, j], {"color": _PREDICTED, "width": 1}),
             "residual": (predicted[:, j] - samples.tau[:, j], {"color": "gray", "width": 1}),
         }
         for label, (values, line) in curves.items():
@@ -111,6 +124,8 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
     if not own:
         return {}
     samples = [part for recording in training for part in fit.prepare(recording, decimate=True)]
+    step = max(1, sum(map(len, samples)) // _DOTS)
+    samples = [part[::step] for part in samples]
     laws = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
     figures = {}
     rest = [_rest(fit, part, own) for part in samples]
@@ -120,18 +135,17 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
         if not len(v):
             continue
         effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])
-        kept = slice(None, None, max(1, len(v) // _DOTS))
-        figure = chart(plain(joint), f"velocity [{position}/s]", unit)
+        figure = chart(joint, f"velocity [{position}/s]", f"friction [{unit}]")
         figure.add_scatter(
-            x=short(v[kept]),
-            y=short(effort[kept]),
+            x=short(v),
+            y=short(effort),
             mode="markers",
-            marker={"size": 4, "color": color(j), "opacity": 0.4},
+            marker={"size": 4, "color": _MEASURED, "opacity": 0.4},
             name="measured",
             hoverinfo="skip",
         )
-        reach = float(np.max(np.abs(v)))
-        grid = reach * np.sign(u := np.linspace(-1, 1, 401)) * np.square(u)  # denser around zero
+        u = np.linspace(-1, 1, 401)
+        grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
         motion = Motion(
             grid,
             np.zeros_like(grid),
@@ -139,7 +153,9 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
             stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
         )
         law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
-        figure.add_scatter(x=grid, y=short(law), mode="lines", line={"color": "black", "width": 2}, name="identified")
+        figure.add_scatter(
+            x=grid, y=short(law), mode="lines", line={"color": _PREDICTED, "width": 2}, name="identified"
+        )
         figures[f"friction_{j}"] = figure
     return figures
 
@@ -154,7 +170,12 @@ def _trials(fit: Fit) -> go.Figure | None:
     """Chart of the error of held-out efforts over the cut-off."""
     if not fit.trials:
         return None
-    figure = chart("Mean RMS error of held-out efforts, unfiltered", "cut-off [Hz]", "N m", group="")
+    figure = chart(
+        "RMS error of held-out efforts as recorded, geometric mean of the joints",
+        "cut-off [Hz]",
+        f"error [{together(effort_units(fit.robot))}]",
+        group="",
+    )
     for k, measured in enumerate((False, True)):
         found = [t for t in fit.trials if t.measured_velocity == measured and np.isfinite(t.error)]
         if found:
@@ -165,4 +186,4 @@ def _trials(fit: Fit) -> go.Figure | None:
                 line={"color": color(k)},
                 name="measured velocities" if measured else "differences of positions",
             )
-    return figure.update_xaxes(type="log").update_layout(showlegend=True)
+    return figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)

@@ -8,6 +8,7 @@ replay`` have ``stamp`` (ns) for the time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,12 @@ _TABLES = (".csv", ".parquet")
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
+
+# s: a stamp of 64 bits in ns holds no more.
+_LONGEST = 9e9
+
+# A joint without limits that moves further, rad, is not recorded in rad, most likely.
+_TURNS = 8 * np.pi
 
 
 @dataclass(frozen=True)
@@ -188,22 +195,29 @@ def _table(path: Path) -> _Columns:
     joints = tuple(name.partition(".")[2] for name in named if name.startswith("position."))
     if not joints:
         raise IdentificationError(f"{path}: has no columns position.NAME; it has {', '.join(list(table)[:20])}")
+    known = np.isfinite(t)
+    start = t[np.argmax(known)] if known.any() else 0.0
+    known &= np.abs(t - start) < _LONGEST
     fields: dict[str, Array] = {}
     for field in MEASURED_FIELDS:
         there = [named.get(f"{field}.{joint}") for joint in joints]
         if any(column is not None for column in there):
-            fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])
-    stamp = np.where(np.isfinite(t), np.round(1e9 * (t - t[0] if len(t) else t)), -1).astype(np.int64)
-    return _Columns(stamp, joints, fields)
+            fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
+    stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
+    return _Columns(stamp, joints, fields, int(np.sum(~known)))
 
 
 def _csv(path: Path) -> dict[str, Array]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             header = [name.strip().strip('"') for name in file.readline().split(",")]
-            rows = np.loadtxt(file, delimiter=",", ndmin=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of a file without rows
+                rows = np.loadtxt(file, delimiter=",", ndmin=2)
     except (ValueError, UnicodeDecodeError) as error:
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    if not rows.size:
+        raise IdentificationError(f"{path}: has no rows of numbers")
     if rows.shape[1] != len(header):
         raise IdentificationError(
             f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
@@ -230,7 +244,7 @@ def _parquet(path: Path) -> dict[str, Array]:
 
 
 def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Recording:
-    notes = [f"{columns.bad:,} messages could not be read"] if columns.bad else []
+    notes = [f"{columns.bad:,} messages or rows could not be read"] if columns.bad else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
     names, note = _matched(robot.joint_names, columns.names)
@@ -323,6 +337,13 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
         if beyond.any():
             worst = robot.joint_names[int(np.argmax(beyond))]
             return recording.with_note(f"{worst} moves far beyond its limits; check its unit and the robot's file")
+        unlimited = turning & ~known & (high - low > _TURNS)
+        if unlimited.any():
+            furthest = int(np.argmax(unlimited))
+            turns = f"{(high - low)[furthest] / (2 * np.pi):.3g} turns"
+            return recording.with_note(
+                f"{robot.joint_names[furthest]} moves over {turns}; if that was in degrees: --position-unit deg"
+            )
         return recording
     scale = np.where(turning, np.pi / 180, 1.0)
     qd = None if recording.qd is None else recording.qd * scale

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...identification import Fit, Score, not_in_file, parameter_names
+from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...recursion import PARAMETERS
 from ..pages.numbers import number
-from ..pages.units import effort_units
+from ..pages.units import effort_units, together
 from ..text_tables import columns
 
 _INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
@@ -62,7 +62,7 @@ def as_text(fit: Fit) -> str:
 
 def term_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Return a header, and for each joint the parameters of its terms with standard deviations."""
-    header = ("joint", *fit.regressor.terms)
+    header = ("joint", *(_with_unit(fit, name) for name in fit.regressor.terms))
     lines = []
     for j, name in enumerate(fit.robot.joint_names):
         cells = (with_deviation(fit.terms[term][j], fit.term_deviations[term][j]) for term in fit.regressor.terms)
@@ -192,5 +192,14 @@ def _velocities(fit: Fit) -> str:
     return "measured velocities" if fit.filter.measured_velocity else "differences of positions"
 
 
+def _with_unit(fit: Fit, term: str) -> str:
+    """A term with the unit of its parameter, or the units where joints of both kinds have it."""
+    turning = TERMS[term].unit
+    sliding = turning.replace("N m", "N").replace("rad", "m").replace("kg m²", "kg")
+    kinds = (sliding if joint.type == "prismatic" else turning for joint in fit.robot.independent_joints)
+    units = together(tuple(kinds))
+    return f"{term} [{units}]" if units else term
+
+
 def _percent(value: float) -> str:
-    return number(np.nan) if math.isnan(value) else f"{100 * value:.0f} %"
+    return number(np.nan) if not math.isfinite(value) else f"{100 * value:.0f} %"

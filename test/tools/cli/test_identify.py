@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -100,23 +101,121 @@ def test_wrong_use(
     assert message in capsys.readouterr().err
 
 
+def rewritten(table: Path, path: Path, change: Callable[[np.ndarray], np.ndarray]) -> Path:
+    """Write a table with other rows."""
+    header = table.read_text().partition("\n")[0]
+    rows = change(np.loadtxt(table, delimiter=",", skiprows=1))
+    np.savetxt(path, rows, delimiter=",", header=header, comments="")
+    return path
+
+
+def with_column(column: int, value: float, rows: slice = slice(None)) -> Callable[[np.ndarray], np.ndarray]:
+    """A change of a table: another value in some rows of a column of t, q1, q2, tau1, tau2."""
+
+    def change(table: np.ndarray) -> np.ndarray:
+        table[rows, column] = value
+        return table
+
+    return change
+
+
+def moved_clock(jump: float) -> Callable[[np.ndarray], np.ndarray]:
+    """A change of a table: a clock that is set in the middle."""
+
+    def change(table: np.ndarray) -> np.ndarray:
+        table[len(table) // 2 :, 0] += jump
+        return table
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or zero throughout"),
+        (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or the same throughout"),
+        (lambda rows: 0 * rows + [[1, 1, 1, 3, 4]], "run.csv: has 1 samples with increasing times, at least 41"),
         (lambda rows: rows * [1, 0, 0, 1, 1], "run.csv: no joint moves"),
+        (lambda rows: rows[:0], "run.csv: has no rows of numbers"),
+        (lambda rows: rows[:1], "run.csv: has 1 samples with increasing times, at least 41 are needed"),
         (lambda rows: rows[:30], "run.csv: has 30 samples with increasing times, at least 41 are needed"),
+        (lambda rows: rows[:60], "run.csv: 12 efforts with motion are too few for 12 parameters"),
         (lambda rows: rows * [0, 1, 1, 1, 1], "run.csv: has 1 samples with increasing times, at least 41"),
+        (lambda rows: rows * [1e-6, 1, 1, 1, 1], "run.csv: too short for a cut-off of 8 Hz"),
+        (lambda rows: rows * [1e3, 1, 1, 1, 1], "run.csv: no joint moves with a recorded effort"),
+        (with_column(0, np.nan), "run.csv: has 0 samples with increasing times, at least 41"),
+        (with_column(1, np.nan), "run.csv: has 0 samples with increasing times, at least 41"),
     ],
 )
-def test_bad_recordings(change, message: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    header = table.read_text().partition("\n")[0]
-    path = tmp_path / "run.csv"
-    np.savetxt(path, change(np.loadtxt(table, delimiter=",", skiprows=1)), delimiter=",", header=header, comments="")
+def test_useless_recordings(
+    change: Callable[[np.ndarray], np.ndarray],
+    message: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = rewritten(table, tmp_path / "run.csv", change)
     assert identify(path, tmp_path / "arm.yaml") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert not (tmp_path / "arm.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (with_column(2, 0.3), "joint_2 does not move; its friction and what only its motion shows cannot be told"),
+        (with_column(4, 0.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
+        (with_column(4, 3.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
+        (with_column(4, np.nan), "joint_2 has no effort, or the same throughout; its equations are not used"),
+        (with_column(4, np.nan, slice(100, 300)), ""),
+        (with_column(1, np.nan, slice(100, 200)), "100 samples are not finite or far too large, and are left out"),
+        (with_column(3, np.inf, slice(100, 120)), "20 samples are not finite or far too large, and are left out"),
+        (with_column(0, np.nan, slice(0, 20)), "20 messages or rows could not be read"),
+        (with_column(0, 1e300, slice(100, 120)), "20 messages or rows could not be read"),
+        (moved_clock(3e9), "pauses or jumps of the clock separate 2 motions"),
+        (moved_clock(-1e6), "pauses or jumps of the clock separate 2 motions"),
+        (lambda rows: np.repeat(rows, 2, axis=0), "samples have the time of another, and are left out"),
+        (lambda rows: rows[::-1], "samples are not in the order of their times; sorted"),
+        (
+            lambda rows: np.random.default_rng(0).permutation(rows),
+            "samples are not in the order of their times; sorted",
+        ),
+        (lambda rows: rows * [1, 1, 1, -1, -1], "most of the effort of joint_1, joint_2 stays unexplained"),
+        (lambda rows: rows * [1, 57.3, 57.3, 1, 1], "if that was in degrees: --position-unit deg"),
+        (lambda rows: rows * [1, 1, 1, 1e-6, 1e-6], ""),
+        (lambda rows: rows * [1, 1, 1, 1e7, 1e7], ""),
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_bad_recordings_tell_what_they_can(
+    change: Callable[[np.ndarray], np.ndarray],
+    note: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A line says what is wrong, and the bodies of the robot file are possible ones."""
+    path = rewritten(table, tmp_path / "run.csv", change)
+    assert identify(path, tmp_path / "arm.yaml") == 0
+    out, err = capsys.readouterr()
+    notes = [line for line in out.splitlines() if line.startswith("note: ")]
+    assert err == "" and (not note or sum(note in line for line in notes) == 1)
+    assert "inf" not in out and "nan" not in out
+    load_robot(tmp_path / "arm.yaml", unphysical="refuse")
+
+
+def test_recordings_of_different_joints(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.loadtxt(table, delimiter=",", skiprows=1)
+    paths = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for k, path in enumerate(paths):
+        header = f"t,position.joint_{k + 1},effort.joint_{k + 1}"
+        np.savetxt(path, rows[:, [0, 1 + k, 3 + k]], delimiter=",", header=header, comments="")
+    arguments = [*map(str, paths), "--robot", "sea_planar_2r", "-o", str(tmp_path / "arm.yaml")]
+    assert main(["identify", *arguments, *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert "note: first.csv: joint_2 was not recorded, and is taken to be at rest at 0" in out
+    assert "note: second.csv: joint_1 was not recorded, and is taken to be at rest at 0" in out
+    load_robot(tmp_path / "arm.yaml", unphysical="refuse")
 
 
 def test_outputs_are_not_overwritten(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import browser
 import numpy as np
 import pytest
+from excited import recording, true_robot
 from recorded_bags import START, record
 from recordings import recorded
 
@@ -59,7 +61,20 @@ def report(path: Path) -> None:
     path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
 
 
-PAGES: dict[str, Write] = {"demo": demo, "simulate": simulated, "report": report}
+def identified(path: Path) -> None:
+    from eom_dynamics.identification import Options, fit
+    from eom_dynamics.tools.identify.identification_page import identification_page
+
+    robot = eom.load_robot("planar_pr")
+    # Names of joints and recordings are text, and no markup.
+    source = replace(recording(robot, true_robot(robot), rate=100.0, duration=20.0), name="<i>run</i>")
+    training, validation = source.split(0.3)
+    found = fit(robot, training, validation, Options(prior_weight=1.0))
+    failures = ["RMS validation residual of <i>joint</i> is 1 N, tolerance 0.1"]
+    path.write_text(identification_page(found, [training], [validation], failures, {"robot": "planar_pr"}), "utf-8")
+
+
+PAGES: dict[str, Write] = {"demo": demo, "simulate": simulated, "report": report, "identify": identified}
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +98,7 @@ def tab(chromium: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -
 
 
 on_demo = pytest.mark.parametrize("tab", ["demo"], indirect=True)
+on_identify = pytest.mark.parametrize("tab", ["identify"], indirect=True)
 on_report = pytest.mark.parametrize("tab", ["report"], indirect=True)
 
 
@@ -253,6 +269,39 @@ def test_csv_of_a_thinned_curve_holds_its_points(tab: browser.Tab) -> None:
     assert 100 < len(own) < 6000
     places = np.round(500 * np.array([t for t, _ in own])).astype(int)
     np.testing.assert_allclose([value for _, value in own], whole.setpoint.values["jerk"][places, 1], rtol=1e-6)
+
+
+@on_identify
+def test_measured_and_predicted_efforts_are_told_apart(tab: browser.Tab) -> None:
+    joints = eom.load_robot("planar_pr").joint_names
+    assert tab.charts() == ["effort_0", "effort_1", "friction_0", "friction_1", "trials"]
+    colours = (
+        "plot.data.filter(t => t.visible !== 'legendonly').map(t => (t.mode === 'markers' ? t.marker : t.line).color)"
+    )
+    for name in tab.charts()[:4]:
+        drawn = tab.of_plot(name, colours)
+        assert len(set(drawn)) == len(drawn) and not {"black", "white"} & set(drawn), "seen on light and dark ground"
+    titles = [tab.of_plot(name, "plot.layout.yaxis.title.text") for name in tab.charts()]
+    units = [tab.of_plot(name, "plot.layout.xaxis.title.text") for name in tab.charts()]
+    assert titles == ["effort [N]", "effort [N m]", "friction [N]", "friction [N m]", "error [N or N m]"]
+    assert units == [*2 * ["time [s]"], "velocity [m/s]", "velocity [rad/s]", "cut-off [Hz]"]
+    text = tab.page.locator("body").inner_text()
+    assert f"{joints[0]}: <i>run</i>, validation" in tab.of_plot("effort_0", "plot.textContent")
+    assert "Failed: RMS validation residual of <i>joint</i>" in text
+    assert "viscous [N s/m or N m s/rad]" in text and "offset [N or N m]" in text
+
+
+@on_identify
+def test_efforts_zoom_together_and_a_hidden_curve_is_shown(tab: browser.Tab) -> None:
+    home, velocities = tab.range("effort_0"), tab.range("friction_0")
+    tab.zoom("effort_0", 0.25, 0.5)
+    assert tab.range("effort_1") == tab.range("effort_0") != home
+    assert tab.range("friction_0") == velocities, "its axis is no time"
+    tab.button("effort_1", "Reset").click()
+    assert tab.range("effort_0") == home
+    assert tab.of_plot("effort_0", "plot.data[0].visible") == "legendonly"
+    tab.legend("effort_0", "as recorded")
+    assert tab.of_plot("effort_0", "plot.data[0].visible") is True
 
 
 def test_fits_a_wide_screen(tab: browser.Tab) -> None:
