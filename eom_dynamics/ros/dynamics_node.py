@@ -33,7 +33,7 @@ from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
 from .dynamics.parameters import TABLE
-from .dynamics.realtime import SchedulingError, stream_in_real_time
+from .dynamics.realtime import SchedulingError, lock_memory, stream_in_real_time, stream_on_processors
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
 from .dynamics.supervision import Supervision
@@ -296,13 +296,19 @@ class DynamicsNode(LifecycleNode, RobotNode):
         )
 
     def _schedule(self) -> None:
-        """Apply the real-time priority; only after loading, which would block a core."""
-        try:
-            stream_in_real_time(self.get_parameter("realtime_priority").value)
-            self._scheduling_problem = ""
-        except SchedulingError as error:
-            self._scheduling_problem = str(error)
-            self.get_logger().warning(self._scheduling_problem)
+        """Apply priority, processors and locked memory; only after loading, which would block a core."""
+        problems = []
+        for apply in (
+            lambda: stream_on_processors(self.get_parameter("cpu_affinity").value),
+            lambda: stream_in_real_time(self.get_parameter("realtime_priority").value),
+            lambda: lock_memory() if self.get_parameter("lock_memory").value else None,
+        ):
+            try:
+                apply()
+            except SchedulingError as error:
+                problems.append(printable(str(error)))
+                self.get_logger().warning(problems[-1])
+        self._scheduling_problem = "; ".join(problems)
 
     def _refuse_impossible_transitions(self) -> None:
         """Refuse transitions that the state does not allow, which in rclpy end the process."""
