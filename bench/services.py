@@ -117,6 +117,9 @@ def _record(folder: Path, windows: int, priority: int) -> None:
     node = subprocess.Popen(
         [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", *arguments], cwd=folder
     )
+    planning = subprocess.Popen(
+        [sys.executable, "-m", "eom_dynamics.ros.planning_node", "--ros-args", "--params-file", config], cwd=folder
+    )
     try:
         player = subprocess.Popen(
             [
@@ -133,8 +136,10 @@ def _record(folder: Path, windows: int, priority: int) -> None:
         assert planner.wait() == 0, "the planner failed"
         assert player.wait() == 0, "the player failed"
     finally:
-        node.terminate()
-        node.wait()
+        for process in (node, planning):
+            process.terminate()
+        for process in (node, planning):
+            process.wait()
 
 
 if __name__ == "__main__":

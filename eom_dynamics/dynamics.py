@@ -106,6 +106,16 @@ class Dynamics:
         self._kernels = {"inverse_dynamics": kernel}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
+    @property
+    def state_address(self) -> int | None:
+        """Address of the compiled inverse dynamics for one state; None on other backends.
+
+        The function is ``void(const double *const *in, double *const *out)``, of the joint vectors and wrenches and of
+        the efforts; all wrenches must be given.
+        """
+        kernel = self._kernels["inverse_dynamics"]
+        return kernel.state_address if isinstance(kernel, NativeKernel) else None
+
     @state_method
     def inverse_dynamics(
         self,

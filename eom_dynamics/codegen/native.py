@@ -54,6 +54,13 @@ class NativeKernel:
                 raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
         self._one.restype, self._batch.restype = None, ctypes.c_size_t
 
+    @property
+    def state_address(self) -> int:
+        """Address of the function for one state, ``void(const double *const *in, double *const *out)``."""
+        address = ctypes.cast(self._one, ctypes.c_void_p).value
+        assert address is not None  # it was found in the library
+        return address
+
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`.backends.Kernel`."""
         if count == 1:
@@ -101,16 +108,15 @@ class NativeKernel:
             A callable with the signature of ``general``; ``general`` itself if the caller cannot be compiled.
         """
         try:
-            module = _caller()
+            module = extension("caller", np.get_include(), np.__version__)
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
         inputs = [(n,)] * vectors if inputs is None else inputs
         if len(inputs) + wrenches > module.MOST_INPUTS or len(shapes) > module.MOST_OUTPUTS:
             return general
-        address = ctypes.cast(self._one, ctypes.c_void_p).value
         caller: Callable[..., Any] = module.Caller(
-            address, tuple(inputs), wrenches, wrench_shape, tuple(shapes), alone, general
+            self.state_address, tuple(inputs), wrenches, wrench_shape, tuple(shapes), alone, general
         )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller
@@ -144,21 +150,31 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache
-def _caller() -> ModuleType:
-    """Extension module of the compiled caller, for this version of Python and NumPy."""
-    include = sysconfig.get_path("include")
-    if not (Path(include) / "Python.h").exists():
-        raise KernelError(f"no Python headers in {include} (Debian: apt install python3-dev)")
-    source = (resources.files(__package__) / "csrc" / "caller.c").read_text()
+def extension(name: str, include: str = "", version: str = "") -> ModuleType:
+    """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
+
+    Args:
+        name: of the source.
+        include: folder of headers that it takes beside Python's; "" for none.
+        version: of these headers.
+
+    Raises:
+        KernelError: it cannot be compiled or loaded.
+    """
+    python = sysconfig.get_path("include")
+    if not (Path(python) / "Python.h").exists():
+        raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
+    source = (resources.files(__package__) / "csrc" / f"{name}.c").read_text()
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    name, key = "eom_dynamics_caller", digest("caller", source, suffix, np.__version__)
-    with compiled(lambda: source, key, [f"-I{include}", f"-I{np.get_include()}"]) as path:
-        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    module_name, key = f"eom_dynamics_{name}", digest(name, source, suffix, version)
+    includes = [f"-I{folder}" for folder in (python, include) if folder]
+    with compiled(lambda: source, key, includes) as path:
+        loader = importlib.machinery.ExtensionFileLoader(module_name, str(path))
+        spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
         assert spec is not None
         try:
             module = importlib.util.module_from_spec(spec)
             loader.exec_module(module)
         except ImportError as error:
-            raise KernelError(f"the compiled caller cannot be loaded: {error}") from None
+            raise KernelError(f"the compiled {name} cannot be loaded: {error}") from None
     return module

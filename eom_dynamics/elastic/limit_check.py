@@ -25,15 +25,16 @@ class LimitCheck:
 
     Attributes:
         limited: whether there is any limit.
+        has_voltage: whether the voltage is limited, which is no range.
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
         """Read the limits of an arm."""
         self._arm, self._bounds = arm, bounds(arm)
-        self._voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
+        self.has_voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
         self.lower, self.upper = self._ranges()
-        self.limited = self._voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+        self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @property
     def rate_limits(self) -> Array:
@@ -44,7 +45,7 @@ class LimitCheck:
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
         outside = ((rows < self.lower) | (rows > self.upper)).any(axis=-1)
-        if self._voltage:
+        if self.has_voltage:
             outside |= (np.abs(self._voltages(rows)) > self._arm.motor.voltage_limit).any(axis=-1)
         return outside
 
@@ -63,7 +64,7 @@ class LimitCheck:
         """
         lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
         values = rows
-        if self._voltage:
+        if self.has_voltage:
             first, limit = np.abs(self._voltages(start)), self._arm.motor.voltage_limit * (1 + TOLERANCE)
             most = np.maximum(limit, first)
             values = np.concatenate((rows, self._voltages(rows)), axis=-1)

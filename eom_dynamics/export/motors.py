@@ -15,7 +15,7 @@ import numpy as np
 from ..actuators import Actuator
 from ..actuators.springs import Spring
 from ..arrays import Array
-from ..codegen.program import Program, Sizes
+from ..codegen.program import Sizes
 from ..elastic.elastic_arm import STIFFNESS_NAMES, Feedforward
 from ..elastic.spring_set import SpringSet
 from ..exceptions import RobotDescriptionError
@@ -122,13 +122,13 @@ def require_feedforward(robot: Robot) -> None:
             )
 
 
-def motor_feedforward(robot: Robot, name: str, inverse_dynamics: Program) -> MotorFeedforward:
+def motor_feedforward(robot: Robot, name: str, inputs: Sizes, outputs: Sizes) -> MotorFeedforward:
     """The function of a robot that passes :func:`require_feedforward`.
 
     Args:
         robot: the robot.
         name: a C identifier.
-        inverse_dynamics: the program that it calls.
+        inputs, outputs: those of the inverse dynamics, which it calls.
     """
     joints = robot.independent_joints
     group, coupled = robot.coupled_stiffness or ((), None)
@@ -152,8 +152,8 @@ def motor_feedforward(robot: Robot, name: str, inverse_dynamics: Program) -> Mot
     state = {DEFLECTION: n} if np.any(spring_set.damped) else {}
     return MotorFeedforward(
         name=name,
-        inputs={**inverse_dynamics.inputs, **commands, **state},
-        outputs={**inverse_dynamics.outputs, **dict.fromkeys(MOTOR_NAMES, m)},
+        inputs={**inputs, **commands, **state},
+        outputs={**outputs, **dict.fromkeys(MOTOR_NAMES, m)},
         springs=tuple(placed),
         motor_joint=tuple(motor_joint.tolist()),
         motor_names=spring_set.motor_names,

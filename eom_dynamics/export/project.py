@@ -243,7 +243,8 @@ def project(robot: Robot, functions: Iterable[str], *, precision: str = PRECISIO
     programs = {function: replace(STRAIGHT_LINE[function](robot), name=f"{name}_{function}") for function in straight}
     feedforward = None
     if FEEDFORWARD in wanted:
-        feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", programs["inverse_dynamics"])
+        called = programs["inverse_dynamics"]
+        feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", called.inputs, called.outputs)
     plant: Mapping[str, PlantFunction] = {}
     if PLANT in wanted and feedforward is not None:
         require_plant(robot, feedforward)

@@ -6,6 +6,7 @@
 :mod:`.fields`                  names of fields
 :mod:`.joint_order`             names of joints and motors, matched with those of the robot
 :mod:`.samples`                 fields with an entry for each joint, of one sample or many
+:mod:`.cdr`                     places of stamp and numbers in serialised messages
 :mod:`.wrenches`                wrenches by force and torque, to and from arrays with the moment first
 :mod:`.waypoints`               points of trajectories
 :mod:`.spline_trajectory`       trajectories as piecewise polynomials

@@ -65,6 +65,10 @@ class Solver:
         self._deflections = DeflectionFilter(arm)
         self._limits = LimitCheck(arm)
 
+    def order_of(self, message: Any) -> JointOrder:
+        """The joint order of a message; StateError as for :meth:`solve`."""
+        return self._orders.of(message.joint_names)
+
     def solve(
         self,
         message: Any,
@@ -90,7 +94,7 @@ class Solver:
             StateError: the message cannot be used; the error says what is wrong, and where.
         """
         arm = self.arm
-        order = self._orders.of(message.joint_names)
+        order = self.order_of(message)
         state = read_samples(message, order, optional=optional)[:, 0]
         wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
         stiffness = read_stiffness(message, order, arm.variable)

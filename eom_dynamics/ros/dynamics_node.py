@@ -18,8 +18,8 @@ from collections.abc import Callable
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import Header
 
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitViolation
@@ -28,19 +28,21 @@ from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..messages.refusals import is_held, refusal_reason
 from ..messages.samples import doubles
 from ..messages.setpoint_to_command import Solution, Solver, matrices
+from ..stream.compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
 from ..stream.watchdog import Response, Status
 from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
+from .dynamics.command_topics import CommandTopics
 from .dynamics.parameters import TABLE
-from .dynamics.realtime import SchedulingError, stream_in_real_time
+from .dynamics.realtime import SchedulingError, lock_memory, stream_in_real_time, stream_on_processors
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
 from .dynamics.supervision import Supervision
 from .dynamics.task_topic import TaskTopic
 from .dynamics.trajectory_player import TrajectoryPlayer
 from .dynamics.transitions import reported
-from .interfaces import ComputeInverseDynamics, FeedforwardCommand, JointTrajectorySetpoint, TaskSetpoint
+from .interfaces import ComputeInverseDynamics, JointTrajectorySetpoint, TaskSetpoint
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
@@ -76,8 +78,8 @@ topics and services (relative to the namespace):
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-# A drive that has stalled must continue with the present command, not with those of the past.
-_OUTPUT_DEPTH = 1
+# Of messages that calls are kept for: publishers of setpoints that take turns.
+_MOST_SHAPES = 4
 
 
 class DynamicsNode(LifecycleNode, RobotNode):
@@ -102,25 +104,23 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = self._failed_transition = ""
         self._statistics = StreamStatistics()
         self.declare(TABLE)
-        for name in ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan"):
+        for name in ("limits", "task_limits", "hold_last_command", "setpoint_lifespan"):
             self.on_parameter(name, self.get_parameter(name).value)
 
-        # Topics exist while the node does, so that they are discovered before activation. Messages are reused, since
-        # publishing copies them.
-        self._feedforward = FeedforwardCommand()
-        self._motor_setpoint = JointState()
-        self._effort_command = Float64MultiArray()
-        # Whether these messages hold a valid command for the current robot since activation.
-        self._holds_command = False
+        # Topics exist while the node does, so that they are discovered before activation.
+        self._commands = CommandTopics(self)
+        self._commands.commands_motors = self.get_parameter("effort_command").value == "motor"
+        # Compiled calls for the robot, and those for the shapes of its messages, that of the last one first.
+        self._compiled: CompiledStream | None = None
+        self._streams: list[ShapedStream] = []
+        self._shape: Shape | None = None
         # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
         self._admit: Callable[[int, Array], None] | None = None
         self._stamp, self._frame_id = 0, ""
-        create = self.create_lifecycle_publisher
-        self._feedforward_publisher = create(FeedforwardCommand, "feedforward", **stream_qos(_OUTPUT_DEPTH))
-        self._motor_setpoint_publisher = create(JointState, "motor_setpoint", **stream_qos(_OUTPUT_DEPTH))
-        self._effort_command_publisher = create(Float64MultiArray, "effort_command", **stream_qos(_OUTPUT_DEPTH))
         quality = stream_qos(_INPUT_DEPTH, watched=True)
-        setpoints = self.create_subscription(JointTrajectorySetpoint, "setpoint", self._on_setpoint_topic, **quality)
+        setpoints = self.create_subscription(
+            JointTrajectorySetpoint, "setpoint", self._on_setpoint_bytes, raw=True, **quality
+        )
         self._tasks = TaskTopic(self, self._on_task_setpoint, _INPUT_DEPTH)
         self._player = TrajectoryPlayer(self, self._on_setpoint)
         self._trajectories = SplineTopic(self, self._player, self._arm_to_play)
@@ -183,7 +183,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Apply a changed parameter."""
         super().on_parameter(name, value)
         if name == "effort_command":
-            self._commands_motors = value == "motor"
+            self._commands.commands_motors = value == "motor"
         elif name in ("limits", "clip_to_limits"):
             self._limits = self._limit_policy()
         elif name == "task_limits":
@@ -202,7 +202,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.trigger_activate()
 
     def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
-        self._solver = solver
+        self._solver, self._compiled = solver, loaded.compiled
         self._begin_stream()
         self._tasks.take(solver.arm.robot)
         self.refused_robot = ""
@@ -252,6 +252,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
         self.active = False
+        self._streams = []
         self._supervision.end()
         self._trajectories.stop("the node was deactivated", forget=True)
         return super().on_deactivate(state)
@@ -268,6 +269,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
         self.active = self._starting_up = False
+        self._streams = []
         self._supervision.end()
         self._trajectories.stop("the node was shut down", forget=True)
         self._solver = None
@@ -277,7 +279,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot after an exception in a transition; the node can be configured again."""
-        self.active = self._starting_up = self._holds_command = False
+        self.active = self._starting_up = False
+        self._streams = []
+        self._commands.forget()
         self._supervision.end()
         self._solver = None
         self.refused_robot = ""
@@ -296,13 +300,19 @@ class DynamicsNode(LifecycleNode, RobotNode):
         )
 
     def _schedule(self) -> None:
-        """Apply the real-time priority; only after loading, which would block a core."""
-        try:
-            stream_in_real_time(self.get_parameter("realtime_priority").value)
-            self._scheduling_problem = ""
-        except SchedulingError as error:
-            self._scheduling_problem = str(error)
-            self.get_logger().warning(self._scheduling_problem)
+        """Apply priority, processors and locked memory; only after loading, which would block a core."""
+        problems = []
+        for apply in (
+            lambda: stream_on_processors(self.get_parameter("cpu_affinity").value),
+            lambda: stream_in_real_time(self.get_parameter("realtime_priority").value),
+            lambda: lock_memory() if self.get_parameter("lock_memory").value else None,
+        ):
+            try:
+                apply()
+            except SchedulingError as error:
+                problems.append(printable(str(error)))
+                self.get_logger().warning(problems[-1])
+        self._scheduling_problem = "; ".join(problems)
 
     def _refuse_impossible_transitions(self) -> None:
         """Refuse transitions that the state does not allow, which in rclpy end the process."""
@@ -327,9 +337,77 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Stream -------------------------------------------------------------------------
 
-    def _on_setpoint_topic(self, setpoint: JointTrajectorySetpoint) -> None:
-        if self._begins(setpoint):
-            self._on_setpoint(setpoint)
+    def _on_setpoint_bytes(self, message: bytes) -> None:
+        """Answer a serialised setpoint: by a compiled call, if it takes the message, or else field by field."""
+        started = time.perf_counter_ns()
+        if not self._streams or self._player.remembers:
+            self._on_setpoint_message(message)
+            return
+        stream = self._streams[0]
+        call = stream.call
+        call.first = self._commands.first
+        command = call(message)
+        if command is None:
+            if self._turn_to_shape(message):
+                self._on_setpoint_bytes(message)
+            else:
+                self._on_setpoint_message(message)
+            return
+        stamp = call.stamp
+        if self._lifespan and self._is_expired(stamp):
+            return
+        statistics, admit = self._statistics, self._admit
+        statistics.received += 1
+        try:
+            if admit is not None:
+                admit(stamp, stream.state)
+            self._commands.publish_bytes(stream, command)
+            call.commit()
+            self._tasks.command(stamp, stream.committed_state)
+            if admit is not None:
+                self._stamp, self._frame_id = stamp, stream.shape.frame_id
+                self._supervision.feed(stamp, stream.solution())
+        except StateError as error:
+            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
+        except Exception as error:
+            if self.context.ok():  # at shutdown the publishers are gone
+                self._refuse(deserialize_message(message, JointTrajectorySetpoint), error, traceback.format_exc())
+        else:
+            statistics.published += 1
+        statistics.add_time(time.perf_counter_ns() - started)
+
+    def _turn_to_shape(self, message: bytes) -> bool:
+        """Whether another call takes the message, which then is the first."""
+        for k, stream in enumerate(self._streams[1:], start=1):
+            if stream.call(message) is not None:
+                self._streams.insert(0, self._streams.pop(k))
+                return True
+        return False
+
+    def _on_setpoint_message(self, message: bytes) -> None:
+        try:
+            setpoint = deserialize_message(message, JointTrajectorySetpoint)
+        except Exception as error:
+            self._statistics.received += 1
+            self._statistics.refuse(f"the message cannot be read: {error}")
+            self.get_logger().warning(
+                f"setpoint refused: the message cannot be read: {error}", throttle_duration_sec=self.warning_period
+            )
+            return
+        if self._begins(setpoint) and self._on_setpoint(setpoint) and self._compiled and self._compiled.motors:
+            self._learn_shape(self._compiled, setpoint, message)
+
+    def _learn_shape(self, compiled: CompiledStream, setpoint: JointTrajectorySetpoint, message: bytes) -> None:
+        """Prepare a call for messages like this valid one, once two in a row are alike."""
+        shape, before = shape_of(setpoint), self._shape
+        self._shape = shape
+        if shape is None or shape != before or self._solver is None:
+            return
+        if any(stream.shape == shape for stream in self._streams):  # it has taken others and not this one
+            return
+        compiled.commands_motors, compiled.checks_limits = self._commands.commands_motors, self._limits != "ignore"
+        if stream := compiled.shaped(setpoint, message, self._solver.order_of(setpoint)):
+            self._streams = [stream, *self._streams[: _MOST_SHAPES - 1]]
 
     def _on_task_setpoint(self, task: TaskSetpoint) -> None:
         if not self._begins(task):
@@ -346,8 +424,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _begins(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
         """Whether a setpoint is to be solved: in time, and while no trajectory is played."""
-        if self._lifespan and self.active and self._is_expired(setpoint):
-            return False
+        if self._lifespan and self.active:
+            stamp = setpoint.header.stamp
+            if self._is_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
+                return False
         if not self._player.playing:
             # The setpoint, not a trajectory, now determines the commanded state.
             self._player.stop("", forget=True)
@@ -356,10 +436,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
         return False
 
-    def _is_expired(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
-        """Whether a setpoint is older than its lifespan, and counted and logged as such."""
-        stamp = setpoint.header.stamp
-        age = self.get_clock().now().nanoseconds - (stamp.sec * 1_000_000_000 + stamp.nanosec)
+    def _is_expired(self, stamp: int) -> bool:
+        """Whether a setpoint of a stamp, ns, is older than its lifespan, and counted and logged as such."""
+        age = self.get_clock().now().nanoseconds - stamp
         if age <= self._lifespan:
             return False
         self._statistics.expire()
@@ -395,7 +474,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         try:
             nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
             solution = self._solver.solve(setpoint, stamp=nanoseconds, limits=limits or self._limits, admit=self._admit)
-            self._publish(setpoint.header, solution)
+            self._commands.publish(setpoint.header, solution, Status.FRESH)
             self._tasks.command(nanoseconds, solution.state)
             if self._admit is not None:
                 self._stamp, self._frame_id = nanoseconds, setpoint.header.frame_id
@@ -413,45 +492,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
-    def _publish(self, header: Header, solution: Solution, status: Status = Status.FRESH) -> None:
-        order = solution.order
-        effort, effort_rate, effort_acceleration = map(doubles, order.to_message(solution.efforts))
-        position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(solution.motors))
-        # Partly written messages are not a command.
-        self._holds_command = False
-
-        feedforward = self._feedforward
-        feedforward.header = header
-        feedforward.joint_names = order.names
-        feedforward.status, feedforward.held = status.value, status is not Status.FRESH
-        feedforward.effort = effort
-        feedforward.effort_rate = effort_rate
-        feedforward.effort_acceleration = effort_acceleration
-        feedforward.motor_names = order.motor_names
-        feedforward.motor_position = position
-        feedforward.motor_velocity = velocity
-        feedforward.motor_acceleration = acceleration
-        feedforward.motor_effort = motor_effort
-
-        motor_setpoint = self._motor_setpoint
-        motor_setpoint.header = header
-        motor_setpoint.name = order.motor_names
-        motor_setpoint.position = position
-        motor_setpoint.velocity = velocity
-        motor_setpoint.effort = motor_effort
-
-        self._effort_command.data = doubles(solution.motors[-1] if self._commands_motors else solution.efforts[0])
-        self._holds_command = True
-        self._send()
-
-    def _send(self) -> None:
-        self._feedforward_publisher.publish(self._feedforward)
-        self._motor_setpoint_publisher.publish(self._motor_setpoint)
-        self._effort_command_publisher.publish(self._effort_command)
-
     def _begin_stream(self) -> None:
         """Discard the state of the previous stream."""
-        self._holds_command = False
+        self._commands.forget()
+        self._streams, self._shape = [], None
         self._tasks.forget()
         self._trajectories.stop("the stream begins anew", forget=True)
         self._admit = None
@@ -473,7 +517,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             solution = self._solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
             if response.fade:
                 solution = response.fade.of(solution)
-            self._publish(header, solution, response.status)
+            self._commands.publish(header, solution, response.status)
             self._tasks.command(now.nanoseconds, solution.state)
         except StateError as error:
             self.get_logger().error(
@@ -494,10 +538,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
         reason = refusal_reason(error)
-        if self._holds_command and is_held(error, self._hold) and not self._supervision.responding:
-            self._feedforward.header = self._motor_setpoint.header = setpoint.header
-            self._feedforward.status, self._feedforward.held = Status.HELD.value, True
-            self._send()
+        if self._commands.holds_command and is_held(error, self._hold) and not self._supervision.responding:
+            self._commands.repeat(setpoint.header)
             self._statistics.held += 1
         self._statistics.refuse(reason)
         self.get_logger().warning(
@@ -542,6 +584,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def report(self, seconds: float) -> Report:
         """Diagnostic status of the stream."""
         level, message, figures = self._statistics.report(seconds)
+        self._commands.count_listeners()
         if self._failed_transition:
             level, message = Level.ERROR, f"{self.state}: {self._failed_transition}"
         elif self._scheduling_problem and level == Level.OK:
@@ -549,7 +592,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
         backend = self._solver.arm.dynamics.backend if self._solver else ""
-        values = {"state": self.state, "backend": backend, **figures}
+        whole = self._compiled is not None and self._compiled.motors
+        values = {"state": self.state, "backend": backend, "stream": "compiled" if whole else "general", **figures}
         if self._player.playing:
             values["trajectory"] = "under way"
         if self._player.skipped:

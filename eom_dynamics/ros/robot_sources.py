@@ -35,6 +35,7 @@ from ..robot.prefix import with_prefix
 from ..robot.readers.loading import robot_from_file
 from ..robot.readers.urdf_file import URDF_ENDINGS, read_urdf
 from ..states import STATE_NAMES
+from ..stream.compiled_stream import CompiledStream, compiled_stream
 from .parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section
 
 
@@ -75,6 +76,7 @@ class Description:
                 solver = Solver(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
+                compiled = compiled_stream(arm)
                 if moving_base:
                     still = BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))
                     arm.feedforward(*np.zeros((len(STATE_NAMES), arm.robot.n)), base=still)
@@ -82,7 +84,7 @@ class Description:
             return Loaded(self, error="; ".join(error.errors))
         except Exception as error:
             return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
-        return Loaded(self, solver, tuple(str(warning.message) for warning in recorded))
+        return Loaded(self, solver, tuple(str(warning.message) for warning in recorded), compiled=compiled)
 
     def _robot(self) -> Robot:
         if self.urdf is not None:
@@ -110,6 +112,7 @@ class Loaded:
         warnings: warnings about the robot.
         error: why it cannot be used, on one line.
         detail: traceback of an internal error.
+        compiled: calls for the stream, if they can be compiled.
     """
 
     description: Description
@@ -117,6 +120,7 @@ class Loaded:
     warnings: tuple[str, ...] = ()
     error: str = ""
     detail: str = ""
+    compiled: CompiledStream | None = None
 
 
 class Source:

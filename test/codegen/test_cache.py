@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(folder))
     monkeypatch.delenv("CC", raising=False)
-    native._caller.cache_clear()
+    native.extension.cache_clear()
     return folder
 
 
@@ -503,7 +503,7 @@ class TestProcesses:
 
     def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_right(Dynamics(CASE.robot, backend="native"))
-        native._caller.cache_clear()
+        native.extension.cache_clear()
 
         def refuse(*arguments: Any) -> None:
             raise AssertionError("compiled again")

@@ -258,6 +258,9 @@ class StreamClient(Client):
         self.wait(self._setpoints.get_subscription_count, "a subscriber of setpoint")
         super().wait_for_node()
 
+    frame = ""
+    """Frame of all setpoints; by default that of :func:`frame_of`."""
+
     def publish(self, *, at=None, seconds=1_700_000_000, **fields):
         """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
         from eom_dynamics.msg import JointTrajectorySetpoint
@@ -265,7 +268,7 @@ class StreamClient(Client):
         message = JointTrajectorySetpoint(**message_fields(fields))
         number = next(self._stamps) if at is None else at
         message.header.stamp.sec, message.header.stamp.nanosec = seconds, number
-        message.header.frame_id = f"frame {number}"
+        message.header.frame_id = self.frame or frame_of(number)
         self._setpoints.publish(message)
         return number
 
@@ -303,6 +306,11 @@ class StreamClient(Client):
 
         request = ComputeInverseDynamics.Request(**message_fields(fields))
         return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
+
+
+def frame_of(number):
+    """Frame of a setpoint: some in a row have the same, so that streams are answered in both ways of the node."""
+    return f"frame {number // 6}"
 
 
 class Search:

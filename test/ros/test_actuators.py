@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from chains import packaged_parameters
+from node_client import frame_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -178,7 +179,7 @@ def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(vsa, fields
     number = vsa.publish(**{**SETPOINT, "position": np.full(2, 0.2)}, **fields)
     held = vsa.answers_to(number)
     assert held[0].held and not good[0].held
-    assert held[0].header.frame_id == held[1].header.frame_id == f"frame {number}"
+    assert held[0].header.frame_id == held[1].header.frame_id == frame_of(number)
     for name in (*COMMAND_FIELDS, "joint_names", "motor_names"):
         assert getattr(held[0], name) == getattr(good[0], name)
     for name in ("name", "position", "velocity", "effort"):

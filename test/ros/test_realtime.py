@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling of the stream: which threads have it, and the warning where it is not permitted."""
+"""Real-time scheduling of the stream, its processors and locked memory: what they do, and warnings where they fail."""
 
 import os
 import resource
@@ -13,6 +13,7 @@ import pytest
 from paths import CONFIG
 
 from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.ros.dynamics.realtime import SchedulingError, stream_on_processors
 
 PRIORITY = 7
 ARGUMENTS = ("--params-file", CONFIG / "iiwa.yaml")
@@ -96,4 +97,45 @@ def test_where_it_is_not_permitted_the_node_warns_and_streams(start):
         "the warning",
     )
     assert "raise the limit rtprio to 7" in client.process.log
+    assert "Traceback" not in client.process.log
+
+
+@pytest.mark.parametrize("processors", ["x", "0,", "-1", "3-1", "1 2", "0x1", "99999"])
+def test_lists_of_processors_that_are_none_are_refused(processors):
+    with pytest.raises(SchedulingError, match=r"^cpu_affinity must be numbers and ranges of processors such as 2 or"):
+        stream_on_processors(processors)
+
+
+def test_the_stream_stays_on_its_processors_and_its_memory_in_place(start):
+    allowed = sorted(os.sched_getaffinity(0))
+    client = start(*ARGUMENTS, "-p", f"cpu_affinity:='{allowed[-1]}'", "-p", "lock_memory:=true")
+    assert len(answers(client)) == 7
+    node = client.process.process.pid
+    assert os.sched_getaffinity(node) == {allowed[-1]}
+    assert {tuple(os.sched_getaffinity(t)) for t in threads(node) if "dds." in threads(node)[t][0]} == {(allowed[-1],)}
+    status = Path(f"/proc/{node}/status").read_text()
+    locked = int(status.partition("VmLck:")[2].split()[0])
+    if "lock_memory is not permitted" not in client.process.log:
+        assert locked > 10_000  # kB
+    else:
+        assert locked == 0
+
+
+def test_where_they_are_not_possible_the_node_warns_and_streams(start):
+    prefix = ("prlimit", "--memlock=65536")
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("setpriv, which takes the permission away, is not installed")
+        prefix = (*prefix, "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
+    client = start(*ARGUMENTS, "-p", "cpu_affinity:='4999'", "-p", "lock_memory:=true", prefix=prefix)
+    assert len(answers(client)) == 7
+    client.wait_for_diagnostics(
+        lambda level, message, _: (
+            level == 1
+            and "cpu_affinity 4999 is not possible: there is no processor 4999" in message
+            and "lock_memory is not permitted (limit 64 kB)" in message
+        ),
+        "the warning",
+    )
+    assert "raise the limit memlock to unlimited" in client.process.log
     assert "Traceback" not in client.process.log

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from node_client import frame_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -109,7 +110,7 @@ def assert_answers(client, number, case, *, names=None):
     assert_close(np.array(effort_command.data)[case.order], command["motor_effort"])
     for answer in (feedforward, motor_setpoint):
         assert (answer.header.stamp.sec, answer.header.stamp.nanosec) == (1_700_000_000, number)
-        assert answer.header.frame_id == f"frame {number}"
+        assert answer.header.frame_id == frame_of(number)
     names = case.joint_names if names is None else names
     assert feedforward.joint_names == names
     assert motor_setpoint.name == names

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints that stop, or are not valid any more: each policy, each cause, and the return of the setpoints."""
 
+import itertools
 import math
 
 import numpy as np
@@ -44,13 +45,19 @@ def configure(node):
     )
 
 
+_FIRST = itertools.count(10**6)
+"""Numbers of frames of setpoints, which tell a test's commands from those of the test before."""
+
+
 def setpoint(state):
     return dict(zip(STATE_FIELDS, state, strict=True))
 
 
 def since(node):
-    """Commands for the setpoint of this test and those after it; some of the test before may arrive late."""
-    return [message for message in node.feedforward if int(message.header.frame_id.split()[-1]) >= node.first]
+    """Commands from the last setpoint of :func:`publish_until_answered` on; some of the test before may arrive late."""
+    own = [message for message in node.feedforward if int(message.header.frame_id.split()[-1]) >= node.first]
+    fresh = [m.header.stamp.nanosec == node.last and m.status == FRESH for m in own]
+    return own[fresh.index(True) :] if True in fresh else own
 
 
 def statuses(node):
@@ -68,9 +75,15 @@ def ended(node):
 
 
 def publish_until_answered(node, state=STATE):
-    """Publish one setpoint and wait for its answer; the watchdog may be faster than this process."""
-    node.first = node.publish(**setpoint(state))
-    wait_for(node, FRESH)
+    """Publish setpoints and wait for an answer to the last of them, which a compiled call computes.
+
+    The watchdog may be faster than this process.
+    """
+    node.first = next(_FIRST)
+    node.frame = f"frame {node.first}"
+    for _ in range(4):
+        node.last = node.publish(**setpoint(state))
+    node.wait(lambda: any(m.header.stamp.nanosec == node.last for m in since(node)), "the answer")
 
 
 def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):

@@ -115,6 +115,18 @@ TABLE: Table = {
         limits=(0, HIGHEST),
         read_only=True,
     ),
+    "cpu_affinity": Definition(
+        "",
+        "processors of the stream, such as 2 or 0,2-3, applied when the node is activated; empty for all. If one is "
+        "not there, the node warns and continues",
+        read_only=True,
+    ),
+    "lock_memory": Definition(
+        False,
+        "keep the memory of the node in place (mlockall), applied when the node is activated. If it is not permitted, "
+        "the node warns and continues",
+        read_only=True,
+    ),
     "effort_command": Definition(
         "motor",
         "content of the topic effort_command: effort of the motors (motor), or effort at the link side of the joints "

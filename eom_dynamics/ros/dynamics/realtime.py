@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling of the stream.
+"""Real-time scheduling of the stream, its processors, and memory that stays in place.
 
 Under the normal policy, a thread that becomes ready may wait for the scheduler's next tick, up to 4 ms at 250 Hz, while
 a thread of lower priority computes. Under SCHED_FIFO it runs at once.
@@ -8,7 +8,10 @@ a thread of lower priority computes. Under SCHED_FIFO it runs at once.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import re
+import resource
 import sys
 import threading
 
@@ -18,8 +21,18 @@ HIGHEST = 99
 """Highest priority of SCHED_FIFO; the lowest is 1."""
 
 
+# Of mlockall: all pages that are mapped now, and those that will be.
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+
+# Bit of the capability to lock memory without limit, in /proc/self/status.
+_CAP_IPC_LOCK = 14
+
+# Processors as taskset takes them, such as 0,2-3.
+_CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+
+
 class SchedulingError(EomDynamicsError, RuntimeError):
-    """Real-time scheduling was requested but is unavailable."""
+    """Real-time scheduling, processors or locked memory were requested but are unavailable."""
 
 
 def stream_in_real_time(priority: int) -> None:
@@ -38,16 +51,86 @@ def stream_in_real_time(priority: int) -> None:
         return
     if sys.platform != "linux":
         raise SchedulingError(f"realtime_priority {priority} is not possible: this system is not Linux")
-    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
     policy, parameter = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority)
     try:
-        for thread in map(int, os.listdir("/proc/self/task")):
-            if thread not in others:
-                with contextlib.suppress(ProcessLookupError):  # it has ended
-                    os.sched_setscheduler(thread, policy, parameter)
+        for thread in _threads():
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.sched_setscheduler(thread, policy, parameter)
     except OSError as error:
         raise SchedulingError(
             f"realtime_priority {priority} is not permitted ({error.strerror}), scheduling stays normal: raise the "
             f"limit rtprio to {priority} (limits.conf; LimitRTPRIO= of systemd; docker --ulimit rtprio={priority} "
             "--cap-add SYS_NICE)"
         ) from None
+
+
+def stream_on_processors(processors: str) -> None:
+    """Run the calling thread and those of the middleware on some processors only.
+
+    Threads that are started later by these inherit it; other Python threads keep the processors they have.
+
+    Args:
+        processors: numbers and ranges, such as ``2`` or ``0,2-3``; empty changes nothing.
+
+    Raises:
+        SchedulingError: it is no such list, or the process may not use one of them.
+    """
+    if not processors:
+        return
+    if sys.platform != "linux":
+        raise SchedulingError(f"cpu_affinity {processors} is not possible: this system is not Linux")
+    parts = [part.partition("-") for part in processors.split(",")] if _CPU_LIST.fullmatch(processors) else []
+    wanted = {number for first, _, last in parts for number in range(int(first), int(last or first) + 1)}
+    if not all(int(first) <= int(last or first) for first, _, last in parts) or not wanted:
+        raise SchedulingError(
+            f"cpu_affinity must be numbers and ranges of processors such as 2 or 0,2-3, is {processors!r:.60}"
+        )
+    try:
+        for thread in _threads():
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(thread, wanted)
+        refused = wanted - os.sched_getaffinity(0)  # the system ignores processors that are not there
+    except (OSError, ValueError, OverflowError):
+        refused = wanted
+    if refused:
+        raise SchedulingError(
+            f"cpu_affinity {processors} is not possible: there is no processor {min(refused)} for this process (nproc; "
+            "AllowedCPUs= of systemd; docker --cpuset-cpus)"
+        )
+
+
+def lock_memory() -> None:
+    """Keep all memory of the process in place, present and future, so that no access waits for a page.
+
+    Where the limit of locked memory is finite, it is refused, since a later allocation beyond it would fail.
+
+    Raises:
+        SchedulingError: the system does not permit it; the message says how to.
+    """
+    if sys.platform != "linux":
+        raise SchedulingError("lock_memory is not possible: this system is not Linux")
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    reason = ""
+    if limit != resource.RLIM_INFINITY and not _may_lock_memory():
+        reason = f"limit {limit // 1024} kB"
+    elif ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
+        reason = os.strerror(ctypes.get_errno())
+    if reason:
+        raise SchedulingError(
+            f"lock_memory is not permitted ({reason}), memory stays pageable: raise the limit memlock to unlimited "
+            "(limits.conf; LimitMEMLOCK=infinity of systemd; docker --ulimit memlock=-1)"
+        )
+
+
+def _threads() -> list[int]:
+    """The calling thread and those of the middleware, by number: all but other Python threads."""
+    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+    return [thread for thread in map(int, os.listdir("/proc/self/task")) if thread not in others]
+
+
+def _may_lock_memory() -> bool:
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("CapEff:"):
+                return bool(int(line.split()[1], 16) >> _CAP_IPC_LOCK & 1)
+    return False

@@ -75,6 +75,11 @@ class TrajectoryPlayer:
         """Whether a trajectory is being played or waits for its start time."""
         return self._playing
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a trajectory is being played, or the last one determines the commanded state."""
+        return self._motion is not None
+
     def under_way(self, now: int) -> tuple[Trajectory, float] | None:
         """Return the motion being played and its time, s, at a time of the clock, ns; None if nothing moves."""
         motion, t = self._motion, (now - self._origin) / _SECOND

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics on which commands are published; those that nobody hears are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
+from rclpy.lifecycle import LifecycleNode
+from rclpy.lifecycle.publisher import LifecyclePublisher
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header
+
+from ...arrays import Array
+from ...messages.joint_order import JointOrder
+from ...messages.samples import doubles
+from ...messages.setpoint_to_command import Solution
+from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapedStream
+from ...stream.watchdog import Status
+from ..interfaces import FeedforwardCommand
+from ..stream_qos import stream_qos
+
+# A drive that has stalled must continue with the present command, not with those of the past.
+_DEPTH = 1
+
+
+class CommandTopics:
+    """Publishers of the feedforward, of the motor setpoint and of the effort command.
+
+    Attributes:
+        commands_motors: whether the effort command is that of the motors, and not that of the joints.
+        holds_command: whether there is a valid command since :meth:`forget`, to be repeated.
+    """
+
+    def __init__(self, node: LifecycleNode) -> None:
+        """Create the publishers."""
+        self.commands_motors = True
+        # Messages are reused, since publishing copies them.
+        self._feedforward = FeedforwardCommand()
+        self._motor_setpoint = JointState()
+        self._effort_command = Float64MultiArray()
+        self._messages: dict[int, Any] = {
+            FEEDFORWARD: self._feedforward,
+            MOTOR_SETPOINT: self._motor_setpoint,
+            EFFORT_COMMAND: self._effort_command,
+        }
+        self._publishers = {
+            FEEDFORWARD: self._create(node, FeedforwardCommand, "feedforward"),
+            MOTOR_SETPOINT: self._create(node, JointState, "motor_setpoint"),
+            EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
+        }
+        self.holds_command = False
+        # Where the messages do not hold the last command: the stream that does, and its status.
+        self._latest: ShapedStream | None = None
+        self.count_listeners()
+
+    @property
+    def first(self) -> int:
+        """Number of the first message that somebody hears, which a compiled call returns."""
+        return self._first
+
+    def forget(self) -> None:
+        """Forget the last command."""
+        self.holds_command, self._latest = False, None
+
+    def publish(self, header: Header, solution: Solution, status: Status) -> None:
+        """Publish a command."""
+        self.holds_command = False  # partly written messages are none
+        self._fill(header, solution.order, solution.efforts, solution.motors)
+        self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
+        self._latest = None
+        self.holds_command = True
+        self._send()
+
+    def publish_bytes(self, stream: ShapedStream, first: bytes) -> None:
+        """Publish the fresh command that a compiled call has computed, of which it returned the first message."""
+        if self._publish_first is not None:
+            self._publish_first(first)
+        for which, publish in self._publish_others:
+            publish(stream.call.written(which))
+        self._latest = stream
+        self.holds_command = True
+
+    def repeat(self, header: Header) -> None:
+        """Publish the last command again, as held, with another header."""
+        if self._latest is not None:
+            self._fill(header, self._latest.order, *self._latest.efforts_and_motors())
+            self._latest = None
+        self._feedforward.header = self._motor_setpoint.header = header
+        self._feedforward.status, self._feedforward.held = Status.HELD.value, True
+        self._send()
+
+    def _fill(self, header: Header, order: JointOrder, efforts: Array, motors: Array) -> None:
+        effort, effort_rate, effort_acceleration = map(doubles, order.to_message(efforts))
+        position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(motors))
+
+        feedforward = self._feedforward
+        feedforward.header = header
+        feedforward.joint_names = order.names
+        feedforward.effort = effort
+        feedforward.effort_rate = effort_rate
+        feedforward.effort_acceleration = effort_acceleration
+        feedforward.motor_names = order.motor_names
+        feedforward.motor_position = position
+        feedforward.motor_velocity = velocity
+        feedforward.motor_acceleration = acceleration
+        feedforward.motor_effort = motor_effort
+
+        motor_setpoint = self._motor_setpoint
+        motor_setpoint.header = header
+        motor_setpoint.name = order.motor_names
+        motor_setpoint.position = position
+        motor_setpoint.velocity = velocity
+        motor_setpoint.effort = motor_effort
+
+        self._effort_command.data = doubles(motors[-1] if self.commands_motors else efforts[0])
+
+    def _send(self) -> None:
+        for which in self._heard:
+            self._publishers[which].publish(self._messages[which])
+
+    def _create(self, node: LifecycleNode, kind: Any, topic: str) -> LifecyclePublisher:
+        quality = stream_qos(_DEPTH)
+        events = PublisherEventCallbacks(matched=lambda _: self.count_listeners())
+        self._counts = True
+        try:
+            return node.create_lifecycle_publisher(kind, topic, event_callbacks=events, **quality)
+        except UnsupportedEventTypeError:  # then everything is published
+            self._counts = False
+            return node.create_lifecycle_publisher(kind, topic, **stream_qos(_DEPTH))
+
+    def count_listeners(self) -> None:
+        """Choose the messages that somebody hears; called when that changes, and to be called once in a while."""
+        self._heard = [
+            which
+            for which, publisher in self._publishers.items()
+            if not self._counts or publisher.get_subscription_count()
+        ]
+        publishes = [(which, _raw(self._publishers[which])) for which in self._heard]
+        self._first = self._heard[0] if self._heard else FEEDFORWARD
+        self._publish_first = publishes[0][1] if publishes else None
+        self._publish_others = publishes[1:]
+
+
+def _raw(publisher: LifecyclePublisher) -> Callable[[bytes], None]:
+    """Publish serialised messages, of an active node only: without the checks of rclpy where its handle allows it."""
+    raw: Callable[[bytes], None] = getattr(publisher.handle, "publish_raw", publisher.publish)
+    return raw

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled way of setpoints through the node: the bits of the library, held commands, and publishers in turn."""
+
+import sys
+
+import numpy as np
+import processes
+import pytest
+from node_client import Search
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+ARM = eom.ElasticArm(ROBOT)
+NAMES = list(ROBOT.joint_names)
+
+
+def command(state):
+    return dict(zip(COMMAND_FIELDS, ARM.feedforward(*state), strict=True))
+
+
+def setpoint(client, state, *, frame="base", joint_names=(), stamp):
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    from eom_dynamics.messages.samples import doubles
+
+    message = JointTrajectorySetpoint(joint_names=list(joint_names))
+    message.header.frame_id = frame
+    message.header.stamp.sec, message.header.stamp.nanosec = 1_800_000_000, stamp
+    for field, values in zip(STATE_FIELDS, state, strict=True):
+        setattr(message, field, doubles(np.ascontiguousarray(values)))
+    client._setpoints.publish(message)
+
+
+def answer(client, stamp):
+    client.wait(lambda: Search(client.feedforward, stamp).found, f"the answer to {stamp}")
+    return next(m for m in client.feedforward if m.header.stamp.nanosec == stamp)
+
+
+@pytest.mark.parametrize("executor", ["events", "single_threaded"])
+def test_every_bit_is_that_of_the_library(start, rng, executor):
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", f"executor:={executor}")
+    states = rng.uniform(-1, 1, (300, 5, 7))
+    for k, state in enumerate(states):
+        setpoint(client, state, stamp=k + 1)
+        client.spin(1e-3)
+    answer(client, len(states))
+    client.wait(lambda: len(client.effort_command) == len(client.feedforward), "all effort commands")
+    assert [m.header.stamp.nanosec for m in client.feedforward[-300:]] == list(range(1, 301))
+    for message, state in zip(client.feedforward[-300:], states, strict=True):
+        for field, values in command(state).items():
+            assert getattr(message, field).tobytes() == values.tobytes()
+        assert (message.header.frame_id, message.joint_names, message.motor_names) == ("base", NAMES, NAMES)
+        assert (message.status, message.held) == (message.STATUS_FRESH, False)
+    efforts = client.effort_command[-300:]
+    assert [m.data.tobytes() for m in efforts] == [m.motor_effort.tobytes() for m in client.feedforward[-300:]]
+    _, _, values = client.wait_for_diagnostics(lambda *s: int(s[2]["published"]) >= 300, "the count")
+    assert (values["refused"], values["stream"]) == ("0", "compiled")
+
+
+def test_a_refused_setpoint_is_answered_with_the_last_command_of_the_call(start, rng):
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "hold_last_command:=always")
+    states = rng.uniform(-1, 1, (5, 5, 7))
+    for k, state in enumerate(states):
+        setpoint(client, state, stamp=k + 1, joint_names=NAMES[::-1])
+    answer(client, 5)
+    bad = states[0].copy()
+    bad[3, 2] = np.nan
+    setpoint(client, bad, stamp=6, joint_names=NAMES[::-1])
+    held = answer(client, 6)
+    assert (held.status, held.held, held.joint_names) == (held.STATUS_HELD, True, NAMES[::-1])
+    for field, values in command(states[-1][:, ::-1]).items():
+        assert getattr(held, field).tobytes() == values[::-1].tobytes()
+    client.wait_for_diagnostics(lambda *s: s[2]["held"] == "1", "the count")
+
+
+def test_publishers_in_turn_and_messages_that_are_none(start, rng):
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0")
+    states = rng.uniform(-1, 1, (60, 5, 7))
+    for k, state in enumerate(states):
+        order = NAMES if k // 2 % 2 else NAMES[::-1]
+        setpoint(client, state[:, :: 1 if k // 2 % 2 else -1], stamp=k + 1, joint_names=order, frame=f"of {k // 2 % 6}")
+        if k == 30:
+            client.publish_serialized(b"\0\1\0\0" + bytes(rng.integers(0, 256, 100, dtype=np.uint8)))
+    answer(client, len(states))
+    answers = {m.header.stamp.nanosec: m for m in client.feedforward}
+    for k, state in enumerate(states):
+        step = 1 if k // 2 % 2 else -1
+        for field, values in command(state).items():
+            assert getattr(answers[k + 1], field).tobytes() == values[::step].tobytes()
+        assert answers[k + 1].header.frame_id == f"of {k // 2 % 6}"
+    assert "Traceback" not in client.process.log
+
+
+def test_topics_that_nobody_hears_are_heard_again(start, rng):
+    """The subscription of one topic ends and begins anew; its messages are those of the setpoints from then on."""
+    from std_msgs.msg import Float64MultiArray
+
+    client = start("--params-file", CONFIG / "iiwa.yaml")
+    node, got = client.node, []
+    for round_ in range(3):
+        got.clear()
+        subscription = node.create_subscription(
+            Float64MultiArray, f"{client.process.namespace}/effort_command", got.append, 1000
+        )
+        client.wait(lambda s=subscription: s.get_publisher_count(), "the publisher")
+        states = rng.uniform(-1, 1, (20, 5, 7))
+        for k, state in enumerate(states):
+            setpoint(client, state, stamp=100 * round_ + k + 1)
+            client.spin(2e-3)
+        client.wait(lambda s=states: got and got[-1].data.tobytes() == command(s[-1])["motor_effort"].tobytes(), "it")
+        node.destroy_subscription(subscription)
+
+
+def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(tmp_path):
+    program = f"""
+import gc, time, tracemalloc
+import numpy as np, rclpy
+from rclpy.serialization import serialize_message
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.samples import doubles
+from eom_dynamics.ros.dynamics_node import DynamicsNode
+from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
+from eom_dynamics.ros.stopping import StopSignals
+rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
+node = DynamicsNode(StopSignals())
+node.start_up()
+messages = []
+for k in range(20):
+    setpoint = JointTrajectorySetpoint()
+    setpoint.header.stamp.sec = k + 1
+    for field in STATE_FIELDS:
+        setattr(setpoint, field, doubles(np.full(7, 0.01 * k)))
+    messages.append(serialize_message(setpoint))
+def stream(rounds):
+    for _ in range(rounds):
+        for message in messages:
+            node._on_setpoint_bytes(message)
+        node._statistics._times.clear()  # as once in a diagnostic period
+stream(10)
+assert node._streams, "no compiled call"
+gc.collect()
+tracemalloc.start()
+stream(10)
+before = tracemalloc.get_traced_memory()[0]
+stream(150)
+print(tracemalloc.get_traced_memory()[0] - before, node._statistics.published)
+import os, sys
+sys.stdout.flush()
+os._exit(0)
+"""
+    code, printed, errors = processes.run([sys.executable, "-c", program], cwd=tmp_path)
+    assert code == 0, errors
+    growth, published = map(int, printed.split())
+    assert published == 170 * 20
+    assert growth < 1024  # less than a byte a message
+    assert errors.count("\n") == 3  # the robot and two transitions: nothing of the stream

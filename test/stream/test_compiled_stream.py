@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled way of a setpoint: the bits of the solver, from the middleware's own bytes to its own bytes."""
+
+import gc
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.messages.cdr import Layout
+from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.messages.wrenches import wrench_messages
+from eom_dynamics.stream.compiled_motors import has_equal_arithmetic, motors_address
+from eom_dynamics.stream.compiled_stream import (
+    EFFORT_COMMAND,
+    FEEDFORWARD,
+    MOTOR_SETPOINT,
+    CompiledStream,
+    setpoint_layout,
+    shape_of,
+)
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+WHOLE = ("iiwa", "panda", "ur5e", "planar_pr", "dual_arm")
+
+
+class Setup:
+    """A robot's solver, its compiled stream, and messages as the middleware serialises them."""
+
+    def __init__(self, robot, seed=1):
+        from rclpy.serialization import deserialize_message, serialize_message
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import Float64MultiArray
+
+        from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
+
+        self.serialize, self.deserialize = serialize_message, deserialize_message
+        self.kinds = {FEEDFORWARD: FeedforwardCommand, MOTOR_SETPOINT: JointState, EFFORT_COMMAND: Float64MultiArray}
+        self.robot = eom.load_robot(robot) if isinstance(robot, str) else robot
+        self.solver = Solver(eom.ElasticArm(self.robot))
+        self.compiled = CompiledStream(self.solver.arm)
+        self.rng = np.random.default_rng(seed)
+        self.setpoint = JointTrajectorySetpoint()
+
+    def draw(self, size=0.3, *, wrenches=(False, False, False)):
+        """Another setpoint, with small numbers, within limits."""
+        message = self.setpoint
+        message.header.stamp.sec = int(self.rng.integers(-(2**31), 2**31))
+        message.header.stamp.nanosec = int(self.rng.integers(10**9))
+        for field in STATE_FIELDS:
+            setattr(message, field, doubles(self.rng.uniform(-size, size, self.robot.n)))
+        for field, given in zip(WRENCH_FIELDS, wrenches, strict=True):
+            k = len(self.robot.tools)
+            setattr(message, field, wrench_messages(self.rng.normal(size=(k, 6))) if given else [])
+        return message
+
+    def stream(self):
+        """The stream for messages like the present one."""
+        return self.compiled.shaped(self.setpoint, self.serialize(self.setpoint), self.solver.order_of(self.setpoint))
+
+    def assert_equal(self, stream):
+        """All three messages, and the arrays, are bit for bit those of the solver."""
+        message = self.setpoint
+        limits = "warn" if self.compiled.checks_limits else "ignore"
+        solution = self.solver.solve(message, stamp=0, limits=limits)
+        first = stream.call(self.serialize(message))
+        command = self.deserialize(first, self.kinds[FEEDFORWARD])
+        order = solution.order
+        assert (command.header, command.joint_names, command.motor_names) == (
+            message.header,
+            order.names,
+            order.motor_names,
+        )
+        assert (command.status, command.held) == (0, False)
+        for field, values in solution.fields().items():
+            assert getattr(command, field) == doubles(values), field
+        setpoint = self.deserialize(stream.call.written(MOTOR_SETPOINT), self.kinds[MOTOR_SETPOINT])
+        assert (setpoint.header, setpoint.name) == (message.header, order.motor_names)
+        assert setpoint.position == command.motor_position
+        assert setpoint.velocity == command.motor_velocity
+        assert setpoint.effort == command.motor_effort
+        effort = self.deserialize(stream.call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
+        assert effort.data == doubles(solution.motors[-1] if self.compiled.commands_motors else solution.efforts[0])
+        stream.call.commit()
+        again = stream.solution()
+        for name in ("state", "efforts", "motors"):
+            assert getattr(again, name).tobytes() == getattr(solution, name).tobytes()
+        assert [w.tobytes() for w in again.wrench] == [w.tobytes() for w in solution.wrench]
+        stamp = message.header.stamp
+        assert stream.call.stamp == stream.call.committed_stamp == stamp.sec * 10**9 + stamp.nanosec
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
+def test_every_bit_is_that_of_the_solver(name, shuffled):
+    setup = Setup(name)
+    assert setup.compiled.motors
+    if shuffled:
+        setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
+    setup.setpoint.header.frame_id = "bäse"
+    setup.compiled.checks_limits = False
+    setup.draw()
+    stream = setup.stream()
+    for _ in range(50):
+        setup.draw(3.0)
+        setup.assert_equal(stream)
+
+
+@pytest.mark.parametrize("wrenches", [(True, False, False), (True, True, True), (False, True, False)])
+@pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
+def test_wrenches_are_read(name, wrenches):
+    setup = Setup(name)
+    setup.compiled.checks_limits = False
+    setup.draw(wrenches=wrenches)
+    stream = setup.stream()
+    for _ in range(10):
+        setup.draw(wrenches=wrenches)
+        setup.assert_equal(stream)
+
+
+def test_the_effort_command_is_that_of_the_joints_on_request():
+    setup = Setup("iiwa")
+    setup.setpoint.joint_names = list(reversed(setup.robot.joint_names))
+    setup.compiled.commands_motors = False
+    setup.draw()
+    setup.assert_equal(setup.stream())
+
+
+def test_zeros_keep_their_sign_and_tiny_numbers_their_bits():
+    setup = Setup("iiwa")
+    setup.draw()
+    stream = setup.stream()
+    for value in (0.0, -0.0, 5e-324, -1e-310, 1e-160):
+        for field in STATE_FIELDS:
+            setattr(setup.setpoint, field, doubles(np.full(7, value)))
+        setup.assert_equal(stream)
+
+
+def test_other_messages_are_left_to_the_solver():
+    setup = Setup("iiwa")
+    setup.setpoint.header.frame_id = "base"
+    message = setup.draw()
+    stream = setup.stream()
+    good = setup.serialize(message)
+    assert stream.call(good) is not None
+    for other in (b"", good[:-1], good + b"\0", b"\0\0" + good[2:], bytearray(good), "text", None, 3):
+        assert stream.call(other) is None, other
+    message.header.frame_id = "tool"
+    assert stream.call(setup.serialize(message)) is None
+    message.header.frame_id = "base"
+    message.joint_names = list(setup.robot.joint_names)
+    assert stream.call(setup.serialize(message)) is None
+    message.joint_names = []
+    message.stiffness = doubles(np.ones(7))
+    assert stream.call(setup.serialize(message)) is None
+    assert shape_of(message) is None
+    assert setup.stream() is None
+    message.stiffness = doubles(np.zeros(0))
+    for field in STATE_FIELDS:
+        before = getattr(message, field)
+        for bad in (np.nan, np.inf, -np.inf):
+            values = np.array(before)
+            values[3] = bad
+            setattr(message, field, doubles(values))
+            assert stream.call(setup.serialize(message)) is None, (field, bad)
+        setattr(message, field, before)
+    setup.assert_equal(stream)
+    message.velocity = doubles(np.full(7, 1e200))  # overflows
+    assert stream.call(setup.serialize(message)) is None
+    with pytest.raises(TypeError, match="takes the bytes of one message"):
+        stream.call()
+
+
+def test_random_bytes_are_not_taken_and_break_nothing():
+    setup = Setup("iiwa")
+    setup.draw()
+    stream = setup.stream()
+    good = setup.serialize(setup.setpoint)
+    layout = setpoint_layout(shape_of(setup.setpoint), 7)
+    constant = {i for at, own in layout.constants for i in range(at, at + len(own))}
+    for _ in range(2000):
+        changed = bytearray(good)
+        place = int(setup.rng.integers(len(good)))
+        changed[place] ^= int(setup.rng.integers(1, 256))
+        if place in constant:
+            assert stream.call(bytes(changed)) is None
+        else:
+            answer = stream.call(bytes(changed))
+            assert answer is None or np.isfinite(setup.deserialize(answer, setup.kinds[FEEDFORWARD]).effort).all()
+    setup.assert_equal(stream)
+
+
+@pytest.mark.parametrize("policy", [True, False], ids=["checked", "ignored"])
+def test_commands_beyond_limits_are_left_to_the_solver_unless_limits_are_ignored(policy):
+    setup = Setup("panda")
+    setup.compiled.checks_limits = policy
+    setup.draw()
+    setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
+    stream = setup.stream()
+    setup.assert_equal(stream)
+    upper = setup.compiled.limits.upper
+    for joint in range(7):
+        position = np.array([0.0, 0, 0, -1, 0, 1, 0])
+        position[joint] = upper[joint]
+        setup.setpoint.position = doubles(position)
+        within = stream.call(setup.serialize(setup.setpoint))
+        assert within is not None or policy
+        position[joint] = np.nextafter(upper[joint], np.inf)
+        setup.setpoint.position = doubles(position)
+        assert (stream.call(setup.serialize(setup.setpoint)) is None) == policy
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
+def test_springs_and_friction_of_other_bits_are_not_compiled(name):
+    setup = Setup(name)
+    assert not has_equal_arithmetic(setup.solver.arm)
+    assert not setup.compiled.motors
+    setup.draw()
+    assert setup.stream() is None
+
+
+def test_springs_given_in_place_of_those_of_the_robot_are_noticed():
+    robot = eom.load_robot("planar_2r")
+    assert motors_address(eom.ElasticArm(robot))
+    arm = eom.ElasticArm(robot, stiffness=77.0)
+    assert has_equal_arithmetic(arm) and motors_address(arm) == 0
+    assert isinstance(arm.springs[0], LinearSpring)
+
+
+def test_backends_without_compiled_code_have_no_stream():
+    arm = eom.ElasticArm(eom.load_robot("planar_2r"))
+    arm.dynamics = eom.Dynamics(arm.robot, backend="numpy")
+    with pytest.raises(eom.KernelError, match="native backend"):
+        CompiledStream(arm)
+
+
+def test_the_call_allocates_nothing_that_stays():
+    setup = Setup("iiwa")
+    setup.draw()
+    stream = setup.stream()
+    messages = [setup.serialize(setup.draw()) for _ in range(10)]
+
+    def answer(rounds):
+        for _ in range(rounds):
+            for message in messages:
+                stream.call(message)
+                stream.call.written(MOTOR_SETPOINT)
+                stream.call.commit()
+
+    answer(10)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        answer(10)
+        before, _ = tracemalloc.get_traced_memory()
+        answer(500)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 512  # of tracemalloc and this function, not 1 byte a message
+
+
+@pytest.mark.parametrize("frame", ["", "b", "base", "ä" * 7])
+@pytest.mark.parametrize("names", [[], ["a"], ["ab", "abc", "é"]])
+def test_layouts_are_those_of_the_middleware(frame, names):
+    setup = Setup("planar_2r")
+    message = setup.setpoint
+    message.header.frame_id, message.joint_names = frame, names
+    message.header.stamp.sec, message.header.stamp.nanosec = -5, 7
+    for k, field in enumerate(STATE_FIELDS):
+        setattr(message, field, doubles(np.array([k, -k], dtype=float)))
+    layout = setpoint_layout(shape_of(message), 2)
+    raw = setup.serialize(message)
+    assert layout.describes(raw)
+    assert struct.unpack_from("<iI", raw, layout.stamp) == (-5, 7)
+    assert [struct.unpack_from(f"<{count}d", raw, at) for at, count in layout.numbers] == [
+        (k, -k) for k in range(len(STATE_FIELDS))
+    ]
+    assert not layout.describes(raw[: layout.size - 1])
+    assert not Layout().header(frame + "x").describes(raw)
