@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,8 @@ from .springs import SpringFit, fit_springs
 # Laws of identification by the kind of the spring in the robot's file.
 _LAW_OF = {"tabulated": "table"}
 
-_JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
+JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
+"""Laws of springs of one motor."""
 
 KEEP = "keep"
 """In place of a law: the spring of the file stays."""
@@ -54,6 +56,10 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
 # A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
 _REST = 1e-3
+
+
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
+_DOUBTFUL, _MISFIT = 2.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,19 @@ class ElasticOptions:
     def __post_init__(self) -> None:
         """Check names; raises IdentificationError."""
         for what, given, known in (
-            ("laws", tuple(self.laws.values()), (*_JOINT_LAWS, KEEP)),
+            ("laws", tuple(self.laws.values()), (*JOINT_LAWS, KEEP)),
             ("spring_terms", self.spring_terms, SPRING_TERMS),
             ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
         ):
             for name in given:
                 if name not in known:
                     raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
+
+    def check(self, robot: Robot) -> None:
+        """Raise RobotDescriptionError if a law is that of a joint that the robot does not have."""
+        for name in self.laws:
+            if name is not None and name not in robot.joint_names:
+                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
 
     def law(self, joint: Joint) -> str:
         """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
@@ -142,15 +154,13 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
     options = options or ElasticOptions()
     if robot.coupled_stiffness is not None or robot.transmission is not None:
         raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
-    for name in options.laws:
-        if name is not None and name not in robot.joint_names:
-            raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+    options.check(robot)
     for joint in robot.independent_joints:
         law = options.law(joint)
-        if len(joint.spring.motors) != 1 or law not in (*_JOINT_LAWS, KEEP):
+        if len(joint.spring.motors) != 1 or law not in (*JOINT_LAWS, KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(_JOINT_LAWS))}"
+                f"types {', '.join(sorted(JOINT_LAWS))}"
             )
 
 
@@ -176,9 +186,7 @@ def identify_arm(
         RobotDescriptionError: a joint has no spring with a motor of its own.
         IdentificationError: the recording does not tell something.
     """
-    training, validation = (
-        (x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation)
-    )
+    training, validation = ((x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation))
     elasticity = identify_elasticity(robot, training, options, progress=progress)
     if lacking := [name for name in robot.joint_names if name not in elasticity.motors]:
         raise IdentificationError(next(line for line in elasticity.notes if line.startswith(f"{lacking[0]}: ")))
@@ -312,6 +320,20 @@ def identify_resonance(
         coulomb="coulomb" in terms,
         smoothing_velocity=np.array([float(joint.actuator.friction.smoothing_velocity) for joint in joints]),
     )
+    if found.misfit > _MISFIT:
+        raise IdentificationError(
+            f"{motors.name}: small motions of motors, springs and links do not explain it, misfit "
+            f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
+        )
+    if not found.told.any():
+        raise IdentificationError(f"{motors.name}: shows the stiffness of no joint; excite its resonance")
+    notes += [
+        f"{name}: the resonance does not tell its stiffness; its spring and rotor stay as in the file"
+        for name, told in zip(robot.joint_names, found.told, strict=True)
+        if not told
+    ]
+    if found.misfit > _DOUBTFUL:
+        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model lacks something")
     if not one:
         notes.append("link inertias and gravity at the mean position are those of the file")
     return found, (*notes, *found.undetermined)
@@ -369,13 +391,17 @@ def _identify_joint(
         raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
-    own = {
+    own: dict[str, Any] = {
         "terms": tuple(term for term in terms if term in MOTOR_TERMS),
         "rotor_inertia": None if "rotor_inertia" in terms else float(joint.rotor_inertia),
         "starts": x.starts,
     }
     spring = None
     if x.tau is None:
+        if x.effort is None:
+            raise IdentificationError(
+                "current and deflection alone leave the unit of effort unknown; record efforts of the spring or motor"
+            )
         if law not in _WITHOUT_SENSOR:
             raise IdentificationError(
                 f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
@@ -391,9 +417,7 @@ def _identify_joint(
         if law != KEEP:
             switches = {term: term in options.spring_terms for term in SPRING_TERMS}
             try:
-                (spring,) = fit_springs(
-                    x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches
-                )
+                (spring,) = fit_springs(x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches)
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
         given = {"effort": x.effort} if x.effort is not None else {"current": current}
@@ -411,12 +435,12 @@ def _identify_joint(
 
 def _spring_of(motor: MotorFit, law: str) -> SpringFit:
     """The spring that a fit of a motor with deflections found."""
-    parameters = {name: motor.parameters[name] for name in ("stiffness", "cubic") if name in motor.parameters}
+    parameters = {str(name): motor.parameters[name] for name in ("stiffness", "cubic") if name in motor.parameters}
     stiffness = parameters["stiffness"][0]
     if not stiffness > 0:
         raise IdentificationError("motor efforts do not rise with the deflection; check signs and units")
     spring = LinearSpring(stiffness) if law == "linear" else CubicSpring(stiffness, parameters["cubic"][0])
-    lines = ("damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",)
-    return SpringFit(
-        spring, law, parameters, (0.0, np.inf), None, motor.residual, motor.relative, motor.samples, lines
+    lines = (
+        "damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",
     )
+    return SpringFit(spring, law, parameters, (0.0, np.inf), None, motor.residual, motor.relative, motor.samples, lines)

@@ -92,9 +92,7 @@ def _residuals(
         rate, value = rate_of(delta, period), low_pass(tau[2:-2])
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
         loads = [
-            np.full_like(value, np.nan)
-            if joint.spring.is_rigid
-            else low_pass(joint.spring.load(delta[2:-2], rate))
+            np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
             for joint in (before, after)
         ]
         found["springs"] = (value - loads[0], value - loads[1] - offset, value)

@@ -57,6 +57,7 @@ class MotorFit:
         relative: residual over the RMS of u about its mean.
         samples: independent ones among those used.
         undetermined: what the data do not tell, a line each.
+        of_current: whether u is the current, A.
     """
 
     rotor_inertia: tuple[float, float]
@@ -69,6 +70,7 @@ class MotorFit:
     relative: float
     samples: int
     undetermined: tuple[str, ...]
+    of_current: bool = False
 
     def actuator(self, before: Actuator) -> Actuator:
         """The actuator with identified friction, gear loss and torque constant, and all else as before."""
@@ -364,4 +366,5 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
         float(np.std(estimate.residual) / model.spread),
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
+        model.of_current,
     )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from scipy.signal import csd, savgol_filter, welch
 
@@ -36,6 +36,9 @@ _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 # Motion over its noise, and effort over its noise, in the default band.
 _CLEAR = 30.0
+
+# Standard deviations from zero from which on a stiffness counts as found.
+_SIGNIFICANT = 3.0
 
 # Samples and degree of the local polynomial whose slope is the velocity in dry friction.
 _WINDOW, _DEGREE = 11, 3
@@ -83,6 +86,11 @@ class ResonanceFit:
     misfit: float
     undetermined: tuple[str, ...]
     method: str = "from the resonance of the motor side; link positions were not measured"
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Whether the data tell the stiffness of each joint (n,): it is known to a third of itself."""
+        return np.asarray(self.stiffness[:, 0] > _SIGNIFICANT * self.stiffness[:, 1])
 
 
 def frequency_response(

@@ -129,7 +129,11 @@ def read_sides(
             raise IdentificationError(
                 f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
             )
-        wanted = {"links": bool({"position", "q"} & names) or not known, "motors": known, "currents": "current" in names}
+        wanted = {
+            "links": bool({"position", "q"} & names) or not known,
+            "motors": known,
+            "currents": "current" in names,
+        }
     else:
         links, topic = _topics(path, source.topic, motors.topic)
         own = replace(own, topic=topic)
@@ -196,8 +200,9 @@ def _in_joint_units(
 ) -> tuple[list[ArmRecording], str]:
     known = unit if unit != "auto" else None
     for k, joint in enumerate(robot.independent_joints):
-        q, theta = (np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in
-                    ("q", "theta"))
+        q, theta = (
+            np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in ("q", "theta")
+        )
         if not (np.ptp(q) > _MOTION and np.ptp(theta) > 0):
             continue
         ratio = float(q @ theta / (q @ q))
@@ -259,6 +264,8 @@ def _topics(path: Path, links: str | None, motors: str | None) -> tuple[bool, st
         if links is not None:
             found = [name for name in found if name.lstrip("/") != links.lstrip("/")]
     if len(found) > 1:
-        raise BagError(f"{path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}")
+        raise BagError(
+            f"{path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
+        )
     others = [name for name in states if name not in found]
     return bool(others) or not found or links is not None, found[0] if found else None

@@ -35,7 +35,7 @@ def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
     return [
         header,
         *(
-            (name, unit, number(before), number(after), _percent(relative), number(unfiltered), _percent(white))
+            (name, unit, number(before), number(after), percent(relative), number(unfiltered), percent(white))
             for name, unit, before, after, relative, unfiltered, white in values
         ),
     ]
@@ -192,5 +192,6 @@ def _velocities(fit: Fit) -> str:
     return "measured velocities" if fit.filter.measured_velocity else "differences of positions"
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
     return number(np.nan) if math.isnan(value) else f"{100 * value:.0f} %"
