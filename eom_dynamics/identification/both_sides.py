@@ -141,7 +141,7 @@ def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
     start, end = max(side.t[0] for side in sides), min(side.t[-1] for side in sides)
     # Samples of the links stay as they are where their times are even.
     start = float(links.t[np.searchsorted(links.t, start - _JITTER * period)])
-    t: Array = start + period * np.arange(int((end - start) / period + _JITTER) + 1)
+    t = np.asarray(start + period * np.arange(int((end - start) / period + _JITTER) + 1), dtype=float)
     q, tau = (_at(t, links.t, x) for x in (links.q, links.tau))
     qd = None if links.qd is None else _at(t, links.t, links.qd)
     theta, effort = (_at(t, motors.t, x) for x in (motors.q, motors.tau))

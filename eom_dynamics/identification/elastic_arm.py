@@ -51,6 +51,9 @@ ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio"
 
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
+# Laws that are lines.
+_LINES = ("linear", "damped")
+
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
@@ -239,7 +242,7 @@ def identify_elasticity(
         columns = _Columns.of(whole, k)
         try:
             if "gear_ratio" in terms:
-                gears[joint.name], columns = _gear(joint, columns)
+                gears[joint.name], columns = _gear(joint, columns, options.law(joint))
                 joint = replace(joint, gear_ratio=gears[joint.name].ratio[0])
             spring, motor = _identify_joint(joint, columns, options, terms)
         except IdentificationError as error:
@@ -363,7 +366,7 @@ class _Columns:
         return cls(whole.t, whole.q[:, k], whole.theta[:, k], tau, effort, current, whole.starts)
 
 
-def _gear(joint: Joint, x: _Columns) -> tuple[GearFit, _Columns]:
+def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
     """Gear ratio, and the signals with it in the place of that of the file.
 
     Raises:
@@ -371,7 +374,7 @@ def _gear(joint: Joint, x: _Columns) -> tuple[GearFit, _Columns]:
     """
     if x.tau is None:
         raise IdentificationError("gear_ratio: the effort of the spring was not recorded, and would pass for it")
-    found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau)
+    found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
     factor = found.ratio[0] / joint.gear_ratio
     if not factor > 0:
         raise IdentificationError(f"gear_ratio: {found.ratio[0]:.4g} and that of the file differ in sign; check signs")

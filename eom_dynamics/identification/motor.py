@@ -180,13 +180,17 @@ class GearFit:
     undetermined: tuple[str, ...]
 
 
-def fit_gear_ratio(shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None) -> GearFit:
+def fit_gear_ratio(
+    shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None, *, hardening: bool = False
+) -> GearFit:
     """Fit phi = N (q + tau/K) + o to positions of a motor's shaft and of its link.
 
     Args:
         shaft_position: phi, before the gear (N,), rad.
         q: link position (N,), rad or m.
         tau: effort of the spring (N,), N m or N; by default the joint counts as rigid.
+        hardening: whether the compliance depends on the effort, by terms in tau³ and tau⁵ beside tau/K. Gravity makes
+            efforts a function of the position, so that what a line does not explain would pass for a part of N.
 
     Raises:
         IdentificationError: shapes differ, a number is not finite, or the joint does not move.
@@ -196,15 +200,21 @@ def fit_gear_ratio(shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | Non
     phi, link = signals["shaft_position"], signals["q"]
     if not np.ptp(link) > 0:
         raise IdentificationError("the joint does not move in this recording")
-    columns = np.stack([link, *([signals["tau"]] if tau is not None else []), np.ones(len(phi))], axis=-1)
+    bends = {}
+    if tau is not None:
+        unit = float(np.max(np.abs(signals["tau"]))) or 1.0
+        bends = {"bend": signals["tau"]} | (
+            {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5)} if hardening else {}
+        )
+    columns = np.stack([link, *bends.values(), np.ones(len(phi))], axis=-1)
     first = np.linalg.lstsq(columns, phi, rcond=None)[0]
-    names = ["ratio", *(["bend"] if tau is not None else []), "offset"]
+    names = ["ratio", *bends, "offset"]
     estimate = curve_fit(lambda p: phi - columns @ p, dict(zip(names, first, strict=True)), {})
     ratio, compliance = estimate.by_name()["ratio"], (0.0, 0.0)
     if tau is not None:
         bend, std = estimate.by_name()["bend"]
         compliance = bend / ratio[0], abs(std / ratio[0])
-    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if not x.startswith("offset")))
+    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
 
 
 class _Model:
