@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 import numpy as np
+from numpy.typing import NDArray
 
 import eom_dynamics as eom
 from eom_dynamics.identification.both_sides import ArmRecording
@@ -14,13 +15,14 @@ from eom_dynamics.trajectory import Fourier
 # Twenty seconds of both joints, with noise of encoders and torque sensors; efforts of the motors by the true model.
 robot = eom.load_robot("sea_planar_2r")
 noise = np.random.default_rng(0)
-motion = Fourier(0.1, *(0.5 * noise.standard_normal((2, robot.n, 8))), np.zeros(robot.n), periods=2)
+sine, cosine = 0.5 * noise.standard_normal((2, robot.n, 8))
+motion = Fourier(0.1, sine, cosine, np.zeros(robot.n), periods=2)
 t = np.arange(0.0, 20.0, 0.002)
 q, *derivatives = motion.derivatives(t)
 command = eom.ElasticArm(robot).feedforward(q, *derivatives)
 
 
-def measured(values, deviation):
+def measured(values: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
     """Values with noise."""
     return values + deviation * noise.standard_normal(values.shape)
 
