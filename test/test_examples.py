@@ -16,6 +16,7 @@ EXAMPLES = ROOT / "examples"
 OUTPUTS = {
     "block_on_table": r"sticks .*0\.50\d s: slides .*1\.25\d s: sticks .*distance (0\.28\d\d) m, by hand 0\.2860 m",
     "identify": r"Izz1 \+ 0.25 m2 +0\.82.*joint_2: RMS residual 1\.\d+ N m by the file, 0\.0.*identified: .* 0\.5[12]",
+    "identify_springs": r"joint_1: rotor_inertia 0\.20.*joint_2: stiffness (300\.|299\.9)",
     "inverse_dynamics": r"taud against differences: \S+e-0[5-9] of its peak\n.*\n\njoint .*iiwa_joint_7",
     "elastic_feedforward": r"deflection \[mrad\].*fer_joint7",
     "load_urdf": r"two_links: 2 joints: shoulder, elbow\n.*transpose: \S+e-1[4-9]",

@@ -1,61 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify a whole elastic arm from one recording of both sides of its springs: links, springs and motors.
+"""Identify a whole elastic arm from recordings of both sides of its springs: links, springs and motors.
 
 Links from the efforts of the springs, springs from those and from deflections, motors from what is left of their
-efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured.
+efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
+was not, motors and springs are fitted together, and the efforts of the links are those of the identified springs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..actuators.springs import CubicSpring, LinearSpring
 from ..arrays import Array
+from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError
-from ..robot import Robot
+from ..robot import Joint, Robot
+from ..spelling import hint
+from .both_sides import ArmRecording, joined
 from .elastic_robot import with_motors, with_springs
+from .exceptions import IdentificationError
 from .fit import Fit, Options, fit
 from .identified_robot import identified_robot
-from .motor import MotorFit, fit_motors
+from .motor import TERMS as MOTOR_TERMS
+from .motor import GearFit, MotorFit, fit_gear_ratio, fit_motor
 from .recording import Recording
+from .resonance import ResonanceFit, fit_resonance
+from .sampling import checked
 from .spring_laws import LAWS
 from .springs import SpringFit, fit_springs
 
 # Laws of identification by the kind of the spring in the robot's file.
 _LAW_OF = {"tabulated": "table"}
 
-_MOTOR_TERMS = ("viscous", "coulomb", "offset")
+JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
+"""Laws of springs of one motor."""
+
+KEEP = "keep"
+"""In place of a law: the spring of the file stays."""
+
+SPRING_TERMS = ("damping", "hysteresis", "offset")
+"""Terms of :func:`.fit_spring`."""
+
+ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
+"""Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
+:func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
+
+_DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
+
+# Laws that are lines.
+_LINES = ("linear", "damped")
+
+# Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
+_WITHOUT_SENSOR = {"linear": False, "cubic": True}
+
+# A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
+_REST = 1e-3
+
+
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
+_DOUBTFUL, _MISFIT = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class ElasticOptions:
+    """What of springs and motors is identified.
+
+    Attributes:
+        laws: of springs by joint, one of :data:`.LAWS` or KEEP, None for all others; by default that of the file.
+        spring_terms: of SPRING_TERMS.
+        motor_terms: of ACTUATOR_TERMS; None for viscous and Coulomb friction, rotor inertia, offset and, where the file
+            has gear loss, efficiency.
+        points: number of points of a table.
+    """
+
+    laws: Mapping[str | None, str] = field(default_factory=dict)
+    spring_terms: tuple[str, ...] = SPRING_TERMS
+    motor_terms: tuple[str, ...] | None = None
+    points: int = 9
+
+    def __post_init__(self) -> None:
+        """Check names; raises IdentificationError."""
+        for what, given, known in (
+            ("laws", tuple(self.laws.values()), (*JOINT_LAWS, KEEP)),
+            ("spring_terms", self.spring_terms, SPRING_TERMS),
+            ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
+        ):
+            for name in given:
+                if name not in known:
+                    raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
+
+    def check(self, robot: Robot) -> None:
+        """Raise RobotDescriptionError if a law is that of a joint that the robot does not have."""
+        for name in self.laws:
+            if name is not None and name not in robot.joint_names:
+                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+
+    def law(self, joint: Joint) -> str:
+        """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
+        given = self.laws.get(joint.name, self.laws.get(None))
+        return given or _LAW_OF.get(joint.spring.kind, joint.spring.kind)
+
+    def terms(self, robot: Robot) -> tuple[str, ...]:
+        """The terms of motors, with what was left to the robot."""
+        if self.motor_terms is not None:
+            return self.motor_terms
+        lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
+        return (*_DEFAULT_TERMS, "efficiency") if lossy else _DEFAULT_TERMS
 
 
 @dataclass(frozen=True, eq=False)
-class ArmRecording:
-    """Both sides of the springs of n joints, in the robot's order, at even times.
+class Elasticity:
+    """Identified springs and motors, by the names of those joints where that was possible.
 
     Attributes:
-        t: (N,) s.
-        q, qd: (N, n) positions and velocities of the links, rad or m, and per s.
-        tau: (N, n) efforts of the springs, N m or N.
-        theta: (N, n) positions of the motors on the link side of the gears, rad or m.
-        motor_effort: (N, n) on the link side of the gears, N m or N.
+        springs, motors: of the joints.
+        gears: of joints whose gear ratio was to be identified.
+        notes: what the data do not tell, a line each.
     """
 
-    t: Array
-    q: Array
-    qd: Array
-    tau: Array
-    theta: Array
-    motor_effort: Array
+    springs: dict[str, SpringFit]
+    motors: dict[str, MotorFit]
+    gears: dict[str, GearFit]
+    notes: tuple[str, ...]
 
-    def centered(self, delay: float) -> ArmRecording:
-        """With motor efforts by which a sample is late, s, at the times of the others; the ends are held."""
-        later = np.stack([np.interp(self.t + delay, self.t, x) for x in self.motor_effort.T], axis=1)
-        return replace(self, motor_effort=later)
-
-    def links(self, robot: Robot, name: str) -> Recording:
-        """The link side."""
-        return Recording(robot.joint_names, self.t, self.q, self.tau, self.qd, name)
+    def on(self, robot: Robot) -> Robot:
+        """The robot with these springs, motors and gears."""
+        ratios = {name: gear.ratio[0] for name, gear in self.gears.items()}
+        geared = [replace(joint, gear_ratio=ratios.get(joint.name, joint.gear_ratio)) for joint in robot.joints]
+        return with_motors(with_springs(replace(robot, joints=tuple(geared)), self.springs), self.motors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,31 +142,38 @@ class ArmFit:
         robot: with all that was identified.
         links: inertias of the bodies.
         springs, motors: of the joints.
+        notes: on springs and motors, what the data do not tell, a line each.
     """
 
     robot: Robot
     links: Fit
     springs: tuple[SpringFit, ...]
     motors: tuple[MotorFit, ...]
+    notes: tuple[str, ...] = ()
 
 
-def check_elastic(robot: Robot) -> None:
+def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
     """Raise RobotDescriptionError unless each joint has a spring and a motor of its own, of a known law."""
+    options = options or ElasticOptions()
     if robot.coupled_stiffness is not None or robot.transmission is not None:
         raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
+    options.check(robot)
     for joint in robot.independent_joints:
-        if len(joint.spring.motors) != 1 or _law(joint.spring.kind) not in LAWS:
+        law = options.law(joint)
+        if len(joint.spring.motors) != 1 or law not in (*JOINT_LAWS, KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(LAWS))}"
+                f"types {', '.join(sorted(JOINT_LAWS))}"
             )
 
 
 def identify_arm(
     robot: Robot,
-    training: ArmRecording,
-    validation: ArmRecording | None = None,
+    training: ArmRecording | Sequence[ArmRecording],
+    validation: ArmRecording | Sequence[ArmRecording] = (),
+    options: ElasticOptions | None = None,
     *,
+    links: Options | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> ArmFit:
     """Identify masses and inertias, springs, rotors, motor friction and gear loss.
@@ -98,38 +181,269 @@ def identify_arm(
     Args:
         robot: as its file describes it; springs keep their law.
         training, validation: recordings, the second to judge the links by.
+        options: of springs and motors.
+        links: of the links; by default inertias and offsets.
         progress: called with the name of the step and the fraction of it that is done.
 
     Raises:
         RobotDescriptionError: a joint has no spring with a motor of its own.
         IdentificationError: the recording does not tell something.
     """
-    check_elastic(robot)
-    report = progress or (lambda step, done: None)
-    judged = () if validation is None else validation.links(robot, "validation")
-    links = fit(
-        robot,
-        training.links(robot, "training"),
-        judged,
-        Options(side="joint", terms=("offset",)),
-        progress=report,
+    training, validation = ((x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation))
+    elasticity = identify_elasticity(robot, training, options, progress=progress)
+    if lacking := [name for name in robot.joint_names if name not in elasticity.motors]:
+        raise IdentificationError(next(line for line in elasticity.notes if line.startswith(f"{lacking[0]}: ")))
+    recordings = [
+        [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
+        for name, parts in (("training", training), ("validation", validation))
+    ]
+    own = links or Options(side="joint", terms=("offset",))
+    found = fit(robot, recordings[0], recordings[1], own, progress=progress)
+    return ArmFit(
+        elasticity.on(identified_robot(found)),
+        found,
+        tuple(elasticity.springs.values()),
+        tuple(elasticity.motors.values()),
+        elasticity.notes,
     )
+
+
+def identify_elasticity(
+    robot: Robot,
+    training: Sequence[ArmRecording],
+    options: ElasticOptions | None = None,
+    *,
+    progress: Callable[[str, float], None] | None = None,
+) -> Elasticity:
+    """Identify springs and motors, joint by joint; a note says where that is impossible, and why.
+
+    Args:
+        robot: as its file describes it.
+        training: recordings of the same step.
+        options: what is identified.
+        progress: called with the name of the step and the fraction of it that is done.
+
+    Raises:
+        RobotDescriptionError: a joint has no spring with a motor of its own.
+        IdentificationError: nothing of any joint can be identified.
+    """
+    options = options or ElasticOptions()
+    check_elastic(robot, options)
+    if not training:
+        raise IdentificationError("there is no recording of both sides of the springs to train on")
+    whole, report = joined(training), progress or (lambda step, done: None)
+    terms = options.terms(robot)
+    springs: dict[str, SpringFit] = {}
+    motors: dict[str, MotorFit] = {}
+    gears: dict[str, GearFit] = {}
+    notes: list[str] = []
+    for k, joint in enumerate(robot.independent_joints):
+        report("springs and motors", k / robot.n)
+        columns = _Columns.of(whole, k)
+        try:
+            if "gear_ratio" in terms:
+                gears[joint.name], columns = _gear(joint, columns, options.law(joint))
+                joint = replace(joint, gear_ratio=gears[joint.name].ratio[0])
+            spring, motor = _identify_joint(joint, columns, options, terms)
+        except IdentificationError as error:
+            notes.append(f"{joint.name}: {error}")
+            continue
+        springs |= {} if spring is None else {joint.name: spring}
+        motors[joint.name] = motor
+        notes += [f"{joint.name}, spring: {line}" for line in (() if spring is None else spring.undetermined)]
+        notes += [f"{joint.name}, motor: {line}" for line in motor.undetermined]
+        notes += [f"{joint.name}, gear: {line}" for line in (gears[joint.name].undetermined if gears else ())]
+    if not motors:
+        raise IdentificationError(notes[0])
+    return Elasticity(springs, motors, {name: gears[name] for name in motors if name in gears}, tuple(notes))
+
+
+def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
+    """The recording with the efforts of identified springs where those of the links were not measured."""
+    tau = recording.tau.copy()
+    for k, name in enumerate(robot.joint_names):
+        if not measured(tau[:, k]) and name in elasticity.springs:
+            delta = recording.theta[:, k] - recording.q[:, k]
+            tau[:, k] = elasticity.springs[name].spring.load(delta, np.zeros_like(delta))
+    return replace(recording, tau=tau)
+
+
+def identify_resonance(
+    robot: Robot, motors: Recording, options: ElasticOptions | None = None
+) -> tuple[ResonanceFit, tuple[str, ...]]:
+    """Identify springs and rotors of all joints from the motor side alone, by :func:`.fit_resonance`.
+
+    The mass matrix and the stiffness of gravity are those of the file at the mean position; the links of an arm of one
+    joint are identified, too.
+
+    Args:
+        robot: as its file describes it.
+        motors: positions and efforts of the motors, on the link side of the gears.
+        options: what is identified: Coulomb friction, if it is among the motor terms.
+
+    Returns:
+        What was found, and notes, a line each.
+
+    Raises:
+        RobotDescriptionError: a joint has no motor of its own.
+        IdentificationError: the recording does not show the resonance.
+    """
+    options = options or ElasticOptions()
+    check_elastic(robot, options)
+    motions = sorted(motors.cleaned().motions(), key=len)
+    if not motions:
+        raise IdentificationError(f"{motors.name}: has too few samples")
+    motion = motions[-1]
+    notes = [f"{motors.name}: the longest of {len(motions)} motions alone is used"] if len(motions) > 1 else []
+    for k, name in enumerate(robot.joint_names):
+        if not measured(motion.tau[:, k]):
+            raise IdentificationError(f"{motors.name}: efforts of the motor of {name} are missing or zero throughout")
+        if not np.ptp(motion.q[:, k]) > 0:
+            raise IdentificationError(f"{motors.name}: the motor of {name} does not move; record its noise at least")
+    period = motion.period
+    t = motion.t[0] + period * np.arange(len(motion))
+    if np.max(np.abs(motion.t - t)) > 0.5 * period:
+        raise IdentificationError(f"{motors.name}: times must be even to show a resonance; resample")
+    checked(t, {"theta": motion.q, "effort": motion.tau})
+    arm = ElasticArm(robot)
+    mean = np.mean(motion.q, axis=0)
+    zero, q = np.zeros(robot.n), mean
+    stiffness = np.where(arm.stiffness > 0, arm.stiffness, np.inf)
+    for _ in range(3):
+        q = mean - arm.dynamics.effort(q, zero, zero) / stiffness
+    one = robot.n == 1
+    terms = options.terms(robot)
     joints = robot.independent_joints
-    report("springs", 0.0)
-    laws = tuple(_law(joint.spring.kind) for joint in joints)
-    springs = fit_springs(training.t, training.theta, training.q, training.tau, laws)
-    report("motors", 0.0)
-    lossy = any(joint.actuator.gear.efficiency < 1 for joint in joints)
-    motors = fit_motors(
-        training.t,
-        training.theta,
-        tau=training.tau,
-        effort=training.motor_effort,
-        terms=(*_MOTOR_TERMS, "efficiency") if lossy else _MOTOR_TERMS,
+    found = fit_resonance(
+        t,
+        motion.q,
+        motion.tau,
+        inertia=None if one else arm.dynamics.mass_matrix(q),
+        gravity=arm.dynamics.effort_partials(q, zero, zero)[0],
+        coulomb="coulomb" in terms,
+        smoothing_velocity=np.array([float(joint.actuator.friction.smoothing_velocity) for joint in joints]),
     )
-    found = with_springs(identified_robot(links), dict(zip(robot.joint_names, springs, strict=True)))
-    return ArmFit(with_motors(found, dict(zip(robot.joint_names, motors, strict=True))), links, springs, motors)
+    if found.misfit > _MISFIT:
+        raise IdentificationError(
+            f"{motors.name}: small motions of motors, springs and links do not explain it, misfit "
+            f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
+        )
+    if not found.told.any():
+        raise IdentificationError(f"{motors.name}: shows the stiffness of no joint; excite its resonance")
+    notes += [
+        f"{name}: the resonance does not tell its stiffness; its spring and rotor stay as in the file"
+        for name, told in zip(robot.joint_names, found.told, strict=True)
+        if not told
+    ]
+    if found.misfit > _DOUBTFUL:
+        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model lacks something")
+    if not one:
+        notes.append("link inertias and gravity at the mean position are those of the file")
+    return found, (*notes, *found.undetermined)
 
 
-def _law(kind: str) -> str:
-    return _LAW_OF.get(kind, kind)
+def measured(values: Array) -> bool:
+    """Whether a signal (N,) was recorded: efforts that are exactly zero throughout were not."""
+    return bool(np.isfinite(values).all() and np.any(values))
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Signals of one joint (N,); None where they were not recorded."""
+
+    t: Array
+    q: Array
+    theta: Array
+    tau: Array | None
+    effort: Array | None
+    current: Array | None
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, whole: ArmRecording, k: int) -> _Columns:
+        columns = [None if x is None else x[:, k] for x in (whole.tau, whole.motor_effort, whole.current)]
+        tau, effort, current = (None if x is None or not measured(x) else x for x in columns)
+        return cls(whole.t, whole.q[:, k], whole.theta[:, k], tau, effort, current, whole.starts)
+
+
+def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
+    """Gear ratio, and the signals with it in the place of that of the file.
+
+    Raises:
+        IdentificationError: the effort of the spring was not recorded, or the joint does not move.
+    """
+    if x.tau is None:
+        raise IdentificationError("gear_ratio: the effort of the spring was not recorded, and would pass for it")
+    found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
+    factor = found.ratio[0] / joint.gear_ratio
+    if not factor > 0:
+        raise IdentificationError(f"gear_ratio: {found.ratio[0]:.4g} and that of the file differ in sign; check signs")
+    return found, replace(x, theta=x.theta / factor, effort=None if x.effort is None else factor * x.effort)
+
+
+def _identify_joint(
+    joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
+) -> tuple[SpringFit | None, MotorFit]:
+    """Spring, None if it was not to be identified, and motor.
+
+    Raises:
+        IdentificationError: the data do not tell them.
+    """
+    law, current = options.law(joint), x.current if "torque_constant" in terms else None
+    if not np.ptp(x.theta) > _REST:
+        raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
+    if x.effort is None and current is None:
+        raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
+    own: dict[str, Any] = {
+        "terms": tuple(term for term in terms if term in MOTOR_TERMS),
+        "rotor_inertia": None if "rotor_inertia" in terms else float(joint.rotor_inertia),
+        "starts": x.starts,
+    }
+    spring = None
+    if x.tau is None:
+        if x.effort is None:
+            raise IdentificationError(
+                "current and deflection alone leave the unit of effort unknown; record efforts of the spring or motor"
+            )
+        if law not in _WITHOUT_SENSOR:
+            raise IdentificationError(
+                f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
+                f"identified without it, this one is {law}"
+            )
+        motor = fit_motor(
+            x.t, x.theta, deflection=x.theta - x.q, effort=x.effort, hardening=_WITHOUT_SENSOR[law], **own
+        )
+        spring = _spring_of(motor, law)
+        tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
+    else:
+        tau = x.tau
+        if law != KEEP:
+            switches = {term: term in options.spring_terms for term in SPRING_TERMS}
+            try:
+                (spring,) = fit_springs(x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches)
+            except IdentificationError as error:
+                raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
+        given = {"effort": x.effort} if x.effort is not None else {"current": current}
+        motor = fit_motor(x.t, x.theta, tau=tau, gear_ratio=joint.gear_ratio, **given, **own)
+    if x.effort is not None and current is not None:
+        by_current = fit_motor(x.t, x.theta, tau=tau, current=current, gear_ratio=joint.gear_ratio, **own)
+        motor = replace(
+            motor,
+            torque_constant=by_current.torque_constant,
+            parameters=motor.parameters | {"torque_per_current": by_current.parameters["torque_per_current"]},
+            undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
+        )
+    return spring, motor
+
+
+def _spring_of(motor: MotorFit, law: str) -> SpringFit:
+    """The spring that a fit of a motor with deflections found."""
+    parameters = {str(name): motor.parameters[name] for name in ("stiffness", "cubic") if name in motor.parameters}
+    stiffness = parameters["stiffness"][0]
+    if not stiffness > 0:
+        raise IdentificationError("motor efforts do not rise with the deflection; check signs and units")
+    spring = LinearSpring(stiffness) if law == "linear" else CubicSpring(stiffness, parameters["cubic"][0])
+    lines = (
+        "damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",
+    )
+    return SpringFit(spring, law, parameters, (0.0, np.inf), None, motor.residual, motor.relative, motor.samples, lines)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from ..actuators.springs import AntagonisticPair, LinearSpring, Spring
+import numpy as np
+
+from ..actuators.springs import AntagonisticPair, DampedSpring, LinearSpring, Spring
 from ..robot import Joint, Robot
 from ..spelling import hint
 from .exceptions import IdentificationError
@@ -52,19 +54,18 @@ def with_motors(robot: Robot, fits: Mapping[str, MotorFit]) -> Robot:
 
 
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
-    """The robot with linear springs and rotors identified from the motor side, of all independent joints.
+    """The robot with linear springs, rotors and motor friction identified from the motor side, of all joints.
+
+    Springs that are dampers, too, in the file get the damping; Coulomb friction stays where it was not fitted, and
+    joints whose stiffness the data do not tell stay as they are.
 
     Raises:
         IdentificationError: the robot has another number of joints.
     """
     if len(fit.stiffness) != robot.n:
         raise IdentificationError(f"{robot.name} has {robot.n} joints, the fit has {len(fit.stiffness)}")
-    rows = dict(zip(robot.joint_names, zip(fit.stiffness[:, 0], fit.rotor_inertia[:, 0], strict=True), strict=True))
-    return _changed(
-        robot,
-        rows,
-        lambda joint, row: replace(joint, spring=LinearSpring(float(row[0])), rotor_inertia=float(row[1])),
-    )
+    told = {name: k for k, name in enumerate(robot.joint_names) if fit.told[k]}
+    return _changed(robot, told, lambda joint, k: _resonant(joint, fit, k))
 
 
 def _changed(robot: Robot, fits: Mapping[str, Fit], change: Callable[[Joint, Fit], Joint]) -> Robot:
@@ -73,6 +74,20 @@ def _changed(robot: Robot, fits: Mapping[str, Fit], change: Callable[[Joint, Fit
             raise IdentificationError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
     return replace(
         robot, joints=tuple(change(joint, fits[joint.name]) if joint.name in fits else joint for joint in robot.joints)
+    )
+
+
+def _resonant(joint: Joint, fit: ResonanceFit, k: int) -> Joint:
+    stiffness, damping = float(fit.stiffness[k, 0]), float(fit.damping[k, 0])
+    damped = isinstance(joint.spring, DampedSpring) and damping > 0
+    own = {"viscous": float(fit.viscous[k, 0])}
+    if np.any(fit.coulomb):
+        own |= dict.fromkeys(("coulomb", "static"), float(fit.coulomb[k, 0]))
+    return replace(
+        joint,
+        spring=DampedSpring(stiffness, damping) if damped else LinearSpring(stiffness),
+        rotor_inertia=float(fit.rotor_inertia[k, 0]),
+        actuator=replace(joint.actuator, friction=replace(joint.actuator.friction, **own)),
     )
 
 

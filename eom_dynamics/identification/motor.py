@@ -13,7 +13,7 @@ Without a measured tau, deflections of the spring stand for it: tau = K delta + 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -27,10 +27,11 @@ from ..actuators.gear import Gear
 from ..arrays import Array
 from .curve_fit import Estimate, curve_fit
 from .exceptions import IdentificationError
+from .joined_motions import longest, of_one_motion
 from .sampling import LowPass, checked, cutoff_of, rate_of
 
 TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
-"""Terms that can be switched; rotor inertia and effort of the spring are always part of the model."""
+"""Terms that can be switched; the effort of the spring is always part of the model, and the rotor, known or not."""
 
 _DEFAULT_TERMS = ("viscous", "coulomb", "offset")
 
@@ -56,6 +57,7 @@ class MotorFit:
         relative: residual over the RMS of u about its mean.
         samples: independent ones among those used.
         undetermined: what the data do not tell, a line each.
+        of_current: whether u is the current, A.
     """
 
     rotor_inertia: tuple[float, float]
@@ -68,6 +70,7 @@ class MotorFit:
     relative: float
     samples: int
     undetermined: tuple[str, ...]
+    of_current: bool = False
 
     def actuator(self, before: Actuator) -> Actuator:
         """The actuator with identified friction, gear loss and torque constant, and all else as before."""
@@ -87,9 +90,11 @@ def fit_motor(
     current: ArrayLike | None = None,
     gear_ratio: float = 1.0,
     terms: Collection[str] = _DEFAULT_TERMS,
+    rotor_inertia: float | None = None,
     hardening: bool = False,
     smoothing_power: float = 0.1,
     cutoff: float | None = None,
+    starts: Sequence[int] = (),
 ) -> MotorFit:
     """Fit the motor of one joint.
 
@@ -105,9 +110,11 @@ def fit_motor(
         current: of the motor (N,), A.
         gear_ratio: N, which alone splits k_t from k_t N.
         terms: of the model, from TERMS.
+        rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
         hardening: whether the spring of a fit with deflections has a cubic term.
         smoothing_power: P_0 of the gear loss, W.
         cutoff: of the filter, Hz; by default from the noise of the acceleration.
+        starts: samples at which the second and further motions of a joined recording begin.
 
     Raises:
         IdentificationError: not one each of tau and deflection, of effort and current, is given; a term is unknown;
@@ -124,8 +131,9 @@ def fit_motor(
     period, signals = checked(t, {name: x for name, x in given.items() if x is not None})
     if signals["theta"].ndim != 1:
         raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
-    low_pass = LowPass(period, cutoff_of(period, signals["theta"], 2) if cutoff is None else cutoff)
-    model = _Model(low_pass, signals, set(terms), hardening, smoothing_power)
+    part = longest(len(signals["theta"]), starts)
+    low_pass = LowPass(period, cutoff_of(period, signals["theta"][part], 2) if cutoff is None else cutoff)
+    model = _Model(low_pass, signals, set(terms), rotor_inertia, hardening, smoothing_power, starts)
     return _result(model.fit(), model, low_pass.cutoff, gear_ratio, smoothing_power)
 
 
@@ -172,13 +180,17 @@ class GearFit:
     undetermined: tuple[str, ...]
 
 
-def fit_gear_ratio(shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None) -> GearFit:
+def fit_gear_ratio(
+    shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None, *, hardening: bool = False
+) -> GearFit:
     """Fit phi = N (q + tau/K) + o to positions of a motor's shaft and of its link.
 
     Args:
         shaft_position: phi, before the gear (N,), rad.
         q: link position (N,), rad or m.
         tau: effort of the spring (N,), N m or N; by default the joint counts as rigid.
+        hardening: whether the compliance depends on the effort, by terms in tau³ and tau⁵ beside tau/K. Gravity makes
+            efforts a function of the position, so that what a line does not explain would pass for a part of N.
 
     Raises:
         IdentificationError: shapes differ, a number is not finite, or the joint does not move.
@@ -188,24 +200,39 @@ def fit_gear_ratio(shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | Non
     phi, link = signals["shaft_position"], signals["q"]
     if not np.ptp(link) > 0:
         raise IdentificationError("the joint does not move in this recording")
-    columns = np.stack([link, *([signals["tau"]] if tau is not None else []), np.ones(len(phi))], axis=-1)
+    bends = {}
+    if tau is not None:
+        unit = float(np.max(np.abs(signals["tau"]))) or 1.0
+        bends = {"bend": signals["tau"]} | (
+            {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5)} if hardening else {}
+        )
+    columns = np.stack([link, *bends.values(), np.ones(len(phi))], axis=-1)
     first = np.linalg.lstsq(columns, phi, rcond=None)[0]
-    names = ["ratio", *(["bend"] if tau is not None else []), "offset"]
+    names = ["ratio", *bends, "offset"]
     estimate = curve_fit(lambda p: phi - columns @ p, dict(zip(names, first, strict=True)), {})
     ratio, compliance = estimate.by_name()["ratio"], (0.0, 0.0)
     if tau is not None:
         bend, std = estimate.by_name()["bend"]
         compliance = bend / ratio[0], abs(std / ratio[0])
-    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if not x.startswith("offset")))
+    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
 
 
 class _Model:
     """The motor equation, filtered and thinned, as a function of its parameters."""
 
     def __init__(
-        self, low_pass: LowPass, signals: dict[str, Array], terms: set[str], hardening: bool, smoothing_power: float
+        self,
+        low_pass: LowPass,
+        signals: dict[str, Array],
+        terms: set[str],
+        rotor_inertia: float | None,
+        hardening: bool,
+        smoothing_power: float,
+        starts: Sequence[int],
     ) -> None:
-        self._filter, self._power = low_pass, smoothing_power
+        self._filter, self._power, self.rotor_inertia = low_pass, smoothing_power, rotor_inertia
+        margin = 2 * low_pass.reach + 4
+        self._rows = of_one_motion(len(signals["theta"]), starts, margin, low_pass.decimation)
         velocity = rate_of(signals["theta"], low_pass.period)
         acceleration = rate_of(velocity, low_pass.period)
         # Nonlinear terms are functions of filtered signals, and so lose the ends of the record twice.
@@ -215,11 +242,12 @@ class _Model:
             raise IdentificationError("the motor does not move in this recording")
         self.of_current = "current" in signals
         self._target = self._linear_part(signals["current" if self.of_current else "effort"])
-        self._linear = {"rotor_inertia": self._cut(acceleration)}
+        self._known = 0.0 if rotor_inertia is None else rotor_inertia * self._cut(acceleration)
+        self._linear = {} if rotor_inertia is not None else {"rotor_inertia": self._cut(acceleration)}
         if "viscous" in terms:
             self._linear["viscous"] = self._cut(velocity[2:-2])
         if "asymmetric" in terms:
-            self._linear["asymmetry"] = low_pass.thinned(np.abs(self._velocity))
+            self._linear["asymmetry"] = self._thinned(np.abs(self._velocity))
         self._dry = ["coulomb"] * bool({"coulomb", "stribeck"} & terms) + ["stribeck"] * ("stribeck" in terms)
         self._lossy, self._offset = "efficiency" in terms, "offset" in terms
         self._springs = {name: signals[name] for name in ("tau",) if name in signals}
@@ -235,7 +263,10 @@ class _Model:
 
     def _cut(self, x: Array) -> Array:
         """A signal like the acceleration, filtered once and thinned, without what nonlinear terms lack."""
-        return self._filter.thinned(x[self._filter.reach : len(x) - self._filter.reach])
+        return self._thinned(x[self._filter.reach : len(x) - self._filter.reach])
+
+    def _thinned(self, x: Array) -> Array:
+        return np.asarray(self._filter.thinned(x)[self._rows])
 
     def fit(self) -> Estimate:
         """Estimate all parameters, from the best of a few first values of the velocities of dry friction."""
@@ -267,7 +298,7 @@ class _Model:
             return {}
         sign = np.tanh(self._velocity / v_0)
         terms = {"coulomb": sign, "stribeck": np.exp(-np.square(self._velocity / v_s)) * sign}
-        return {name: self._filter.thinned(terms[name]) for name in self._dry}
+        return {name: self._thinned(terms[name]) for name in self._dry}
 
     def _start(self, v_0: float, v_s: float) -> tuple[float, dict[str, float]]:
         """Sum of squares and parameters by linear least squares, without gear loss."""
@@ -275,9 +306,9 @@ class _Model:
         measured = springs.pop("tau", None)
         columns |= springs
         if measured is not None and self.of_current:
-            columns["torque_per_current"] = measured
-        elif measured is not None:
-            target = target - measured
+            columns["torque_per_current"] = measured + self._known
+        else:
+            target = target - self._known - (0.0 if measured is None else measured)
         if self._offset:
             columns["offset"] = np.ones_like(target)
         A = np.stack(list(columns.values()), axis=-1)
@@ -306,11 +337,11 @@ class _Model:
 
     def _torque(self, values: dict[str, float]) -> Array:
         """Load of the spring behind the gear, filtered."""
-        torque = sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items())
+        torque = self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items())
         if self._lossy:
             tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
             load = Gear(values["efficiency"], self._power).load(tau, self._velocity)
-            torque = torque + self._filter.thinned(load - tau)
+            torque = torque + self._thinned(load - tau)
         return np.asarray(torque)
 
 
@@ -335,7 +366,7 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
     if "asymmetry" in found:
         lines.append("asymmetry: robot files have one viscous friction for both directions, the mean")
     return MotorFit(
-        found["rotor_inertia"],
+        found["rotor_inertia"] if model.rotor_inertia is None else (model.rotor_inertia, 0.0),
         friction,
         Gear(found.get("efficiency", (1.0, 0.0))[0], power),
         constant,
@@ -345,4 +376,5 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
         float(np.std(estimate.residual) / model.spread),
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
+        model.of_current,
     )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from scipy.signal import csd, savgol_filter, welch
 
@@ -36,6 +36,9 @@ _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 # Motion over its noise, and effort over its noise, in the default band.
 _CLEAR = 30.0
+
+# Standard deviations from zero from which on a stiffness counts as found.
+_SIGNIFICANT = 3.0
 
 # Samples and degree of the local polynomial whose slope is the velocity in dry friction.
 _WINDOW, _DEGREE = 11, 3
@@ -84,6 +87,11 @@ class ResonanceFit:
     undetermined: tuple[str, ...]
     method: str = "from the resonance of the motor side; link positions were not measured"
 
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Whether the data tell the stiffness of each joint (n,): it is known to a third of itself."""
+        return np.asarray(self.stiffness[:, 0] > _SIGNIFICANT * self.stiffness[:, 1])
+
 
 def frequency_response(
     t: ArrayLike, theta: ArrayLike, effort: ArrayLike, *, segment: float | None = None
@@ -118,7 +126,7 @@ def fit_resonance(
     stiffness: ArrayLike | None = None,
     rotor_inertia: ArrayLike | None = None,
     coulomb: bool = False,
-    smoothing_velocity: float = 0.01,
+    smoothing_velocity: ArrayLike = 0.01,
     band: tuple[float, float] | None = None,
 ) -> ResonanceFit:
     """Fit the equations of the module to motor positions and efforts.
@@ -133,7 +141,7 @@ def fit_resonance(
         gravity: G (n, n), the derivative of the gravity efforts with respect to q; by default zero.
         stiffness, rotor_inertia: first values (n,); by default from the measured response.
         coulomb: whether to fit c, with tanh(thetad/v_0) for the sign.
-        smoothing_velocity: v_0, rad/s or m/s.
+        smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         band: lowest and highest frequency, Hz; by default where effort and motion stand out from noise.
 
     Raises:
@@ -228,10 +236,10 @@ class _Spectra:
             )
         return slice(low, high + 1)
 
-    def add_friction(self, motion: Array, smoothing_velocity: float) -> None:
+    def add_friction(self, motion: Array, smoothing_velocity: ArrayLike) -> None:
         """Add dry friction, whose sign is that of the measured velocity."""
         velocity = savgol_filter(motion, _WINDOW, _DEGREE, deriv=1, delta=self.period, axis=0)
-        self._friction = self._spectrum(np.tanh(velocity / smoothing_velocity))[self._kept]
+        self._friction = self._spectrum(np.tanh(velocity / np.asarray(smoothing_velocity)))[self._kept]
 
     def guess(self, t: ArrayLike, motion: Array, drive: Array) -> Array:
         """First values of K, B and M (3, 1) of one joint, from its response by Welch's method."""

@@ -11,6 +11,7 @@ both variables have uncertainties", Am. J. Phys. 50, 1982), which for a line is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..actuators.springs import CoupledSpring, Spring
 from ..arrays import Array
 from .curve_fit import Estimate, curve_fit
 from .exceptions import IdentificationError
+from .joined_motions import longest, of_one_motion
 from .sampling import LowPass, checked, cutoff_of, noise_level, rate_of
 from .spring_laws import DampedLaw, Table, law_of
 
@@ -157,6 +159,7 @@ def fit_springs(
     law: str | tuple[str, ...] = "linear",
     *,
     cutoff: float | None = None,
+    starts: Sequence[int] = (),
     **options: Any,
 ) -> tuple[SpringFit, ...]:
     """Fit the springs of all joints of a recording.
@@ -169,6 +172,7 @@ def fit_springs(
         tau: efforts on the links, N m or N.
         law: of all joints, or of each.
         cutoff: of the filter, Hz; by default from the noise of the deflection's rate.
+        starts: samples at which the second and further motions of a joined recording begin.
         options: of :func:`fit_spring`.
 
     Raises:
@@ -179,12 +183,13 @@ def fit_springs(
     laws = (law,) * len(columns[0]) if isinstance(law, str) else law
     if len(laws) != len(columns[0]):
         raise IdentificationError(f"law must be one, or one of each of {len(columns[0])} joints, has {len(laws)}")
-    fits = []
+    fits, part = [], longest(len(columns[0][0]), starts)
     for joint, (motor, link, effort, own) in enumerate(zip(*columns, laws, strict=True)):
         raw = motor - link
-        low_pass = LowPass(period, cutoff_of(period, raw, 1) if cutoff is None else cutoff)
-        kept = [low_pass.thinned(x) for x in (raw[2:-2], rate_of(raw, period), effort[2:-2])]
-        noise = (noise_level(raw), noise_level(effort))
+        low_pass = LowPass(period, cutoff_of(period, raw[part], 1) if cutoff is None else cutoff)
+        rows = of_one_motion(len(raw), starts, low_pass.reach + 2, low_pass.decimation)
+        kept = [low_pass.thinned(x)[rows] for x in (raw[2:-2], rate_of(raw, period), effort[2:-2])]
+        noise = (noise_level(raw[part]), noise_level(effort[part]))
         try:
             given = noise if noise[1] > 0 else None
             fits.append(fit_spring(kept[0], kept[1], kept[2], own, noise=given, **options))

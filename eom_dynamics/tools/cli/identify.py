@@ -1,31 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify masses, inertias, friction and rotors of a robot from recordings, and write a robot file that predicts them.
+"""Identify masses, inertias, friction, rotors and springs of a robot from recordings, and write a robot file.
 
 A recording is a bag with JointState messages (positions and efforts), or a .csv or .parquet table. The robot's file
-gives the geometry, and inertias to start from.
+gives the geometry, and inertias to start from. Where motors were recorded, too, springs, rotors and motor friction are
+identified; where motors alone were, from the resonance that they show.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...extras import require
 from ...terminal import printable
 from ..writing import check_file, whole_file
-from .arguments import not_negative, number, path, positive
+from .arguments import not_negative, number, path, positive, whole_number
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .robot_arguments import add_robot_arguments, load
 
-if TYPE_CHECKING:
-    from ...identification import Recording
-
-SUMMARY = "identify masses, inertias, friction and rotors of a robot from recordings"
+SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 
 _TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "offset")
+
+_SPRINGS = ("auto", "both", "resonance", "off")
+
+_LAWS = ("linear", "damped", "cubic", "table", "exponential", "keep")
+
+_SPRING_TERMS = ("damping", "hysteresis", "offset")
+
+_MOTOR_TERMS = (
+    "rotor_inertia",
+    "viscous",
+    "asymmetric",
+    "coulomb",
+    "stribeck",
+    "efficiency",
+    "offset",
+    "torque_constant",
+    "gear_ratio",
+)
 
 _ESTIMATORS = ("weighted", "ordinary", "huber", "total")
 
@@ -72,9 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--terms",
         metavar="NAME,…",
-        type=_terms,
+        type=_names(_TERMS),
         help=f"terms besides inertias, of {', '.join(_TERMS)}; none for no terms; default: viscous,coulomb,offset, and "
-        "rotor_inertia on the motor side",
+        "rotor_inertia on the motor side; offset where springs and motors are identified, too",
     )
     what.add_argument(
         "--no-inertia", action="store_true", help="keep the inertias of the file, and identify terms alone"
@@ -84,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="JOINT",
         help="identify a payload on the body of this joint alone, all else as in the file (offsets excepted)",
     )
+    _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
     how.add_argument("--estimator", choices=_ESTIMATORS, default="weighted", help="default: %(default)s")
     how.add_argument(
@@ -133,26 +150,45 @@ def run(options: argparse.Namespace) -> int:
     if options.page:
         require("report")
     # After the check for the libraries that these import.
-    from ...identification import Options, fit, identified_robot
+    from ...identification import Options
+    from ...identification.elastic_arm import ElasticOptions
     from .. import provenance
     from ..identify.outputs import robot_file
-    from ..identify.read import Source, read_recording
-    from ..identify.summary import as_json, as_text, failures
+    from ..identify.read import Source
+    from ..identify.run import Request, identify
+    from ..identify.sides import MotorSource
 
     for output in (options.output, *((options.page,) if options.page else ())):
         check_file(output, force=options.force)
     robot = load(options)
-    source = Source(options.topic, options.effort_topic, conventions(options), options.position_unit)
-    settings = Options(
-        side=options.side,
-        terms=options.terms,
-        inertia=not options.no_inertia,
-        estimator=options.estimator,
-        prior=options.prior,
-        prior_weight=options.prior_weight,
-        cutoff=options.cutoff,
-        measured_velocity={"auto": None, "measured": True, "position": False}[options.velocity],
-        payload=options.payload,
+    request = Request(
+        training=options.bags,
+        validation=options.validate,
+        hold_out=options.hold_out,
+        source=Source(options.topic, options.effort_topic, conventions(options), options.position_unit),
+        motors=MotorSource(
+            options.motor_topic,
+            options.motor_effort_topic,
+            options.current_topic,
+            options.motor_unit,
+            options.motor_delay,
+        ),
+        springs=options.springs,
+        links=Options(
+            side=options.side,
+            terms=options.terms,
+            inertia=not options.no_inertia,
+            estimator=options.estimator,
+            prior=options.prior,
+            prior_weight=options.prior_weight,
+            cutoff=options.cutoff,
+            measured_velocity={"auto": None, "measured": True, "position": False}[options.velocity],
+            payload=options.payload,
+        ),
+        elastic=ElasticOptions(
+            dict(options.spring_law), options.spring_terms, options.motor_terms, options.spring_points
+        ),
+        tolerance=options.tolerance,
     )
     with progress_bars() as bars:
         bar = bars.add_task("read", total=1.0)
@@ -160,14 +196,7 @@ def run(options: argparse.Namespace) -> int:
         def report(step: str, done: float) -> None:
             bars.update(bar, description=printable(step), completed=done)
 
-        def read(file: Path) -> Recording:
-            return read_recording(file, robot, source, lambda done: report(f"read {file.name}", done))
-
-        training = [read(file) for file in options.bags]
-        validation = [read(file) for file in options.validate]
-        if options.hold_out:
-            training, validation = map(list, zip(*(each.split(options.hold_out) for each in training), strict=True))
-        found = fit(robot, training, validation, settings, progress=report)
+        found = identify(robot, request, report)
         about = {
             "Recordings": ", ".join(str(file) for file in options.bags),
             "Validation": ", ".join(map(str, options.validate))
@@ -176,26 +205,91 @@ def run(options: argparse.Namespace) -> int:
             "Date": provenance.date(),
             "Software": provenance.software(),
         }
-        failed = [] if options.tolerance is None else failures(found, options.tolerance)
-        text, lost = robot_file(options.output, options.robot, identified_robot(found), found, about)
+        text, lost = robot_file(options.output, options.robot, found.robot, found.links, about, found.elastic)
         with whole_file(options.output, force=options.force) as temporary:
             temporary.write_text(text, encoding="utf-8")
         if options.page:
             report("draw the page", 0.0)
             from ..identify.identification_page import identification_page
 
-            html = identification_page(found, training, validation, failed, about)
+            html = identification_page(found, about)
             with whole_file(options.page, force=options.force) as temporary:
                 temporary.write_text(html, encoding="utf-8")
-    print(json.dumps(as_json(found), indent=2) if options.json else as_text(found))
+    print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
     for line in lost:
         complain(options.program, f"warning: {line}")
     if options.json:
         for note in found.notes:
             complain(options.program, f"note: {note}")
-    for line in failed:
+    for line in found.failures:
         complain(options.program, f"failed: {line}")
-    return 1 if failed else 0
+    return 1 if found.failures else 0
+
+
+def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("springs and motors, of joints with a spring and a motor each")
+    what.add_argument(
+        "--springs",
+        choices=_SPRINGS,
+        default="auto",
+        help="identify springs and motors from both sides of the springs, from the resonance of the motors alone, or "
+        "not at all; default: from what was recorded, where the robot has springs",
+    )
+    what.add_argument(
+        "--spring-law",
+        metavar="[JOINT=]LAW",
+        type=_law,
+        action="append",
+        default=[],
+        help=f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
+        "default: that of the file",
+    )
+    what.add_argument(
+        "--spring-points", metavar="N", type=whole_number, default=9, help="of a table; default: %(default)s"
+    )
+    what.add_argument(
+        "--spring-terms",
+        metavar="NAME,…",
+        type=_names(_SPRING_TERMS),
+        default=_SPRING_TERMS,
+        help=f"terms besides the law, of {', '.join(_SPRING_TERMS)}; none for no terms; default: all",
+    )
+    what.add_argument(
+        "--motor-terms",
+        metavar="NAME,…",
+        type=_names(_MOTOR_TERMS),
+        help=f"of {', '.join(_MOTOR_TERMS)}; friction that is left out counts as zero; none for no terms; default: "
+        "rotor_inertia,viscous,coulomb,offset,torque_constant, and efficiency if the file has gear loss",
+    )
+    where = parser.add_argument_group("recordings of motors")
+    where.add_argument(
+        "--motor-topic",
+        metavar="NAME",
+        help="joint states of the motors; default: the topic whose name ends in motor_states. Tables have columns "
+        "motor_position.NAME, motor_effort.NAME and current.NAME",
+    )
+    where.add_argument(
+        "--motor-effort-topic",
+        metavar="NAME",
+        help="take motor efforts from this topic, such as feedforward; default: that of the motors",
+    )
+    where.add_argument(
+        "--current-topic", metavar="NAME", help="joint states whose efforts are motor currents, A: identifies k_t"
+    )
+    where.add_argument(
+        "--motor-unit",
+        choices=("auto", "rad", "deg", "shaft"),
+        default="auto",
+        help="of motor positions: on the link side of the gears, or those of the shafts, with their torques; default: "
+        "the one in which motors move as far as links",
+    )
+    where.add_argument(
+        "--motor-delay",
+        metavar="S",
+        type=not_negative,
+        default=0.0,
+        help="by which motor efforts and currents are late, such as half a step where they are means of the last step",
+    )
 
 
 def _output(text: str) -> Path:
@@ -204,9 +298,21 @@ def _output(text: str) -> Path:
     return Path(text)
 
 
-def _terms(text: str) -> tuple[str, ...]:
-    names = () if text == "none" else tuple(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in _TERMS:
-            raise argparse.ArgumentTypeError(f"there is no term {name!r}; there are {', '.join(_TERMS)}, or none")
+def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    def names(text: str) -> tuple[str, ...]:
+        given = () if text == "none" else tuple(dict.fromkeys(text.split(",")))
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"there is no term {name!r}; there are {', '.join(known)}, or none")
+        return given
+
     return names
+
+
+def _law(text: str) -> tuple[str | None, str]:
+    joint, assigned, law = text.rpartition("=")
+    if assigned and not joint:
+        raise argparse.ArgumentTypeError(f"must be LAW or JOINT=LAW, is {text!r}")
+    if law not in _LAWS:
+        raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(_LAWS)}")
+    return joint or None, law

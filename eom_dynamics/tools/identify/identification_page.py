@@ -21,6 +21,9 @@ from ..pages.numbers import number
 from ..pages.style import CURVE_POINTS, color
 from ..pages.thinning import thinned
 from ..pages.units import effort_units, position_units, together
+from .elastic_section import elastic_section
+from .elastic_summary import method
+from .run import Identified
 from .summary import base_rows, rows, term_rows
 
 # Dots of a friction map: more hide each other.
@@ -35,45 +38,51 @@ _MEASURED, _PREDICTED = color(0), color(1)
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
 
-def identification_page(
-    fit: Fit,
-    training: Sequence[Recording],
-    validation: Sequence[Recording],
-    failures: Sequence[str],
-    about: Mapping[str, str],
-) -> str:
+def identification_page(found: Identified, about: Mapping[str, str]) -> str:
     """Make the page.
 
     Args:
-        fit: the results.
-        training, validation: the recordings.
-        failures: of checks, one line each.
+        found: the results.
         about: names and values for the foot of the page.
     """
-    shown = list(validation) or list(training)
-    which = "validation" if validation else "training"
-    figures = _efforts(fit, *_longest(fit, shown), which) | _friction(fit, training)
+    fit = found.links
+    section, figures = ("", {}) if found.elastic is None else elastic_section(found.elastic)
+    notes = "".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in found.notes)
+    if fit is None:
+        assert found.elastic is not None
+        template = _template("resonance_page.html")
+        lead = escape(f"Springs and motors {method(found.elastic)}.")
+        headline = escape(f"Identification of {found.robot.name}")
+        body = template.substitute(headline=headline, lead=lead, notes=notes, elastic=section, about=definitions(about))
+        return page(f"{found.robot.name}: eom_dynamics identify", body, figures)
+    shown = list(found.validation) or list(found.training)
+    which = "validation" if found.validation else "training"
+    figures |= _efforts(fit, *_longest(fit, shown), which) | _friction(fit, found.training)
     trials = _trials(fit)
     figures |= {"trials": trials} if trials is not None else {}
     tables = [f"<h3>{name}</h3>{table(rows(fit, score), text_columns=2)}" for name, score in _scores(fit)]
-    template = Template(resources.files(__package__).joinpath("identification_page.html").read_text(encoding="utf-8"))
-    body = template.substitute(
+    body = _template("identification_page.html").substitute(
         headline=escape(f"Identification of {fit.robot.name}"),
         lead=escape(
             f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
             f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
         ),
-        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in failures),
-        notes="".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in fit.notes),
+        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in found.failures),
+        notes=notes,
         scores="".join(tables),
         efforts="".join(place(name) for name in figures if name.startswith(("effort", "residual"))),
         friction=f'<div class="pair">{"".join(place(name) for name in figures if name.startswith("friction"))}</div>',
+        elastic=section,
         terms=table(term_rows(fit)) if fit.regressor.terms else "",
         base=table(base_rows(fit)) if fit.options.inertia else "",
         trials=place("trials") if trials is not None else "<p>The cut-off was given.</p>",
         about=definitions(about),
     )
     return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
+
+
+def _template(name: str) -> Template:
+    return Template(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
 def _scores(fit: Fit) -> list[tuple[str, Score]]:

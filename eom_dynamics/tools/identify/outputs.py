@@ -11,12 +11,19 @@ from ...robot import Robot
 from ...robot.readers.loading import MAX_BYTES
 from ...robot.writers.parameters import robot_as_yaml
 from ...robot.writers.urdf import robot_as_urdf
+from .elastic import Elastic, Resonant
+from .elastic_summary import comments as elastic_comments
 from .patched_urdf import patched_urdf
 from .summary import comments
 
 
 def robot_file(
-    output: Path, source: str, robot: Robot, fit: Fit, about: Mapping[str, str]
+    output: Path,
+    source: str,
+    robot: Robot,
+    fit: Fit | None,
+    about: Mapping[str, str],
+    elastic: Elastic | Resonant | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """Write a robot; returns the text, and a line for each thing that it cannot say.
 
@@ -24,25 +31,30 @@ def robot_file(
         output: path of the file; its ending is the format.
         source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
         robot: the identified robot.
-        fit: what was found, for comments on the uncertainty.
+        fit: what was found of the links, for comments on the uncertainty; None if they are as in the file.
         about: names and values for comments.
+        elastic: what was found of springs and motors, likewise.
 
     Raises:
         RobotDescriptionError: the robot cannot be written in this format.
     """
     if output.suffix == ".urdf":
         if source.endswith(".urdf") and Path(source).is_file():
-            return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit)
+            return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
         written = robot_as_urdf(robot)
-        return written.text, (*written.lost, *_unsaid(fit))
+        return written.text, (*written.lost, *_unsaid(fit, elastic))
     written = robot_as_yaml(robot)
-    remarks = comments(fit, about)
+    remarks = "" if fit is None else comments(fit, about)
+    if elastic is not None:
+        remarks += elastic_comments(elastic, about if fit is None else None)
     # What is read must not be longer than what a reader takes; the numbers come first.
     fits = len((remarks + written.text).encode()) <= MAX_BYTES
     return (remarks if fits else "") + written.text, written.lost
 
 
-def _unsaid(fit: Fit) -> tuple[str, ...]:
-    if fit.options.side == "motor":
+def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
+    if elastic is not None:
+        return ("springs, rotors and motor friction are left out: a URDF has none; write .yaml",)
+    if fit is not None and fit.options.side == "motor":
         return ("friction and rotor inertia of motors are left out: a URDF has them of joints only; write .yaml",)
     return ()

@@ -3,7 +3,7 @@
 
 A table has a column ``t`` or ``time`` (s), and for each joint NAME ``position.NAME`` and ``effort.NAME``, and
 ``velocity.NAME`` if it was recorded; ``q.NAME``, ``qd.NAME`` and ``tau.NAME`` are the same. Tables of ``eom_dynamics
-replay`` have ``stamp`` (ns) for the time.
+replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`.sides`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ UNITS = ("auto", "rad", "deg")
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 
-_TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet")
+"""Endings of tables."""
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
@@ -54,12 +55,14 @@ class Source:
         effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
         conventions: names of joints, and units of efforts.
         position_unit: one of UNITS.
+        columns: first parts of the names of a table's columns of positions, velocities and efforts.
     """
 
     topic: str | None = None
     effort_topic: str | None = None
     conventions: Conventions = DEFAULT
     position_unit: str = "auto"
+    columns: tuple[str, ...] = MEASURED_FIELDS
 
 
 @dataclass
@@ -88,10 +91,17 @@ def read_recording(
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
+    return read_stamped(path, robot, source, progress)[0]
+
+
+def read_stamped(
+    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
+) -> tuple[Recording, int]:
+    """:func:`read_recording`, with the stamp of its time zero, ns."""
     source = source or Source()
     source.conventions.check(robot.name, robot.joint_names)
-    if path.suffix in _TABLES:
-        columns, efforts = _table(path), None
+    if path.suffix in TABLES:
+        columns, efforts = _table(path, source.columns), None
     else:
         columns, efforts = _bag(path, robot, source, progress)
     columns.names = tuple(source.conventions.names(columns.names))
@@ -99,7 +109,7 @@ def read_recording(
     if efforts is not None:
         efforts.names = tuple(source.conventions.names(efforts.names))
         recording = _with_efforts(recording, columns, efforts, source)
-    return _in_radians(recording, robot, source.position_unit)
+    return _in_radians(recording, robot, source.position_unit), int(columns.stamp[0]) if len(columns.stamp) else 0
 
 
 def _bag(
@@ -178,7 +188,7 @@ def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) 
     return _Columns(stamp, names, gathered, bad)
 
 
-def _table(path: Path) -> _Columns:
+def _table(path: Path, columns: Sequence[str]) -> _Columns:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
     table = _parquet(path) if path.suffix == ".parquet" else _csv(path)
@@ -192,19 +202,37 @@ def _table(path: Path) -> _Columns:
         t = named["stamp"] * 1e-9
     else:
         raise IdentificationError(f"{path}: has no column t or time; it has {', '.join(list(table)[:20])}")
-    joints = tuple(name.partition(".")[2] for name in named if name.startswith("position."))
+    position = columns[0]
+    joints = tuple(name.partition(".")[2] for name in named if name.startswith(f"{position}."))
     if not joints:
-        raise IdentificationError(f"{path}: has no columns position.NAME; it has {', '.join(list(table)[:20])}")
+        raise IdentificationError(f"{path}: has no columns {position}.NAME; it has {', '.join(list(table)[:20])}")
     known = np.isfinite(t)
     start = t[np.argmax(known)] if known.any() else 0.0
     known &= np.abs(t - start) < _LONGEST
     fields: dict[str, Array] = {}
-    for field in MEASURED_FIELDS:
-        there = [named.get(f"{field}.{joint}") for joint in joints]
+    for own, given in zip(MEASURED_FIELDS, columns, strict=True):
+        there = [named.get(f"{given}.{joint}") for joint in joints]
         if any(column is not None for column in there):
-            fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
+            fields[own] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
     return _Columns(stamp, joints, fields, int(np.sum(~known)))
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a table, aliases replaced.
+
+    Raises:
+        IdentificationError: the file is no table.
+        OSError: it cannot be read.
+    """
+    if not path.is_file():
+        raise IdentificationError(f"{path}: there is no such file")
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            names = [name.strip().strip('"') for name in file.readline().split(",")]
+    else:
+        names = list(_parquet(path, schema=True))
+    return [_ALIASES.get(kind, kind) + dot + joint for kind, dot, joint in (name.partition(".") for name in names)]
 
 
 def _csv(path: Path) -> dict[str, Array]:
@@ -225,13 +253,14 @@ def _csv(path: Path) -> dict[str, Array]:
     return dict(zip(header, rows.T, strict=True))
 
 
-def _parquet(path: Path) -> dict[str, Array]:
+def _parquet(path: Path, *, schema: bool = False) -> dict[str, Array]:
     require("parquet")
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     try:
-        table = parquet.read_table(path)
+        # Without columns where names alone are asked for.
+        table = parquet.read_schema(path).empty_table() if schema else parquet.read_table(path)
     except (pa.ArrowInvalid, pa.ArrowException) as error:
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
     result = {}

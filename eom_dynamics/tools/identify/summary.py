@@ -35,7 +35,7 @@ def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
     return [
         header,
         *(
-            (name, unit, number(before), number(after), _percent(relative), number(unfiltered), _percent(white))
+            (name, unit, number(before), number(after), percent(relative), number(unfiltered), percent(white))
             for name, unit, before, after, relative, unfiltered, white in values
         ),
     ]
@@ -201,5 +201,6 @@ def _with_unit(fit: Fit, term: str) -> str:
     return f"{term} [{units}]" if units else term
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
     return number(np.nan) if not math.isfinite(value) else f"{100 * value:.0f} %"

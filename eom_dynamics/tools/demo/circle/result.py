@@ -10,7 +10,8 @@ import numpy as np
 
 from ....arrays import Array
 from ....elastic import ElasticArm
-from ....identification.elastic_arm import ArmFit, ArmRecording, identify_arm
+from ....identification.both_sides import ArmRecording
+from ....identification.elastic_arm import ArmFit, identify_arm
 from ....robot import Robot
 from ....simulation.simulated_robot import Readings
 from ....simulation.streaming import StreamTimes, stream

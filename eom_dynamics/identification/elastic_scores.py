@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well efforts of springs and motors are predicted, before and after an identification.
+
+    springs:  tau - f(delta, deltad) - o,        motors:  u - (B thetadd + load(tau, v) + friction(v)) - o,
+
+filtered as for the fit of the motors, with the offsets of the identification after it, and none before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..robot import Joint, Robot
+from .both_sides import ArmRecording
+from .elastic_arm import Elasticity, measured, with_spring_efforts
+from .sampling import LowPass, rate_of
+
+
+@dataclass(frozen=True, eq=False)
+class SideScore:
+    """Efforts of one side, N m or N, by joint (n,); NaN where they were not recorded or are not identified.
+
+    Attributes:
+        before, after: RMS of measured less predicted efforts by the robot's file, and as identified.
+        spread: standard deviation of the measured efforts.
+    """
+
+    before: Array
+    after: Array
+    spread: Array
+
+    @property
+    def relative(self) -> Array:
+        """RMS residual after, relative to the standard deviation of the measured efforts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.after / self.spread)
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticScore:
+    """Figures of both sides of the springs.
+
+    Attributes:
+        springs, motors: of their efforts.
+    """
+
+    springs: SideScore
+    motors: SideScore
+
+
+def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
+    """Judge springs and motors by recordings; None where there are none.
+
+    Args:
+        robot: as its file describes it.
+        elasticity: what was identified.
+        recordings: whose motions are judged one by one.
+    """
+    if not recordings:
+        return None
+    rows: dict[str, list[list[Array]]] = {"springs": [], "motors": []}
+    known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
+    for before, after in zip(robot.independent_joints, elasticity.on(robot).independent_joints, strict=True):
+        k = len(rows["springs"])
+        columns: dict[str, list[tuple[Array, Array, Array]]] = {"springs": [], "motors": []}
+        for sensed, given in zip(recordings, known, strict=True):
+            for side, found in _residuals(before, after, k, sensed, given, elasticity).items():
+                columns[side].append(found)
+        for side, parts in columns.items():
+            rows[side].append([np.concatenate(x) for x in zip(*parts, strict=True)] if parts else [])
+    return ElasticScore(*(_score(rows[side]) for side in ("springs", "motors")))
+
+
+def _residuals(
+    before: Joint, after: Joint, k: int, sensed: ArmRecording, given: ArmRecording, elasticity: Elasticity
+) -> dict[str, tuple[Array, Array, Array]]:
+    """Residuals before and after, and the efforts, of each side that was recorded."""
+    motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
+    if motor is None:
+        return {}
+    period = (given.t[-1] - given.t[0]) / (len(given.t) - 1)
+    low_pass = LowPass(period, motor.cutoff)
+    if len(given.t) <= 8 * low_pass.reach + 16:
+        return {}
+    theta, tau, effort = given.theta[:, k], given.tau[:, k], given.motor_effort[:, k]
+    delta, found = theta - given.q[:, k], {}
+    if spring is not None and measured(sensed.tau[:, k]):
+        rate, value = rate_of(delta, period), low_pass(tau[2:-2])
+        offset = spring.parameters.get("offset", (0.0, 0.0))[0]
+        loads = [
+            np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
+            for joint in (before, after)
+        ]
+        found["springs"] = (value - loads[0], value - loads[1] - offset, value)
+    if measured(effort):
+        velocity = rate_of(theta, period)
+        acceleration, v = rate_of(velocity, period), low_pass(velocity[2:-2])
+        inner = slice(low_pass.reach, -low_pass.reach)
+        load, value = low_pass(tau[4:-4]), low_pass(low_pass(effort[4:-4]))
+        offset = motor.parameters.get("offset", (0.0, 0.0))[0]
+        linear = low_pass(effort[4:-4] - tau[4:-4])[inner], low_pass(acceleration)[inner]
+        residuals = [
+            linear[0]
+            - joint.rotor_inertia * linear[1]
+            - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
+            for joint in (before, after)
+        ]
+        found["motors"] = (residuals[0], residuals[1] - offset, value)
+    return found
+
+
+def _score(columns: Sequence[Sequence[Array]]) -> SideScore:
+    figures = np.full((3, len(columns)), np.nan)
+    for k, column in enumerate(columns):
+        if column:
+            before, after, efforts = column
+            figures[:, k] = [np.sqrt(np.mean(before**2)), np.sqrt(np.mean(after**2)), np.std(efforts)]
+    return SideScore(*figures)

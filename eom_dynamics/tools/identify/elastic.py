@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command identifies of springs and motors: from both sides of the springs, or from the resonance of motors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...exceptions import RobotDescriptionError
+from ...identification import IdentificationError, Recording, ResonanceFit
+from ...identification.both_sides import ArmRecording
+from ...identification.elastic_arm import (
+    Elasticity,
+    ElasticOptions,
+    check_elastic,
+    identify_elasticity,
+    identify_resonance,
+    measured,
+    with_spring_efforts,
+)
+from ...identification.elastic_robot import with_resonance
+from ...identification.elastic_scores import ElasticScore, elastic_score
+from ...robot import Robot
+from .sides import MotorSource, Sides, arm_recordings, motors_in_joint_units
+
+MODES = ("auto", "both", "resonance", "off")
+"""Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
+``auto``: from what was recorded, where the robot has springs."""
+
+BOTH = "both sides of the springs"
+
+
+@dataclass(frozen=True, eq=False)
+class Elastic:
+    """Springs and motors from both sides of the springs.
+
+    Attributes:
+        robot: as described by its file.
+        elasticity: what was identified.
+        training, validation: both sides of the springs, each motion by itself.
+        training_score, validation_score: figures of them.
+        notes: what the data do not tell, and what else is to be known, a line each.
+    """
+
+    robot: Robot
+    elasticity: Elasticity
+    training: tuple[ArmRecording, ...]
+    validation: tuple[ArmRecording, ...]
+    training_score: ElasticScore
+    validation_score: ElasticScore | None
+    notes: tuple[str, ...]
+
+    def on(self, robot: Robot) -> Robot:
+        """The robot with these springs and motors."""
+        return self.elasticity.on(robot)
+
+
+@dataclass(frozen=True, eq=False)
+class Resonant:
+    """Springs and rotors from the resonance of motors.
+
+    Attributes:
+        robot: as described by its file.
+        fit: what was identified.
+        motors: the recording, on the link side of the gears.
+        notes: what the data do not tell, and what else is to be known, a line each.
+    """
+
+    robot: Robot
+    fit: ResonanceFit
+    motors: Recording
+    notes: tuple[str, ...]
+
+    def on(self, robot: Robot) -> Robot:
+        """The robot with these springs and motors."""
+        return with_resonance(robot, self.fit)
+
+
+def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequence[Sides]) -> tuple[str, list[str]]:
+    """What of MODES but ``auto`` the recordings allow, and notes.
+
+    Raises:
+        IdentificationError: what was asked for was not recorded.
+        RobotDescriptionError: the robot lacks springs with a motor of their own, which were asked for.
+    """
+    if asked == "off":
+        return "off", []
+    for each in training:
+        if each.motors is None and asked != "auto":
+            name = each.links.name if each.links else "a recording"
+            raise IdentificationError(f"{name}: has no motor positions; record motor_states, or motor_position.NAME")
+    options.check(robot)
+    elastic = options.laws or any(not joint.spring.is_rigid for joint in robot.independent_joints)
+    if asked == "auto":
+        if not elastic:
+            return "off", []
+        try:
+            check_elastic(robot, options)
+        except RobotDescriptionError as error:
+            return "off", [f"springs and motors stay as in the file: {error}"]
+        if all(each.motors is None for each in training):
+            return "off", ["motors were not recorded; springs, rotors and motor friction stay as in the file"]
+    alone = [each.motors.name for each in training if each.links is None and each.motors is not None]
+    if asked == "resonance" or (asked == "auto" and len(alone) == len(training)):
+        return "resonance", []
+    if alone:
+        raise IdentificationError(f"{alone[0]}: has motors only; identify it by itself, --springs resonance")
+    return "both", []
+
+
+def identify_both_sides(
+    robot: Robot,
+    training: Sequence[Sides],
+    validation: Sequence[Sides],
+    options: ElasticOptions,
+    source: MotorSource,
+    progress: Callable[[str, float], None],
+) -> Elastic:
+    """Identify springs and motors.
+
+    Raises:
+        IdentificationError: nothing of any joint can be identified.
+    """
+    parts, notes = arm_recordings(training, robot, source)
+    judged, more = arm_recordings(validation, robot, source)
+    elasticity = identify_elasticity(robot, parts, options, progress=progress)
+    score = elastic_score(robot, elasticity, parts)
+    assert score is not None
+    return Elastic(
+        robot,
+        elasticity,
+        tuple(parts),
+        tuple(judged),
+        score,
+        elastic_score(robot, elasticity, judged),
+        tuple(dict.fromkeys([*notes, *more, *elasticity.notes])),
+    )
+
+
+def link_recordings(
+    robot: Robot, sides: Sequence[Sides], found: Elastic | None, source: MotorSource
+) -> tuple[list[Recording], list[str]]:
+    """Recordings of the links, with efforts of identified springs where their own were not measured, and notes."""
+    recordings, notes = [], []
+    for each in sides:
+        if each.links is None:
+            name = "a recording" if each.motors is None else each.motors.name
+            raise IdentificationError(f"{name}: has motors only, where links are identified, too")
+        sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
+        if sensed or found is None or each.motors is None:
+            recordings.append(each.links)
+            continue
+        name = each.links.name
+        parts, _ = arm_recordings([each], robot, source)
+        recordings += [with_spring_efforts(robot, found.elasticity, x).links(robot, name) for x in parts]
+        notes.append(f"{name}: efforts of the links were not recorded; those of the identified springs stand for them")
+    return recordings, notes
+
+
+def identify_motor_side(
+    robot: Robot, training: Sequence[Sides], options: ElasticOptions, source: MotorSource
+) -> Resonant:
+    """Identify springs and rotors from the resonance of motors.
+
+    Raises:
+        IdentificationError: there are several recordings, or theirs shows no resonance.
+    """
+    if len(training) > 1:
+        raise IdentificationError("one recording alone shows a resonance; name one")
+    (each,) = training
+    assert each.motors is not None
+    motors = motors_in_joint_units(each.motors, robot, source.unit)
+    fit, notes = identify_resonance(robot, motors, options)
+    return Resonant(
+        replace(robot),
+        fit,
+        motors,
+        (
+            f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file",
+            *(f"{motors.name}: {line}" for line in motors.notes),
+            *notes,
+        ),
+    )

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identified springs and motors as text, JSON, and comments of a robot's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...identification.elastic_scores import ElasticScore, SideScore
+from ...robot import Joint
+from ..pages.numbers import number
+from ..pages.units import effort_units
+from ..text_tables import columns
+from .elastic import BOTH, Elastic, Resonant
+from .summary import numbers, percent, with_deviation
+
+# Of revolute joints; N stands for N m and m for rad at prismatic ones.
+_UNITS = {
+    "stiffness": "N m/rad",
+    "cubic": "N m/rad³",
+    "growth": "1/rad",
+    "damping": "N m s/rad",
+    "hysteresis width": "N m",
+    "offset": "N m",
+    "rotor inertia": "kg m²",
+    "viscous": "N m s/rad",
+    "asymmetry": "N m s/rad",
+    "coulomb": "N m",
+    "stribeck": "N m",
+    "stribeck velocity": "rad/s",
+    "smoothing velocity": "rad/s",
+    "torque per current": "N m/A",
+    "torque constant": "N m/A",
+    "link inertia": "kg m²",
+    "antiresonance": "Hz",
+    "resonance": "Hz",
+}
+
+_MOTOR = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity", "smoothing_velocity")
+
+HEADER = ("joint", "part", "parameter", "unit", "file", "identified")
+"""Column titles of :func:`number_rows`."""
+
+RESIDUAL_HEADER = ("joint", "efforts of", "unit", "before", "after", "relative")
+"""Column titles of :func:`residual_rows`."""
+
+
+class Number(NamedTuple):
+    """An identified number.
+
+    Attributes:
+        joint, part, name, unit: what it is; the part is ``spring``, ``motor`` or ``gear``.
+        file: value in the robot's file; NaN where it has none.
+        value, deviation: identified value, and its standard deviation.
+    """
+
+    joint: str
+    part: str
+    name: str
+    unit: str
+    file: float
+    value: float
+    deviation: float
+
+
+def identified(found: Elastic | Resonant) -> list[Number]:
+    """All identified numbers, by joint."""
+    rows: list[Number] = []
+    for k, joint in enumerate(found.robot.independent_joints):
+        own = _from_resonance(joint, found, k) if isinstance(found, Resonant) else _from_both_sides(joint, found)
+        rows += [
+            Number(joint.name, part, name, unit or _unit(name, joint), file, *pair)
+            for part, name, unit, file, pair in own
+        ]
+    return rows
+
+
+def number_rows(found: Elastic | Resonant) -> list[tuple[str, ...]]:
+    """Return a header, and a row for each identified number."""
+    return [
+        HEADER,
+        *(
+            (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
+            for x in identified(found)
+        ),
+    ]
+
+
+def residual_rows(found: Elastic, score: ElasticScore) -> list[tuple[str, ...]]:
+    """Return a header, and rows of figures for each joint with both sides of its spring."""
+    rows: list[tuple[str, ...]] = [RESIDUAL_HEADER]
+    for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
+        for side, own in (("spring", score.springs), ("motor", score.motors)):
+            if np.isfinite(own.after[k]):
+                figures = number(own.before[k]), number(own.after[k]), percent(own.relative[k])
+                rows.append((name, side, unit, *figures))
+    return rows
+
+
+def method(found: Elastic | Resonant) -> str:
+    """What the numbers were identified from, in words."""
+    return found.fit.method if isinstance(found, Resonant) else f"from {BOTH}"
+
+
+def as_text(found: Elastic | Resonant) -> str:
+    """Return the tables that the command prints."""
+    lines = [f"springs and motors {method(found)}"]
+    if isinstance(found, Resonant):
+        low, high = found.fit.band
+        lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
+    lines += ["", *columns(number_rows(found), right_from=4)]
+    if isinstance(found, Elastic):
+        for which, score in (("training", found.training_score), ("validation", found.validation_score)):
+            if score is not None:
+                lines += ["", f"{which}, RMS residual", *columns(residual_rows(found, score), right_from=3)]
+    return "\n".join([*lines, "", *(f"note: {note}" for note in found.notes)])
+
+
+def as_json(found: Elastic | Resonant) -> dict[str, Any]:
+    """Return the results for JSON; SI units, unknown numbers are null."""
+    joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
+    for x in identified(found):
+        file, value, deviation = numbers(np.array([x.file, x.value, x.deviation]))
+        part = joints[x.joint].setdefault(x.part, {})
+        part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
+    result: dict[str, Any] = {"method": method(found), "joints": joints, "notes": list(found.notes)}
+    if isinstance(found, Resonant):
+        return result | {"band": list(found.fit.band), "misfit": found.fit.misfit}
+    for name, fit in found.elasticity.springs.items():
+        joints[name]["spring"]["law"] = fit.law
+        if fit.table is not None:
+            rows = zip(("deflections", "efforts", "deviations"), fit.table, strict=True)
+            joints[name]["spring"]["table"] = {key: numbers(values) for key, values in rows}
+    for which, score in (("training", found.training_score), ("validation", found.validation_score)):
+        result[which] = (
+            None if score is None else {"springs": _figures(score.springs), "motors": _figures(score.motors)}
+        )
+    return result
+
+
+def comments(found: Elastic | Resonant, about: Mapping[str, str] | None = None) -> str:
+    """Return comments for a parameter file: each identified number with its standard deviation.
+
+    Args:
+        found: springs and motors.
+        about: names and values to begin with, where these are all that was identified.
+    """
+    lines = []
+    if about is not None:
+        lines += ["Identified by eom_dynamics identify; values ± one standard deviation."]
+        lines += [f"{name}: {value}" for name, value in about.items()]
+    lines.append(f"Springs and motors, {method(found)}:")
+    for x in identified(found):
+        value = with_deviation(x.value, x.deviation)
+        lines.append(f"  {x.joint}: {x.part} {x.name} {value}{' ' if x.unit else ''}{x.unit}")
+    return "".join(f"# {line}\n" for line in [*lines, *found.notes])
+
+
+_Row = tuple[str, str, str, float, tuple[float, float]]
+
+
+def _from_both_sides(joint: Joint, found: Elastic) -> Iterator[_Row]:
+    spring, motor = found.elasticity.springs.get(joint.name), found.elasticity.motors.get(joint.name)
+    of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
+    if spring is not None:
+        for name, pair in spring.parameters.items():
+            if not name.startswith("effort["):
+                yield "spring", name, "", of_file.get(name, np.nan), pair
+        if spring.table is not None:
+            unit = _unit("offset", joint)
+            for delta, effort, deviation in zip(*spring.table, strict=True):
+                before = np.nan
+                if not joint.spring.is_rigid:
+                    before = float(joint.spring.load(np.array([delta]), np.zeros(1))[0])
+                at = f"effort at {number(float(delta))} {_in_units('rad', joint)}"
+                yield "spring", at, unit, before, (float(effort), float(deviation))
+        if np.isfinite(spring.hysteresis[1]) and _switched(spring.hysteresis):
+            yield "spring", "hysteresis width", "", np.nan, spring.hysteresis
+    if motor is not None:
+        friction = joint.actuator.friction
+        if "rotor_inertia" in motor.parameters:
+            yield "motor", "rotor inertia", "", float(joint.rotor_inertia), motor.rotor_inertia
+        for name in _MOTOR:
+            if name in motor.parameters:
+                stribeck = float(friction.static) - float(friction.coulomb)
+                file = stribeck if name == "stribeck" else float(getattr(friction, name, np.nan))
+                yield "motor", name.replace("_", " "), "", file, motor.parameters[name]
+        if "efficiency" in motor.parameters:
+            yield "motor", "efficiency", "", float(joint.actuator.gear.efficiency), motor.parameters["efficiency"]
+        if "offset" in motor.parameters:
+            yield "motor", "offset", "A" if motor.of_current else "", np.nan, motor.parameters["offset"]
+        if motor.torque_constant is not None:
+            file = float(joint.actuator.motor.torque_constant)
+            gain = motor.parameters["torque_per_current"]
+            yield "motor", "torque per current", "", file * abs(joint.gear_ratio), gain
+            yield "motor", "torque constant", "", file, motor.torque_constant
+    gear = found.elasticity.gears.get(joint.name)
+    if gear is not None:
+        yield "gear", "ratio", "", float(joint.gear_ratio), gear.ratio
+
+
+def _from_resonance(joint: Joint, found: Resonant, k: int) -> Iterator[_Row]:
+    fit, friction = found.fit, joint.actuator.friction
+    of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
+
+    def pair(values: Any) -> tuple[float, float]:
+        return float(values[k, 0]), float(values[k, 1])
+
+    yield "spring", "stiffness", "", of_file.get("stiffness", np.nan), pair(fit.stiffness)
+    yield "spring", "damping", "", of_file.get("damping", np.nan), pair(fit.damping)
+    yield "motor", "rotor inertia", "", float(joint.rotor_inertia), pair(fit.rotor_inertia)
+    yield "motor", "viscous", "", float(friction.viscous), pair(fit.viscous)
+    if np.any(fit.coulomb):
+        yield "motor", "coulomb", "", float(friction.coulomb), pair(fit.coulomb)
+    if fit.link_inertia is not None:
+        yield "link", "link inertia", "", np.nan, fit.link_inertia
+    # Of the whole arm, sorted: of no joint, but of as many.
+    yield "arm", "antiresonance", "", np.nan, (float(fit.antiresonance[k]), np.inf)
+    yield "arm", "resonance", "", np.nan, (float(fit.resonance[k]), np.inf)
+
+
+def _switched(pair: tuple[float, float]) -> bool:
+    return pair != (0.0, 0.0)
+
+
+def _unit(name: str, joint: Joint) -> str:
+    return _in_units(_UNITS.get(name, ""), joint)
+
+
+def _in_units(unit: str, joint: Joint) -> str:
+    if joint.type != "prismatic":
+        return unit
+    return unit.replace("N m", "N").replace("kg m²", "kg").replace("rad", "m")
+
+
+def _figures(score: SideScore) -> dict[str, Any]:
+    return {
+        "rms_before": numbers(score.before),
+        "rms_after": numbers(score.after),
+        "relative_after": numbers(score.relative),
+    }

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From recordings to an identified robot: read, find out what was recorded, identify, and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot
+from ...identification.elastic_arm import ElasticOptions
+from ...robot import Robot
+from . import elastic_summary, summary
+from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
+from .read import Source, read_recording
+from .sides import MotorSource, Sides, read_sides
+
+Progress = Callable[[str, float], None]
+
+# Of links whose motors are identified, too: friction is that of the motors.
+_LINK_TERMS = ("offset",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be identified, and from which recordings.
+
+    Attributes:
+        training, validation: files.
+        hold_out: share of each recording to judge by, or None.
+        source, motors: where in the files links and motors are.
+        springs: one of :data:`.elastic.MODES`.
+        links, elastic: what is identified of links, and of springs and motors.
+        tolerance: of RMS residuals of the links, N m or N, or None.
+    """
+
+    training: Sequence[Path]
+    validation: Sequence[Path] = ()
+    hold_out: float | None = None
+    source: Source = field(default_factory=Source)
+    motors: MotorSource = field(default_factory=MotorSource)
+    springs: str = "auto"
+    links: Options = field(default_factory=Options)
+    elastic: ElasticOptions = field(default_factory=ElasticOptions)
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """An identified robot.
+
+    Attributes:
+        robot: with all that was identified.
+        links: what was found of the links; None if they were not recorded.
+        elastic: what was found of springs and motors; None if that was not asked for, or not possible.
+        training, validation: recordings of the links.
+        failures: of checks, a line each.
+    """
+
+    robot: Robot
+    links: Fit | None
+    elastic: Elastic | Resonant | None
+    training: tuple[Recording, ...]
+    validation: tuple[Recording, ...]
+    failures: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known, a line each."""
+        parts = [] if self.links is None else [self.links.notes]
+        parts += [] if self.elastic is None else [self.elastic.notes]
+        return tuple(dict.fromkeys(line for part in parts for line in part))
+
+    def as_text(self) -> str:
+        """The tables that the command prints."""
+        parts = [] if self.links is None else [summary.as_text(self.links)]
+        parts += [] if self.elastic is None else [elastic_summary.as_text(self.elastic)]
+        return "\n\n".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The results for JSON."""
+        if self.links is None:
+            found: dict[str, Any] = {"robot": self.robot.name, "joints": list(self.robot.joint_names)}
+        else:
+            found = summary.as_json(self.links)
+        return found | {"elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic)}
+
+
+def identify(robot: Robot, request: Request, report: Progress) -> Identified:
+    """Identify a robot from files.
+
+    Args:
+        robot: as its file describes it.
+        request: what, and from which files.
+        report: called with the name of the step and the fraction of it that is done.
+
+    Raises:
+        EomDynamicsError: a recording or the robot cannot be used, or options contradict each other.
+        OSError: a file cannot be read.
+    """
+    asked = request.springs
+    if request.links.side == "motor" or request.links.payload is not None:
+        if asked in ("both", "resonance"):
+            raise IdentificationError(
+                f"--springs {asked} identifies motors by themselves; leave out --side motor and --payload"
+            )
+        asked = "off"
+
+    def read(file: Path) -> Sides:
+        def done(share: float) -> None:
+            report(f"read {file.name}", share)
+
+        if asked == "off":
+            return Sides(read_recording(file, robot, request.source, done))
+        return read_sides(file, robot, request.source, request.motors, done)
+
+    training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
+    mode, notes = mode_of(asked, robot, request.elastic, training)
+    if mode == "resonance":
+        return _from_motors(robot, request, training)
+    if mode == "off":
+        training, validation = _links_alone(training), _links_alone(validation)
+    if request.hold_out:
+        training, validation = map(list, zip(*(each.split(request.hold_out) for each in training), strict=True))
+    elastic = None
+    if mode == "both":
+        elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, report)
+    sides = [link_recordings(robot, each, elastic, request.motors) for each in (training, validation)]
+    settings = request.links
+    if elastic is not None:
+        settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
+    links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
+    links = replace(links, notes=(*links.notes, *notes, *sides[0][1]))
+    found = identified_robot(links)
+    failed = [] if request.tolerance is None else summary.failures(links, request.tolerance)
+    return Identified(
+        found if elastic is None else elastic.on(found),
+        links,
+        elastic,
+        tuple(sides[0][0]),
+        tuple(sides[1][0]),
+        tuple(failed),
+    )
+
+
+def _links_alone(sides: Sequence[Sides]) -> list[Sides]:
+    """Recordings of the links; motors alone count as those of rigid joints."""
+    return [Sides(each.motors if each.links is None else each.links) for each in sides]
+
+
+def _from_motors(robot: Robot, request: Request, training: Sequence[Sides]) -> Identified:
+    judged = {"--hold-out": request.hold_out, "--validate": request.validation, "--tolerance": request.tolerance}
+    for option, given in judged.items():
+        if given:
+            raise IdentificationError(
+                f"{option}: links were not recorded, and nothing can be judged; a resonance is identified from one "
+                "recording of motors"
+            )
+    found = identify_motor_side(robot, training, request.elastic, request.motors)
+    return Identified(found.on(robot), None, found, (), (), ())

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read both sides of the springs: links, motors and currents of one recording.
+
+In a bag, motors are on a topic of JointState such as ``motor_states``, and currents in the efforts of another one. In a
+table they are columns ``motor_position.NAME``, ``motor_effort.NAME`` and ``current.NAME``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ...arrays import Array
+from ...identification import IdentificationError, Recording
+from ...identification.both_sides import ArmRecording, both_sides
+from ...robot import Robot
+from ..bags import Bag, BagError
+from ..replay.joint_states import TYPE
+from .read import TABLES, Source, column_names, read_stamped
+
+MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
+"""Units of motor positions: on the link side of the gears, or of the shafts before them, with their torques; ``auto``
+takes the one in which motors move as far as links."""
+
+_MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
+_CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
+
+# Topics of measured motors, rather than of their references.
+_STATES = "motor_states"
+
+# Motion of a motor over that of its link that is one unit.
+_SAME = (0.5, 2.0)
+_CLOSE = 0.1
+
+# rad or m: less motion of a link says nothing of the unit.
+_MOTION = 1e-2
+
+
+@dataclass(frozen=True)
+class MotorSource:
+    """Where in a file the motors are.
+
+    Attributes:
+        topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
+        effort_topic: of their efforts, if they are on another one, such as commands.
+        current_topic: of their currents, A, in the efforts of JointState.
+        unit: one of MOTOR_UNITS.
+        delay: by which efforts and currents are late, s: half a step where they are means of the step before.
+    """
+
+    topic: str | None = None
+    effort_topic: str | None = None
+    current_topic: str | None = None
+    unit: str = "auto"
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """What one recording has of both sides of the springs, on one clock.
+
+    Attributes:
+        links: positions and efforts of the links; None if only motors were recorded.
+        motors: positions and efforts of the motors; None if they were not recorded.
+        currents: of the motors, A, as efforts; None if they were not recorded.
+    """
+
+    links: Recording | None
+    motors: Recording | None = None
+    currents: Recording | None = None
+
+    def split(self, share: float) -> tuple[Sides, Sides]:
+        """The first part, and the last ``share`` of the samples of the links, to judge by.
+
+        Raises:
+            IdentificationError: a part has too few samples.
+        """
+        if self.links is None:
+            assert self.motors is not None
+            raise IdentificationError(
+                f"{self.motors.name}: links were not recorded; nothing of it can be held out to judge by"
+            )
+        first, last = self.links.split(share)
+        others = [
+            (None, None) if side is None else (side[side.t < last.t[0]], side[side.t >= last.t[0]])
+            for side in (self.motors, self.currents)
+        ]
+        return Sides(first, *(pair[0] for pair in others)), Sides(last, *(pair[1] for pair in others))
+
+
+def read_sides(
+    path: Path,
+    robot: Robot,
+    source: Source | None = None,
+    motors: MotorSource | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Sides:
+    """Read a recording of links, motors, or both.
+
+    Args:
+        path: of a bag, or of a .csv or .parquet file.
+        robot: whose joints and motors, one each, have the same names.
+        source: where in the file the links are.
+        motors: where the motors are.
+        progress: called with the fraction read.
+
+    Raises:
+        BagError: the bag cannot be read, or lacks a topic.
+        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
+        OSError: a file cannot be read.
+    """
+    source, motors = source or Source(), motors or MotorSource()
+    own = replace(
+        source,
+        effort_topic=motors.effort_topic,
+        conventions=replace(source.conventions, effort_scale=(), effort_offset=()),
+        position_unit="rad",
+        columns=_MOTOR_COLUMNS,
+    )
+    of_current = replace(own, columns=_CURRENT_COLUMNS)
+    if path.suffix in TABLES:
+        names = {name.partition(".")[0] for name in column_names(path)}
+        known = "motor_position" in names
+        given = names & {"motor_effort", "current"}
+        if given and not known:
+            raise IdentificationError(
+                f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
+            )
+        wanted = {
+            "links": bool({"position", "q"} & names) or not known,
+            "motors": known,
+            "currents": "current" in names,
+        }
+    else:
+        links, topic = _topics(path, source.topic, motors.topic)
+        own = replace(own, topic=topic)
+        of_current = replace(of_current, topic=topic, effort_topic=motors.current_topic)
+        if topic is None and (motors.effort_topic or motors.current_topic):
+            raise BagError(f"{path}: has no topic of motor positions; name it, --motor-topic")
+        wanted = {"links": links, "motors": topic is not None, "currents": motors.current_topic is not None}
+    found: dict[str, Recording | None] = {"links": None, "motors": None, "currents": None}
+    origin = None
+    for side, where in (("links", source), ("motors", own), ("currents", of_current)):
+        if wanted[side]:
+            recording, start = read_stamped(path, robot, where, progress)
+            origin = start if origin is None else origin
+            found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
+    return Sides(**found)
+
+
+def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
+    """Both sides of the springs at common times, in the units of the links.
+
+    Args:
+        sides: recordings of both sides.
+        robot: with gear ratios for positions of shafts.
+        source: units and delay.
+
+    Returns:
+        A recording for each motion, of one step all, and notes, a line each.
+
+    Raises:
+        IdentificationError: sides were not recorded at the same time, or units are unclear.
+    """
+    parts, notes, period = [], [], 0.0
+    for each in sides:
+        if each.links is None or each.motors is None:
+            continue
+        period = period or max(x.links.period for x in sides if x.links is not None)
+        notes += [f"{each.motors.name}, motors: {line}" for line in each.motors.notes]
+        own = both_sides(each.links, each.motors, each.currents, period=period)
+        common = sum(part.t[-1] - part.t[0] for part in own)
+        for side, what in ((each.links, "links"), (each.motors, "motors")):
+            if common < (1 - _CLOSE) * side.duration:
+                notes.append(
+                    f"{side.name}: of {side.duration:.1f} s of the {what}, {common:.1f} s have both sides of the "
+                    "springs, and tell of these"
+                )
+        converted, unit = _in_joint_units(own, robot, source.unit, each.motors.name)
+        if unit != "rad" and source.unit == "auto":
+            notes.append(f"{each.motors.name}: motor positions are {_MEANING[unit]}; converted")
+        parts += [part.centered(source.delay) if source.delay else part for part in converted]
+    return parts, notes
+
+
+def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recording:
+    """Motor positions and efforts on the link side of the gears; without links, ``auto`` is ``rad``."""
+    position, effort = _factors(robot, "rad" if unit == "auto" else unit)
+    return replace(motors, q=motors.q * position, tau=motors.tau * effort)
+
+
+_MEANING = {"deg": "in degrees", "shaft": "those of the shafts, before the gears"}
+
+
+def _in_joint_units(
+    parts: Sequence[ArmRecording], robot: Robot, unit: str, name: str
+) -> tuple[list[ArmRecording], str]:
+    known = unit if unit != "auto" else None
+    for k, joint in enumerate(robot.independent_joints):
+        q, theta = (
+            np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in ("q", "theta")
+        )
+        if not (np.ptp(q) > _MOTION and np.ptp(theta) > 0):
+            continue
+        ratio = float(q @ theta / (q @ q))
+        if unit == "auto" and (own := _unit(ratio, joint.gear_ratio, joint.type)) is not None:
+            if known not in (None, own):
+                raise IdentificationError(
+                    f"{name}: motor positions of {joint.name} are in another unit than those before; "
+                    "name the unit, --motor-unit"
+                )
+            known = own
+        scale = float(_factors(robot, known or "rad")[0][k])
+        if not _SAME[0] < scale * ratio < _SAME[1]:
+            raise IdentificationError(
+                f"{name}: the motor of {joint.name} moves {ratio:.4g} times as far as the link, gear ratio "
+                f"{joint.gear_ratio:g}; check signs, or name the unit, --motor-unit deg or shaft"
+            )
+    known = known or "rad"
+    position, effort = _factors(robot, known)
+    return [
+        replace(part, theta=part.theta * position, motor_effort=part.motor_effort * effort) for part in parts
+    ], known
+
+
+def _unit(ratio: float, gear_ratio: float, kind: str) -> str | None:
+    """The unit in which a motor moves ``ratio`` times as far as its link."""
+    if _SAME[0] < ratio < _SAME[1]:
+        return "rad"
+    for unit, factor in (("shaft", gear_ratio), ("deg", np.degrees(1.0) if kind != "prismatic" else np.nan)):
+        if abs(ratio / factor - 1) < _CLOSE:
+            return unit
+    return None
+
+
+def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
+    """Factors (n,) of positions and of efforts to the link side of the gears."""
+    joints, one = robot.independent_joints, np.ones(robot.n)
+    if unit == "shaft":
+        ratios = np.array([joint.gear_ratio for joint in joints])
+        return 1 / ratios, ratios
+    if unit == "deg":
+        return np.array([1.0 if joint.type == "prismatic" else np.pi / 180 for joint in joints]), one
+    return one, one
+
+
+def _topics(path: Path, links: str | None, motors: str | None) -> tuple[bool, str | None]:
+    """Whether a bag has links, and the topic of its motors.
+
+    Raises:
+        BagError: the bag cannot be read, lacks a topic, or has several of motors.
+    """
+    with Bag(path) as bag:
+        states = [topic.name for topic in bag.topics if topic.type == TYPE]
+    if motors is not None:
+        found = [name for name in states if name.lstrip("/") == motors.lstrip("/")]
+        if not found:
+            raise BagError(f"{path}: has no topic {motors} of type {TYPE}; it has {', '.join(states) or 'none'}")
+    else:
+        found = [name for name in states if name.endswith(_STATES)]
+        if links is not None:
+            found = [name for name in found if name.lstrip("/") != links.lstrip("/")]
+    if len(found) > 1:
+        raise BagError(
+            f"{path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
+        )
+    others = [name for name in states if name not in found]
+    return bool(others) or not found or links is not None, found[0] if found else None

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics identify`` of springs and motors: known truth, robot files, JSON, pages, exit codes and errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from elastic_recordings import Recording, recording
+from scipy.signal import StateSpace, chirp, lsim
+from springs import with_springs
+
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+
+from bag_files import JOINT_STATE, START, joint_state, write_bag
+
+from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics.actuators.friction import FRICTIONLESS
+from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.identification import elastic_arm
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.tools.cli import identify as command
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify import elastic
+
+ROBOT = load_robot("sea_planar_2r")
+NAMES = ROBOT.joint_names
+QUICK = ["--cutoff", "8", "--prior-weight", "1"]
+
+# Promised of recordings with noise.
+STIFFNESS, ROTOR, FRICTION = 0.01, 0.02, 0.03
+CURRENT = 5.0
+"""N m/A of both motors behind their gears."""
+
+
+@pytest.fixture(scope="module")
+def source() -> Recording:
+    return recording(ROBOT, 18.0, rate=400.0).noisy(0)
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file that knows springs and masses wrong, and motors not at all."""
+    wrong = perturbed(ROBOT, stiffness=0.2, mass=-0.2)
+    joints = tuple(
+        replace(x, rotor_inertia=0.5 * x.rotor_inertia, actuator=replace(x.actuator, friction=FRICTIONLESS))
+        for x in wrong.joints
+    )
+    path = tmp_path_factory.mktemp("robot") / "described.yaml"
+    path.write_text(robot_as_yaml(replace(wrong, joints=joints)).text)
+    return str(path)
+
+
+def columns(source: Recording) -> dict[str, np.ndarray]:
+    return {
+        "position": source.q,
+        "effort": source.tau,
+        "motor_position": source.theta,
+        "motor_effort": source.motor_effort,
+        "current": source.motor_effort / CURRENT,
+    }
+
+
+def write(path: Path, t: np.ndarray, values: Mapping[str, np.ndarray]) -> Path:
+    header = ["t", *(f"{name}.{joint}" for name in values for joint in NAMES)]
+    rows = np.column_stack([t, *values.values()])
+    np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
+    return path
+
+
+def identify(path: Path, robot: str, output: Path, *others: str) -> int:
+    return main(["identify", str(path), "--robot", robot, "-o", str(output), *QUICK, *others])
+
+
+def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] = ()) -> None:
+    """The numbers in JSON beside those of the true robot, within what is promised and within five deviations."""
+    for joint in truth.joints:
+        spring, motor = (found["elastic"]["joints"][joint.name][part] for part in ("spring", "motor"))
+        friction = joint.actuator.friction
+        pairs = {
+            "stiffness": (spring, float(joint.spring.stiffness(np.zeros(1))[0]), STIFFNESS),
+            "rotor_inertia": (motor, joint.rotor_inertia, ROTOR),
+            "viscous": (motor, friction.viscous, FRICTION),
+            "coulomb": (motor, friction.coulomb, FRICTION),
+            "torque_constant": (motor, CURRENT / joint.gear_ratio, 0.01),
+        }
+        for name, (part, true, share) in pairs.items():
+            if name not in skip:
+                value, deviation = part[name]["value"], part[name]["deviation"]
+                assert value == pytest.approx(true, rel=share), (joint.name, name)
+                # The fit of springs and motors counts the noise, not what the filter takes of dry friction.
+                assert abs(value - true) < 5 * deviation, (joint.name, name)
+
+
+def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = write(tmp_path / "run.csv", source.t, columns(source)), tmp_path / "arm.yaml"
+    page = tmp_path / "page.html"
+    assert identify(path, described, output, "--hold-out", "0.3", "--page", str(page), "--json") == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    check(found)
+    results = found["elastic"]
+    assert results["method"] == "from both sides of the springs"
+    # All figures are those of held-out data; the file does not predict them.
+    for side in ("springs", "motors"):
+        figures = results["validation"][side]
+        assert np.all(np.less(figures["rms_after"], np.multiply(0.2, figures["rms_before"])))
+        assert np.all(np.less(figures["relative_after"], 0.02))
+    assert "note: joint_1, motor: torque_constant: only k_t N is measured" in err
+    # The file has every number with its deviation, and loads.
+    text = output.read_text()
+    assert "#   joint_2: spring stiffness 300 ± 0." in text and "#   joint_1: motor rotor inertia 0.20" in text
+    robot = load_robot(output)
+    for joint, true in zip(robot.joints, ROBOT.joints, strict=True):
+        assert joint.rotor_inertia == results["joints"][joint.name]["motor"]["rotor_inertia"]["value"]
+        assert joint.spring.kind == true.spring.kind
+        assert joint.actuator.gear.efficiency == pytest.approx(0.9, abs=2e-3)
+        assert joint.actuator.motor.torque_constant == pytest.approx(0.05, rel=0.01)
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
+    ours, true_efforts = (Dynamics(r).effort(q, qd, qdd) for r in (robot, ROBOT))
+    assert np.sqrt(np.mean((ours - true_efforts) ** 2)) < 0.01 * np.std(true_efforts)
+    html = page.read_text()
+    for piece in ("Springs and motors", '"spring_0"', '"motor_friction_1"', "torque constant", "joint_2: spring"):
+        assert piece in html
+
+
+def test_terms_are_switched(
+    source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = write(tmp_path / "run.csv", source.t, columns(source)), tmp_path / "arm.yaml"
+    # Springs loaded to one side alone do not tell an offset from a table.
+    options = ["--spring-law", "table", "--spring-law", "joint_2=keep", "--spring-terms", "none"]
+    options += ["--spring-points", "5", "--motor-terms", "viscous,coulomb,efficiency,gear_ratio", "--no-inertia"]
+    assert identify(path, described, output, *options) == 0
+    out = capsys.readouterr().out
+    assert "effort at" in out and "hysteresis" not in out and "damping" not in out and "rotor inertia" not in out
+    robot, before = load_robot(output), load_robot(described)
+    assert robot.joints[0].spring.kind == "tabulated" and len(robot.joints[0].spring.delta) == 9  # mirrored
+    # The curve is the one of the true spring, where it was loaded.
+    delta = np.linspace(0.02, 0.04, 4)
+    true = ROBOT.joints[0].spring.load(delta, np.zeros(4))
+    np.testing.assert_allclose(robot.joints[0].spring.load(delta, np.zeros(4)), true, rtol=0.02)
+    assert robot.joints[1].spring.constant == before.joints[1].spring.constant
+    assert [joint.rotor_inertia for joint in robot.joints] == [joint.rotor_inertia for joint in before.joints]
+    for joint in robot.joints:
+        assert joint.gear_ratio == pytest.approx(100.0, rel=1e-3) and joint.gear_ratio != 100.0
+
+
+def test_bag_of_both_sides_without_a_sensor_of_effort(
+    source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Motors on a topic of their own that starts later, their efforts and currents on two others."""
+    stamps = [START + round(1e9 * t) for t in source.t]
+    late = 200
+
+    def messages(values: np.ndarray, efforts: np.ndarray | None, first: int) -> list[tuple[int, object]]:
+        rows = [()] * len(values) if efforts is None else efforts
+        return [
+            (s, joint_state(s, NAMES, q, u))
+            for s, q, u in zip(stamps[first:], values[first:], rows[first:], strict=True)
+        ]
+
+    topics = {
+        "/joint_states": (JOINT_STATE, messages(source.q, None, 0)),
+        "/motor_states": (JOINT_STATE, messages(source.theta, None, late)),
+        "/drives": (JOINT_STATE, messages(source.theta, source.motor_effort, late)),
+        "/currents": (JOINT_STATE, messages(source.theta, source.motor_effort / CURRENT, late)),
+    }
+    bag = write_bag(tmp_path / "bag", topics)
+    options = ["--motor-effort-topic", "drives", "--current-topic", "/currents", "--topic", "joint_states", "--json"]
+    assert identify(bag, described, tmp_path / "arm.yaml", *options) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    check(found)
+    assert "efforts of the links were not recorded; those of the identified springs stand for them" in err
+    assert "damping and hysteresis: the effort of the spring was not recorded" in err
+    assert found["training"]["rms_after"][0] < 0.2 * found["training"]["rms_before"][0]
+
+
+@pytest.mark.parametrize(("unit", "positions", "efforts"), [("deg", 180 / np.pi, 1.0), ("shaft", 100.0, 0.01)])
+def test_units_of_motors(
+    unit: str,
+    positions: float,
+    efforts: float,
+    source: Recording,
+    described: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = columns(source)
+    values |= {"motor_position": positions * source.theta, "motor_effort": efforts * source.motor_effort}
+    path = write(tmp_path / "run.csv", source.t, values)
+    assert identify(path, described, tmp_path / "arm.yaml", "--json") == 0
+    out, err = capsys.readouterr()
+    check(json.loads(out))
+    assert f"motor positions are {'in degrees' if unit == 'deg' else 'those of the shafts'}" in err
+    assert identify(path, described, tmp_path / "b.yaml", "--motor-unit", "rad") == 2
+    assert "times as far as the link, gear ratio 100; check signs, or name the unit" in capsys.readouterr().err
+
+
+def test_mean_efforts_of_the_last_step(
+    source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Efforts that belong to a time 5 ms earlier are found by --motor-delay, and wrong by it otherwise."""
+    exact = recording(ROBOT, 18.0, rate=400.0)
+    late = np.vstack([exact.motor_effort[:2], exact.motor_effort[:-2]])
+    path = write(tmp_path / "run.csv", exact.t, columns(exact) | {"motor_effort": late})
+    figures = []
+    for k, options in enumerate((["--motor-delay", "0.005"], [])):
+        terms = ["--motor-terms", "rotor_inertia,viscous,coulomb,efficiency", "--json"]
+        assert identify(path, described, tmp_path / f"{k}.yaml", *options, *terms) == 0
+        figures.append(json.loads(capsys.readouterr().out)["elastic"]["training"]["motors"]["rms_after"])
+    assert np.all(np.less(figures[0], np.multiply(0.2, figures[1])))
+
+
+@pytest.fixture(scope="module")
+def resonant() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Small motions about the hanging position by the linear equations, both motors driven; springs of 480 and 250."""
+    K, B, D, d = np.array([480.0, 250.0]), np.array([0.2, 0.1]), np.array([0.5, 0.3]), np.array([0.05, 0.02])
+    q0 = np.array([-np.pi / 2, 0.0])
+    dynamics = Dynamics(ROBOT)
+    M, G = dynamics.mass_matrix(q0), dynamics.effort_partials(q0, np.zeros(2), np.zeros(2))[0]
+    kp, kd = np.diag([20.0, 20.0]), np.diag([2.0, 1.0])
+    stiffness = np.block([[np.diag(K) + kp, -np.diag(K)], [-np.diag(K), np.diag(K) + G]])
+    damping = np.block([[np.diag(D + d) + kd, -np.diag(d)], [-np.diag(d), np.diag(d)]])
+    inverse = np.linalg.inv(np.block([[np.diag(B), np.zeros((2, 2))], [np.zeros((2, 2)), M]]))
+    A = np.block([[np.zeros((4, 4)), np.eye(4)], [-inverse @ stiffness, -inverse @ damping]])
+    drives = np.vstack([np.zeros((4, 2)), inverse[:, :2]])
+    t = 2e-3 * np.arange(7000)
+    fade = np.clip(np.minimum(t, 12 - t), 0, 1)[:, np.newaxis]
+    u = fade * np.column_stack([4 * chirp(t, 0.4, 12, 25, "logarithmic"), 2 * chirp(t, 25, 12, 0.4, "logarithmic")])
+    _, _, x = lsim(StateSpace(A, drives, np.eye(8), np.zeros((8, 2))), u, t)
+    theta, rate = x[:, :2], x[:, 4:6]
+    rng = np.random.default_rng(0)
+    effort = u - theta @ kp - rate @ kd
+    return t, {
+        "motor_position": q0 + theta + 1e-5 * rng.normal(size=theta.shape),
+        "motor_effort": effort + 0.005 * np.ptp(effort, axis=0) * rng.normal(size=theta.shape),
+    }
+
+
+def test_resonance(
+    resonant: tuple[np.ndarray, dict[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output, page = write(tmp_path / "motors.csv", *resonant), tmp_path / "arm.yaml", tmp_path / "page.html"
+    robot = tmp_path / "described.yaml"
+    robot.write_text(robot_as_yaml(with_springs(ROBOT, LinearSpring(400.0), LinearSpring(300.0))).text)
+    options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
+    assert identify(path, str(robot), output, *options) == 0
+    out = capsys.readouterr().out
+    assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
+    assert "inertias of the links stay as in the file" in out
+    found = load_robot(output)
+    for joint, K, B, D in zip(found.joints, (480.0, 250.0), (0.2, 0.1), (0.5, 0.3), strict=True):
+        assert joint.spring.constant == pytest.approx(K, rel=STIFFNESS)
+        assert joint.rotor_inertia == pytest.approx(B, rel=ROTOR)
+        assert joint.actuator.friction.viscous == pytest.approx(D, rel=0.1)
+    assert "# Springs and motors, from the resonance of the motor side" in output.read_text()
+    assert '"response_1"' in page.read_text()
+    for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
+        assert identify(path, str(robot), tmp_path / "b.yaml", *option) == 2
+        assert f"{option[0]}: links were not recorded, and nothing can be judged" in capsys.readouterr().err
+
+
+def constant(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return values | {"motor_position": 0 * values["motor_position"] + 0.1}
+
+
+def without(*names: str) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+    return lambda values: {name: x for name, x in values.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (constant, [], "joint_1: the motor does not move; its spring and friction stay as in the file"),
+        (without("motor_position"), [], "has columns current and motor_effort.NAME, but no motor_position.NAME"),
+        (without("motor_position", "motor_effort", "current"), ["--springs", "both"], "has no motor positions; record"),
+        (without("motor_effort", "current"), [], "joint_1: the effort of the motor is missing or zero throughout"),
+        (without("position", "effort"), [], "do not explain it, misfit "),
+        (
+            without("effort", "motor_effort"),
+            [],
+            "joint_1: current and deflection alone leave the unit of effort unknown",
+        ),
+        (lambda x: x | {"motor_position": -x["motor_position"]}, [], "the motor of joint_1 moves -0.98"),
+        (
+            lambda x: x | {"motor_position": 7 * x["motor_position"]},
+            [],
+            "gear ratio 100; check signs, or name the unit",
+        ),
+        (lambda x: x | {"effort": -x["effort"]}, [], "joint_1: efforts fall with the deflection; check the signs"),
+        (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
+        (dict, ["--spring-law", "joint_3=linear"], "sea_planar_2r has no joint joint_3; did you mean"),
+        (dict, ["--springs", "both", "--side", "motor"], "leave out --side motor and --payload"),
+    ],
+)
+def test_bad_recordings(
+    change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+    options: list[str],
+    message: str,
+    source: Recording,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    short = Recording(*(x[:1600] for x in source))
+    path = write(tmp_path / "run.csv", short.t, change(columns(short)))
+    springs = [] if "--springs" in options else ["--springs", "auto"]
+    assert identify(path, "sea_planar_2r", tmp_path / "arm.yaml", *springs, *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "arm.yaml").exists()
+
+
+def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float = 0.0) -> Path:
+    topics = {}
+    for topic, rows, q, u, offset in (
+        ("/joint_states", links, source.q, source.tau, 0.0),
+        ("/motor_states", motors, source.theta, source.motor_effort, shift),
+    ):
+        stamps = [START + round(1e9 * (t + offset)) for t in source.t[rows]]
+        states = [(s, joint_state(s, NAMES, x, y)) for s, x, y in zip(stamps, q[rows], u[rows], strict=True)]
+        topics[topic] = (JOINT_STATE, states)
+    return write_bag(path, topics)
+
+
+def test_motors_of_another_time(source: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of lengths that differ, what is common is used; what was recorded at another time is refused."""
+    path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
+    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml") == 0
+    assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in capsys.readouterr().out
+    path = bag(tmp_path / "late", source, slice(0, 1000), slice(0, 1000), shift=100.0)
+    assert identify(path, "sea_planar_2r", tmp_path / "b.yaml") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "late: links and motors were not recorded at the same time: 0 to 2.4975 s, 100 to 102.498 s" in line
+
+
+def test_one_joint_of_two(
+    source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A motor without efforts is named, and the other one is identified."""
+    values = columns(source)
+    del values["current"]
+    values["motor_effort"] = source.motor_effort * [1.0, 0.0]
+    path = write(tmp_path / "run.csv", source.t, values)
+    assert identify(path, described, tmp_path / "arm.yaml") == 0
+    assert "note: joint_2: the effort of the motor is missing or zero throughout" in capsys.readouterr().out
+    robot, before = load_robot(tmp_path / "arm.yaml"), load_robot(described)
+    assert robot.joints[0].rotor_inertia == pytest.approx(0.2, rel=ROTOR)
+    assert robot.joints[1].rotor_inertia == before.joints[1].rotor_inertia
+
+
+def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "run.csv", source.t, columns(source))
+    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--springs", "off", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["elastic"] is None
+    path = write(
+        tmp_path / "links.csv", source.t, without("motor_position", "motor_effort", "current")(columns(source))
+    )
+    assert identify(path, "sea_planar_2r", tmp_path / "b.yaml") == 0
+    assert "note: motors were not recorded; springs, rotors and motor friction stay as" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--spring-law", "soft"], "there is no law 'soft'; there are linear, damped, cubic"),
+        (["--spring-law", "=cubic"], "must be LAW or JOINT=LAW"),
+        (["--spring-terms", "stiction"], "there is no term 'stiction'; there are damping, hysteresis, offset"),
+        (["--motor-terms", "stiction"], "there is no term 'stiction'; there are rotor_inertia, viscous"),
+        (["--spring-points", "0"], "must be a whole number"),
+        (["--motor-unit", "grad"], "invalid choice"),
+    ],
+)
+def test_wrong_use(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        identify(tmp_path / "run.csv", "sea_planar_2r", tmp_path / "arm.yaml", *arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_options_name_what_the_library_has() -> None:
+    assert elastic_arm.ACTUATOR_TERMS == command._MOTOR_TERMS
+    assert elastic_arm.SPRING_TERMS == command._SPRING_TERMS
+    assert (*elastic_arm.JOINT_LAWS, elastic_arm.KEEP) == command._LAWS
+    assert elastic.MODES == command._SPRINGS
