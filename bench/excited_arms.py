@@ -24,7 +24,7 @@ from excited import ENCODER, TORQUE, efforts, pseudo_inertia, true_robot, with_p
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
 
-RATES = {"joint": 100.0, "motor": 100.0, "elastic": 500.0}
+RATES = {"joint": 250.0, "motor": 250.0, "elastic": 500.0}
 """Of the recordings, Hz: of efforts of rigid joints on one of their sides, or of both sides of springs."""
 
 PERIODS = 6
