@@ -34,6 +34,11 @@ SECTIONS = (
     "rotors",
     "replay",
     "control_cycle",
+    "identification",
+    "identification_peers",
+    "elastic_identification",
+    "excitation",
+    "closed_circle",
 )
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -46,10 +51,15 @@ DOCUMENTS = {
     "rotors": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
+    "identification": DOCS / "identification.md",
+    "identification_peers": DOCS / "identification.md",
+    "elastic_identification": DOCS / "identification_of_springs.md",
+    "excitation": DOCS / "excitation.md",
+    "closed_circle": DOCS / "closed_circle.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 
-PACKAGES = ("numpy", "pin", "casadi", "jax")
+PACKAGES = ("numpy", "scipy", "pin", "casadi", "jax")
 
 
 def main() -> int:

@@ -18,6 +18,10 @@ from .pseudo_inertia import log_cholesky, log_cholesky_derivatives, log_cholesky
 SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m: a point mass, or an impossible inertia, is made as fat."""
 
+# Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
+# where rounding alone decides whether a pseudo-inertia is positive definite.
+_THINNEST = 1e-9
+
 # Relative change of the cost, the parameters and the gradient that ends the last step, and its evaluations: far fewer
 # are needed from the convex solution with the entropic distance.
 _TOLERANCE, _MOST_EVALUATIONS = 1e-8, 100
@@ -52,8 +56,10 @@ class Bodies:
 
     def possible(self, theta: Array) -> Array:
         """Inertial parameters (bodies, 10) of log-Cholesky parameters of the free bodies (bodies, 10)."""
-        pairs = zip(self.priors, theta, strict=True)
-        P = [prior.factor @ log_cholesky(body) @ prior.factor.T for prior, body in pairs]
+        P = []
+        for prior, body in zip(self.priors, theta, strict=True):
+            X = log_cholesky(body)
+            P.append(prior.factor @ (X + _THINNEST * np.trace(X) * np.eye(4)) @ prior.factor.T)
         return parameters_of(np.array(P).reshape(-1, 4, 4))
 
     def derivatives(self, k: int, theta: Array) -> tuple[Array, Array]:

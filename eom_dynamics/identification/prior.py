@@ -58,7 +58,7 @@ class Prior:
     def residuals(self, relative: Array, derivatives: Array) -> tuple[Array, Array]:
         """Residuals (10,) of X (4, 4), and their derivatives (10, k) for its derivatives (k, 4, 4)."""
         x, V = np.linalg.eigh(relative)
-        # Rounding says nothing of smaller ones.
+        # Of a nearly singular matrix the smaller eigenvalues are rounding errors, whose inverses would overflow.
         x = np.maximum(x, np.finfo(float).eps * max(float(x[-1]), np.finfo(float).eps))
         f, _ = self._function(x)
         change = V.T @ derivatives @ V

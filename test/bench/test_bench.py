@@ -22,6 +22,7 @@ sys.path.append(str(ROOT / "bench"))
 pytest.importorskip("rich", reason="rich is not installed")
 import report
 import tracking
+from identification import coverage
 from robots import chain, far_iiwa
 from twists import body_fixed, spatial, spatial_by_bodies
 from variants import given_frames
@@ -88,6 +89,27 @@ def test_documents_have_marks_for_all_sections() -> None:
     for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling", "orders", "flags"):
         assert f"<!-- bench {name}: begin -->" in performance and f"<!-- bench {name}: end -->" in performance
     assert "<!-- bench frames: begin -->" in recursion
+    of_sections = {
+        "identification": "identification.md",
+        "identification_peers": "identification.md",
+        "elastic_identification": "identification_of_springs.md",
+        "excitation": "excitation.md",
+        "closed_circle": "closed_circle.md",
+    }
+    for name, document in of_sections.items():
+        text = (docs / document).read_text(encoding="utf-8")
+        assert f"<!-- bench {name}: begin -->" in text and f"<!-- bench {name}: end -->" in text
+
+
+def test_coverage_of_standard_deviations() -> None:
+    """Two parameters of four runs, one of which is told in three of them; a third is never told."""
+    none = np.nan
+    scores = [np.array(row) for row in ([1.0, -4.0, none], [-2.0, 1.0, none], [2.0, none, none], [-1.0, 0.0, none])]
+    found = coverage(scores)
+    assert found.of_all == pytest.approx(6 / 7) and found.least == pytest.approx(2 / 3)
+    # An untold parameter takes nothing from a run.
+    assert found.of_runs == pytest.approx(3 / 4)
+    assert found.rms == pytest.approx(np.sqrt((1 + 16 + 4 + 1 + 4 + 1 + 0) / 7))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,22 @@ def test_symbols_of_a_panda() -> None:
     assert any(text.startswith("Izz2 + 0.09986 m3 + 0.632 mz3 + Iyy3") for text in words)
 
 
+def test_words_are_the_combinations() -> None:
+    """Sums read from the words, signs included, are the rows of K to the four digits that are written."""
+    base = base_parameters(load_robot("panda"))
+    assert any(" - " in text for text in base.words)
+    for text, row in zip(base.words, base.combinations, strict=True):
+        read, sign, factor = dict.fromkeys(base.names, 0.0), 1.0, 1.0
+        for part in text.split():
+            if part in ("+", "-"):
+                sign, factor = float(f"{part}1"), 1.0
+            elif part in read:
+                read[part] = sign * factor
+            else:
+                factor = float(part)
+        np.testing.assert_allclose(list(read.values()), row, rtol=6e-4)
+
+
 @pytest.mark.parametrize("name", ["iiwa", "ur5e", "dual_arm"])
 def test_efforts_do_not_depend_on_the_rest(name: str) -> None:
     """Y pi = Y_b K pi in states that were not used."""

@@ -170,6 +170,20 @@ def test_huber_ignores_outliers() -> None:
     assert errors["huber"] < 0.5 * errors["weighted"]
 
 
+@pytest.mark.parametrize("prior", ["entropic", "geodesic"])
+def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> None:
+    """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
+    robot, true, _ = arm("motor")
+    source = recording(robot, true, "motor", rate=100.0)
+    options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1)
+    found = fit(robot, replace(source, tau=-source.tau), options=options)
+    for body in found.parameters.reshape(-1, 10):
+        values = np.linalg.eigvalsh(pseudo_inertia_of(body))
+        # Far above the rounding errors of the largest eigenvalue.
+        assert values[0] > 1e-13 * values[-1] > 0
+    assert "the optimiser stopped before it converged" in found.notes or prior == "geodesic"
+
+
 def test_total_least_squares() -> None:
     """Against the smallest singular vector, for errors that are alike in all columns; ordinary ones are biased."""
     draw = np.random.default_rng(4)
