@@ -5,6 +5,7 @@ PYTHON ?= python3
 EXTRAS ?= simulate replay report xacro
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SECONDS ?= 60
 BIN := .venv/bin
 SETUP := $(PYTHON) scripts/bootstrap.py
 # Files go to the workers in the order in which the tests are collected: conftest.py puts the longest first.
@@ -49,8 +50,9 @@ bytecode: setup-tests
 soak: setup-tests  ## stream to the node at 1 kHz for 30 s, undisturbed and disturbed: no loss, no growth
 	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
 
-fuzz: setup-tests  ## replay and report hundreds of damaged bags and tables: no traceback, nothing endless
-	@$(BIN)/pytest -m fuzz $(PYTEST_ARGS)
+fuzz:  ## feed loaders, messages, bags and requests with mutated inputs, for a minute (longer: make fuzz SECONDS=600)
+	@$(SETUP) dev fuzz
+	@FUZZ_SECONDS=$(SECONDS) $(BIN)/pytest -m fuzz $(PYTEST_ARGS)
 
 # A single linear algebra thread: more would compete with what is timed.
 bench:  ## compare run times with those of other libraries and write them to docs/ (quickly: BENCH_ARGS=--quick)

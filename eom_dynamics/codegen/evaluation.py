@@ -46,9 +46,10 @@ def evaluate(
 
 
 def _rows(x: Array) -> Array:
-    """The array as (N, size) with contiguous rows; copied only if they are not."""
+    """The array as (N, size) with contiguous rows of aligned numbers; copied only if they are not."""
     rows = np.atleast_2d(x)
-    return rows if rows.strides[1] == rows.itemsize and rows.strides[0] >= 0 else np.ascontiguousarray(rows)
+    fits = rows.flags.aligned and rows.strides[1] == rows.itemsize and rows.strides[0] >= 0
+    return rows if fits else rows.copy()
 
 
 def _unaliased(rows: Array, out: Sequence[Array] | None) -> Array:

@@ -16,6 +16,7 @@ from differences import deviation, gradient
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.codegen.evaluation import _rows
 
 STATES = 200
 
@@ -203,3 +204,11 @@ def test_a_state_and_a_batch_give_the_same_bits(name: str) -> None:
     x, run = reference(name), dynamics(name, "native").inverse_dynamics
     alone = np.array([run(*state) for state in x.states.swapaxes(0, 1)])
     np.testing.assert_array_equal(alone.swapaxes(0, 1), run(*x.states))
+
+
+def test_rows_for_a_kernel_are_aligned() -> None:
+    """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
+    x = np.arange(12.0).reshape(4, 3)
+    rows = _rows(LAYOUTS["unaligned"](x))
+    assert rows.flags.aligned and np.array_equal(rows, x)
+    assert np.shares_memory(_rows(x[::2]), x)

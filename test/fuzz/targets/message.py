@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of a serialised setpoint, as a bag has them: read as arrays, equal to what rosbags reads."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from rosbags.typesys.store import Typestore
+
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.tools.bags import Layouts, Rows, typestore
+
+from .refusals import refused
+
+TYPE = "eom_dynamics/msg/JointTrajectorySetpoint"
+TOKENS = ("\0\1\0\0", "\0\0\0\0", "\2\0\0\0", "joint_1\0")
+
+
+@cache
+def _store() -> Typestore:
+    return typestore(TYPE, "")
+
+
+def check(data: bytes) -> None:
+    """Read the same message twice in a block."""
+    with refused():
+        for found in Layouts(_store(), TYPE).rows([data, data]):
+            if not isinstance(found, Rows):
+                assert "\n" not in str(found[1])
+                continue
+            message = _store().deserialize_cdr(data, TYPE)
+            for field in STATE_FIELDS:
+                numbers = found.layout.numbers(found.rows, field)
+                for row in numbers:
+                    np.testing.assert_array_equal(row.ravel(), getattr(message, field))
