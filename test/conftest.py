@@ -49,6 +49,7 @@ MISSING = (
     (r"published values", "the published MATLAB values", f"{FILE.name} in shared/reference next to this folder"),
     (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),
     (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),
+    (r"atheris", "fuzzing with coverage", "pip install 'eom_dynamics[fuzz]'"),
     (r"ros2_control", "the ros2_control package", "a workspace with ros2_control and eom_dynamics, sourced"),
     (r"trimesh", "inertia of meshes", "pip install 'eom_dynamics[mesh]'"),
     (r"could not import|not installed|is missing|missing:|needs|reads", "", "pip install 'eom_dynamics[dev]'"),
