@@ -5,6 +5,7 @@ PYTHON ?= python3
 EXTRAS ?= simulate replay report xacro
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SECONDS ?= 600
 BIN := .venv/bin
 SETUP := $(PYTHON) scripts/bootstrap.py
 # Files go to the workers in the order in which the tests are collected: conftest.py puts the longest first.
@@ -40,8 +41,10 @@ lint: setup-tests  ## style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-soak: setup-tests  ## stream to the node at 1 kHz for 30 s, undisturbed and disturbed: no loss, no growth
-	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
+soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
+	@mkdir -p build
+	@SOAK_SECONDS=$(SECONDS) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
+	$(BIN)/python bench/reliability.py build/soak.xml && exit $$status
 
 fuzz: setup-tests  ## replay and report hundreds of damaged bags and tables: no traceback, nothing endless
 	@$(BIN)/pytest -m fuzz $(PYTEST_ARGS)

@@ -46,7 +46,8 @@ def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
         build: writes the file to a given path.
 
     Yields:
-        Path of the file through the handle of the folder, valid in the context only. Its name is unique to the contents.
+        Path of the file through the handle of the folder, valid in the context only. Its name is unique to the
+        contents.
 
     Raises:
         OSError: the cache folder cannot be created or written, or other users can write to it.
