@@ -113,7 +113,7 @@ def _robots(rows: list[dict[str, Any]]) -> Table:
         "sent",
         "lost",
         "wrong answers",
-        "processor, a robot",
+        "processor time, a setpoint",
         "memory, a robot",
         "round trip p50",
         "p99",
@@ -124,7 +124,7 @@ def _robots(rows: list[dict[str, Any]]) -> Table:
             row["robots"],
             f"{row['rate']:g} Hz",
             *(f"{row[name]:,}" for name in ("sent", "lost", "wrong")),
-            f"{row['processor']:.1%}",
+            seconds(row["processor"]),
             f"{row['memory'] / 1e6:.1f} MB",
             *(seconds(x) for x in row["round_trip"]),
         )

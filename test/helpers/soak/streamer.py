@@ -76,7 +76,7 @@ class Streamer(Node):
         super().__init__("streamer")
         self.arm = ElasticArm(robot)
         self._motion = paper_motion(robot.n)
-        self._message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
+        self.message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
         self._executor = make_executor(events=True)
         self._executor.add_node(self)
         # Numbers that differ from those of the library, and the largest difference relative to the largest number.
@@ -89,9 +89,9 @@ class Streamer(Node):
         while not side.answers:
             if time.monotonic() > deadline:
                 raise SystemExit(f"no answer on {side.publisher.topic_name} within {PATIENCE:g} s")
-            self._send(side, self._motion.derivatives(0.0), (0, 0))
-            self._spin_until(time.monotonic() + 0.05)
-        self._spin_until(time.monotonic() + 0.5)
+            self.send(side, self._motion.derivatives(0.0), (0, 0))
+            self.spin_until(time.monotonic() + 0.05)
+        self.spin_until(time.monotonic() + 0.5)
         side.answers.clear()
 
     def window(self, side, begin, count, rate):
@@ -104,12 +104,12 @@ class Streamer(Node):
         gc.disable()
         start = time.monotonic()
         for k in range(count):
-            self._spin_until(start + k / rate)
+            self.spin_until(start + k / rate)
             sent[k] = time.monotonic()
-            self._send(side, [x[k] for x in states], stamps[k])
+            self.send(side, [x[k] for x in states], stamps[k])
         deadline = time.monotonic() + GRACE
         while len(side.answers) < count and time.monotonic() < deadline:
-            self._spin_until(time.monotonic() + 0.02)
+            self.spin_until(time.monotonic() + 0.02)
         gc.enable()
         return states, side.by_setpoint(sent)
 
@@ -125,14 +125,14 @@ class Streamer(Node):
                 scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
                 self.deviation = max(self.deviation, float(np.abs(answered - values).max()) / scale)
 
-    def _send(self, side, state, stamp):
-        message = self._message
+    def send(self, side, state, stamp):
+        message = self.message
         message.header.stamp.sec, message.header.stamp.nanosec = stamp
         for field, values in zip(STATE_FIELDS, state, strict=True):
             setattr(message, field, doubles(np.ascontiguousarray(values)))
         side.publisher.publish(message)
 
-    def _spin_until(self, deadline):
+    def spin_until(self, deadline):
         while (remaining := deadline - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=remaining)
 
