@@ -12,7 +12,7 @@ from paths import CONFIG
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 
-# Growth of the node after it has settled, bytes, and the time after which it has, s, or a third of a shorter run.
+# Growth of the node after it has settled, bytes, and the time after which it has, s: shorter runs do not tell.
 GROWTH, SETTLED = 1e6, 60.0
 
 
@@ -48,8 +48,8 @@ def test_a_long_stream(start, script, row, tmp_path, seconds, rate, planners):
     result = {name: value[()] for name, value in np.load(tmp_path / "result.npz").items()}
     ours, echo = (result[name][np.isfinite(result[name])] * 1e6 for name in ("round_trip", "echo"))
     since = np.array(times) - times[0]
-    settled = np.array(resident)[since >= min(SETTLED, since[-1] / 3)]
-    growth = int(settled.max() - settled[0])
+    settled = np.array(resident)[since >= SETTLED]
+    growth = int(settled.max() - settled[0]) if len(settled) else None
     values = client.next_diagnostics()[2]
     percents = (50, 99, 99.9)
     row(
@@ -72,4 +72,4 @@ def test_a_long_stream(start, script, row, tmp_path, seconds, rate, planners):
     assert result["out_of_order"] == result["repeated"] == result["different"] == 0
     assert values["refused"] == values["dropped as too old"] == "0"
     assert values["state"] == "active"
-    assert growth < GROWTH
+    assert growth is None or growth < GROWTH
