@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscriber of commands, as a logger or a drive would be; prints a line when it has received the first one."""
+"""Subscriber of commands, as a logger or a drive would be; prints when it is connected, and at the first one."""
 
 import contextlib
 
@@ -21,8 +21,11 @@ def main():
             print("receives", flush=True)
         received[:] = [message]
 
-    node.create_subscription(FeedforwardCommand, "feedforward", receive, QoSProfile(depth=1000))
+    subscription = node.create_subscription(FeedforwardCommand, "feedforward", receive, QoSProfile(depth=1000))
     with contextlib.suppress(ExternalShutdownException):
+        while not subscription.get_publisher_count():
+            rclpy.spin_once(node, timeout_sec=0.05)
+        print("listens", flush=True)
         rclpy.spin(node)
 
 

@@ -18,7 +18,8 @@ from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.states import STATE_NAMES
 
 NAMES = ("shoulder", "elbow")
-RATE, COUNT, FAULT = 500, 4000, 1000
+# Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
+RATE, COUNT, FAULT = 250, 2000, 500
 
 # Backends other than the compiled one add in another order.
 ROUNDING = 1e-12

@@ -16,7 +16,7 @@ from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
-RATE, COUNT, FAULT = 500, 3000, 1000
+RATE, COUNT, FAULT = 250, 2000, 500
 
 # States of a batch; address space beyond the present one that the planning node may have, bytes. The request takes
 # 28 MB, the answer 39 MB.

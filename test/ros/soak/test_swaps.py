@@ -14,7 +14,7 @@ from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.states import STATE_NAMES
 
 NAMES = ("shoulder", "elbow")
-SWAPS, RATE, COUNT = 100, 500, 5000
+SWAPS, RATE, COUNT = 100, 250, 2500
 
 # Growth of the node from the tenth swap on, bytes: robots that come back are not loaded anew.
 GROWTH = 2e6
