@@ -41,7 +41,8 @@ def report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failure: st
     path = folder / "soak.xml"
     path.write_text(
         "<testsuites><testsuite>"
-        f"<testcase classname='test.ros' name='test_a_long_stream' time='612.3'><properties>{properties}</properties>{failed}</testcase>"
+        "<testcase classname='test.ros' name='test_a_long_stream' time='612.3'>"
+        f"<properties>{properties}</properties>{failed}</testcase>"
         "<testcase classname='test.codegen' name='test_sanitizers' time='3'><skipped message='no compiler'/></testcase>"
         "</testsuite></testsuites>"
     )

@@ -32,7 +32,9 @@ from eom_dynamics.trajectory import paper_motion
 
 STATES, ROUNDING = 10_000, 1e-12
 RATE, WAYPOINTS = 1000.0, 200
-PATIENCE = 60.0
+
+# Wait for the services, and for an answer, s: the middleware takes up to 20 s to miss a process that was killed.
+PATIENCE, LONGEST = 60.0, 30.0
 
 
 def requests(robot):
@@ -115,7 +117,7 @@ def main():
     while not ended and not problem:
         for name, (_, request, wanted) in calls.items():
             future = clients[name].call_async(request)
-            executor.spin_until_future_complete(future, 10.0)
+            executor.spin_until_future_complete(future, LONGEST)
             if not future.done():  # the server is gone or stopped
                 missed += 1
                 clients[name].remove_pending_request(future)
