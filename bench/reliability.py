@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -175,6 +176,7 @@ def _facts(tests: list[Outcome]) -> dict[str, str]:
     return machine(["numpy"]) | {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "commit": described.stdout.strip() or "unknown",
+        "load, mean of the last 15 minutes": f"{os.getloadavg()[2]:.1f}",
         "length of the run": f"{sum(test.seconds for test in tests) / 60:.0f} minutes",
     }
 
