@@ -5,7 +5,7 @@ PYTHON ?= python3
 EXTRAS ?= simulate replay report xacro
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
-SECONDS ?= 60
+SECONDS ?=
 BIN := .venv/bin
 SETUP := $(PYTHON) scripts/bootstrap.py
 # Files go to the workers in the order in which the tests are collected: conftest.py puts the longest first.
@@ -47,12 +47,14 @@ lint: setup-tests  ## style and types
 bytecode: setup-tests
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
 
-soak: setup-tests  ## stream to the node at 1 kHz for 30 s, undisturbed and disturbed: no loss, no growth
-	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
+soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
+	@mkdir -p build
+	@SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
+	$(BIN)/python bench/reliability.py build/soak.xml && exit $$status
 
 fuzz:  ## feed loaders, messages, bags and requests with mutated inputs, for a minute (longer: make fuzz SECONDS=600)
 	@$(SETUP) dev fuzz
-	@FUZZ_SECONDS=$(SECONDS) $(BIN)/pytest -m fuzz $(PYTEST_ARGS)
+	@FUZZ_SECONDS=$(or $(SECONDS),60) $(BIN)/pytest -m fuzz $(PYTEST_ARGS)
 
 # A single linear algebra thread: more would compete with what is timed.
 bench:  ## compare run times with those of other libraries and write them to docs/ (quickly: BENCH_ARGS=--quick)

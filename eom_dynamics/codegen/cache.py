@@ -46,8 +46,8 @@ def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
         build: writes the file to a given path.
 
     Yields:
-        Path of the file through the handle of the folder. It is valid in the context only, and unique to the contents,
-        as dlopen takes a library with a known path for the one that it has loaded.
+        Path of the file through the handle of the folder, valid in the context only. Its name is unique to the
+        contents.
 
     Raises:
         OSError: the cache folder cannot be created or written, or other users can write to it.
@@ -78,7 +78,8 @@ def _entries(folder: int, key: str) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith(f"{key}-") and name.endswith(".so")]
 
 
-def _name(key: str, content: bytes) -> str:
+def entry_name(key: str, content: bytes) -> str:
+    """Name of the entry of a key with these contents."""
     return f"{key}-{digest(key, content)[:_CHECKSUM_DIGITS]}.so"
 
 
@@ -89,7 +90,7 @@ def _is_whole(folder: int, name: str, key: str) -> bool:
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             regular = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
-            return regular and name == _name(key, file.read())
+            return regular and name == entry_name(key, file.read())
     except OSError:
         return False
 
@@ -101,7 +102,7 @@ def _added(folder: int, key: str, content: bytes) -> str:
     try:
         with open(os.open(incomplete, flags, 0o700, dir_fd=folder), "wb") as file:
             file.write(content)
-        name = _name(key, content)
+        name = entry_name(key, content)
         os.replace(incomplete, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..exceptions import KernelError
 from .cache import cached, digest
+from .private_copy import private_copy
 
 # Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
 # operations are fused for one state and in vector lanes, and both give the same bits.
@@ -37,7 +38,7 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
         flags: additional compiler flags.
 
     Yields:
-        Its path, valid in the context only.
+        Path of a private copy, valid in the context only.
 
     Raises:
         KernelError: no compiler was found, compilation failed, or the cache is not usable.
@@ -47,7 +48,8 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     with contextlib.ExitStack() as stack:
         try:
             whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
-            path = stack.enter_context(cached(whole_key, lambda path: _run(command, source(), path)))
+            entry = stack.enter_context(cached(whole_key, lambda path: _run(command, source(), path)))
+            path = stack.enter_context(private_copy(entry))
         except OSError as error:
             raise KernelError(f"compiled kernels cannot be cached: {error}") from None
         yield path

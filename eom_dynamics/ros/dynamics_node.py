@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -87,17 +88,18 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     read_only_while = "the node is configured: clean up, set it, and configure again"
 
-    def __init__(self, stop: StopSignals) -> None:
+    def __init__(self, stop: StopSignals, **options: Any) -> None:
         """Declare parameters, and create topics and service.
 
         Args:
             stop: termination signals.
+            options: of :class:`rclpy.node.Node`, such as ``cli_args`` where a process has several nodes.
 
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
         # For the robot's parameters, whose names depend on the robot; others are refused.
-        super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
+        super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
         self._refuse_impossible_transitions()
         self._solver: Solver | None = None
         self._starting_up = False

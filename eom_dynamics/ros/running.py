@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process of one node: arguments, executor, signals, exit code."""
+"""Process of one node or several: arguments, executor, signals, exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -49,6 +49,23 @@ def run(
         begin: called once before the node spins.
         args: arguments of the process; None for ``sys.argv``.
     """
+
+    def make_one(stop: StopSignals) -> list[AnyNode]:
+        read_arguments(program, sys.argv if args is None else args)
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        return [make(stop)]
+
+    return run_together(program.node, make_one, begin)
+
+
+def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], begin: Callable[[AnyNode], None]) -> int:
+    """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
+
+    Args:
+        name: of the process in messages.
+        make: initialises rclpy without signal handlers, and creates the nodes.
+        begin: called once for each node before it spins.
+    """
     prepare_streams()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     # Not rclpy's signal handlers: they shut the context down from a thread of their own, at any line of startup code or
@@ -56,21 +73,22 @@ def run(
     # Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
     try:
-        read_arguments(program, sys.argv if args is None else args)
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        node = make(stop)
+        nodes = make(stop)
     except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: from rclpy
-        print(f"{program.node}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"{name}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
-    events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
+    first = nodes[0]
+    events = first.has_parameter("executor") and first.get_parameter("executor").value == "events"
     executor = make_executor(events=events)
-    executor.add_node(node)
-    begin(node)
-    _spin(executor, node, stop)
-    end_workers(node, _LONGEST_JOB)
-    # Before the context ends, so that other nodes know at once.
-    executor.remove_node(node)
-    node.destroy_node()
+    for node in nodes:
+        executor.add_node(node)
+        begin(node)
+    _spin(executor, first, stop)
+    for node in nodes:
+        end_workers(node, _LONGEST_JOB)
+        # Before the context ends, so that other nodes know at once.
+        executor.remove_node(node)
+        node.destroy_node()
     executor.shutdown()
     try_shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -2,17 +2,15 @@
 """A stream at 1 kHz while limits are exceeded, robot descriptions replaced, and the clock jumps."""
 
 import itertools
-import json
 import re
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
-import processes
 import pytest
 import yaml
 from node_client import Client, status_of
+from played import played
+from soak_rows import report_fault
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
@@ -110,35 +108,13 @@ def start_node(start, tmp_path):
 @pytest.fixture
 def play(tmp_path):
     """Play setpoints to a node, and meanwhile call a function ten times a second; returns counts and record."""
-
-    def run(client, arrays, meanwhile):
-        np.savez(tmp_path / "setpoints.npz", **arrays)
-        space = client.process.namespace
-        player = processes.popen(
-            [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz"),
-                *("--rate", RATE, "--grace", "10"),
-                *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
-            ],
-            cwd=tmp_path,
-            stdout=(tmp_path / "counts").open("w"),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            while player.poll() is None:
-                client.spin(0.1)
-                meanwhile()
-        finally:
-            processes.end(player)
-        assert player.returncode == 0, player.stderr.read()
-        return json.loads((tmp_path / "counts").read_text().splitlines()[-1]), dict(np.load(tmp_path / "answers.npz"))
-
-    return run
+    return lambda client, arrays, meanwhile: played(client, tmp_path, arrays, RATE, lambda _: meanwhile())
 
 
 @pytest.mark.soak
-def test_nothing_is_lost_while_limits_are_exceeded_robots_replaced_and_the_clock_jumps(start_node, play):
+def test_nothing_is_lost_while_limits_are_exceeded_robots_replaced_and_the_clock_jumps(
+    start_node, play, record_property
+):
     client = start_node("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000", client=Client)
     disturbances = Disturbances(client)
     client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
@@ -171,7 +147,10 @@ def test_nothing_is_lost_while_limits_are_exceeded_robots_replaced_and_the_clock
     resident = np.array(disturbances.resident)
     settled = len(resident) // 3
     late = np.percentile(record["round_trip"], [50, 99, 100]) * 1e3
-    print(f"\n{len(taken)} robots, round trip p50 {late[0]:.2f} ms, p99 {late[1]:.0f} ms, max {late[2]:.0f} ms")
+    remark = f"{len(taken)} robots, {len(JUMPS)} jumps in turn, once a second; round trip p99 {late[1]:.0f} ms"
+    report_fault(
+        record_property, "robots replaced, limits exceeded, clock jumps by up to 1000 s", counts, 0, values, remark
+    )
     assert resident[settled:].max() - resident[settled] < 1e7
 
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaded code does not depend on its cache entry any more, and is loaded once for the same contents."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compilation import compile_c
+
+from eom_dynamics.codegen.cache import entry_name
+from eom_dynamics.codegen.private_copy import private_copy
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+
+KEY = "0123abcd"
+
+
+def entry(folder: Path, value: int) -> Path:
+    """Entry of a cache with a function that returns a number."""
+    assert compile_c([f"int value(void) {{ return {value}; }}"], folder, "-shared", "-fPIC").returncode == 0
+    content = (folder / "built").read_bytes()
+    path = folder / entry_name(KEY, content)
+    path.write_bytes(content)
+    return path
+
+
+def value(path: Path) -> int:
+    with private_copy(path) as copy:
+        return int(ctypes.CDLL(str(copy)).value())
+
+
+def copies() -> set[str]:
+    """Addresses at which private copies of this process begin."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {line for line in lines if "memfd:eom_dynamics" in line and " 00000000 " in line}
+
+
+def test_the_same_contents_are_loaded_once_and_others_never_for_them(tmp_path: Path) -> None:
+    before, descriptors = copies(), len(os.listdir("/proc/self/fd"))
+    # In turn, so that a descriptor of one is used again for the other.
+    paths = [entry(tmp_path, k) for k in range(5)]
+    assert [value(path) for path in paths * 3] == list(range(5)) * 3
+    assert len(copies() - before) == 5
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_an_entry_that_cannot_be_loaded_is_not_remembered(tmp_path: Path) -> None:
+    path = tmp_path / entry_name(KEY, b"rubbish")
+    path.write_bytes(b"rubbish")
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"too short|invalid ELF header"):
+            value(path)
+
+
+def test_an_entry_that_changes_after_its_check_is_not_loaded(tmp_path: Path) -> None:
+    path = entry(tmp_path, 77)
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(OSError, match="has changed while it was loaded"):
+        value(path)
+
+
+def test_without_anonymous_files_the_entry_itself_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(name: str) -> int:
+        raise PermissionError(name)
+
+    monkeypatch.setattr(os, "memfd_create", forbidden)
+    path = entry(tmp_path, 78)
+    with private_copy(path) as copy:
+        assert copy == path
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import numpy as np
+from eom_dynamics import Dynamics, load_robot
+robot, x = load_robot("planar_2r"), np.ones((5, 2))
+before = Dynamics(robot, backend="native")
+expected = np.array(before.inverse_dynamics(*x))
+for path in Path(sys.argv[1]).glob("*.so"):
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(b"rubbish")
+after = Dynamics(robot, backend="native")
+for dynamics in (before, after):
+    assert np.array_equal(dynamics.inverse_dynamics(*x), expected)
+"""
+
+
+def test_entries_overwritten_in_place_do_not_affect_a_process_that_has_loaded_them(tmp_path: Path) -> None:
+    environment = os.environ | {"EOM_DYNAMICS_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

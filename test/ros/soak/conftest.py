@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Length of the runs, and rows of the tables in docs/reliability.md."""
+
+import contextlib
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import processes
+import pytest
+from soak_rows import report, report_fault
+
+HELPERS = Path(__file__).parents[2] / "helpers" / "soak"
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
+
+
+@pytest.fixture(scope="session")
+def seconds():
+    """Length of each stream, s; of ``make soak SECONDS=600``."""
+    return SECONDS
+
+
+@pytest.fixture
+def row(record_property):
+    """Add a row to a table of docs/reliability.md."""
+    return partial(report, record_property)
+
+
+@pytest.fixture
+def fault_row(record_property):
+    """Add a fault to docs/reliability.md."""
+    return partial(report_fault, record_property)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Start a script of test/helpers/soak with its arguments in a namespace; all of them end with the test."""
+    with contextlib.ExitStack() as started:
+
+        def start(name, *arguments, namespace="/", **options):
+            command = [sys.executable, HELPERS / f"{name}.py", *arguments, "--ros-args", "-r", f"__ns:={namespace}"]
+            process = processes.popen(command, cwd=tmp_path, **options)
+            started.callback(processes.end, process)
+            return process
+
+        yield start

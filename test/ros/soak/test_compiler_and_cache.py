@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another robot is described while the compiler fails or the cache is damaged: the stream goes on."""
+
+import os
+import resource
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+from node_client import Client, status_of
+from played import Play, played, wrong_answers
+from urdf_arms import fresh_mass, urdf_arm
+
+import eom_dynamics as eom
+from eom_dynamics.robot import robot_from_urdf
+from eom_dynamics.states import STATE_NAMES
+
+NAMES = ("shoulder", "elbow")
+# Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
+RATE, COUNT, FAULT = 250, 2000, 500
+
+# Backends other than the compiled one add in another order.
+ROUNDING = 1e-12
+
+# Time for the compiler, s, instead of five minutes; largest file on a full disk, bytes.
+TIMEOUT, FULL = 3.0, 8192
+
+# Longest chain of joints, and setpoints of it.
+JOINTS, LONG_COUNT = 400, 50
+
+# Time in which it is compiled, s.
+LONGEST = 1200.0
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
+
+
+def motion(n, count=COUNT):
+    """A motion within the limits of ``urdf_arm``."""
+    t = np.arange(count)[:, np.newaxis] / RATE
+    omega = np.linspace(1.0, 3.0, n)
+    return {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+
+
+class Machine:
+    """Compiler and cache of a node, and the faults that they can have."""
+
+    def __init__(self, folder):
+        self.folder, self.cache, self.compiler = folder, folder / "cache", folder / "cc"
+        self.compiler.write_text(f'#!/bin/sh\n. {folder}/fault\nexec {shutil.which("cc")} "$@"\n')
+        self.compiler.chmod(0o700)
+        (folder / "fault").write_text("")
+        (folder / "sitecustomize.py").write_text(
+            f"from eom_dynamics.codegen import compiler\ncompiler._TIMEOUT_S = {TIMEOUT}\n"
+        )
+        self.node = self.entries = None
+
+    def missing(self):
+        self.compiler.unlink()
+
+    def fails(self):
+        (self.folder / "fault").write_text("echo 'kernel.c:1: error: on purpose' >&2; exit 1\n")
+
+    def hangs(self):
+        (self.folder / "fault").write_text("exec sleep 1000\n")
+
+    def full(self):
+        resource.prlimit(self.node.process.pid, resource.RLIMIT_FSIZE, (FULL, resource.RLIM_INFINITY))
+
+    def damaged(self):
+        for path in self.entries:
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+
+    def truncated(self):
+        for path in self.entries:
+            path.with_name("half").write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+            path.with_name("half").chmod(0o700)
+            path.with_name("half").rename(path)
+
+    def swapped(self):
+        """Each entry of one robot under the name of one of the other."""
+        others = sorted(set(self.cache.glob("*.so")) - set(self.entries))
+        for mine, other in zip(sorted(self.entries), others, strict=False):
+            mine.rename(self.cache / "aside")
+            other.rename(mine)
+            (self.cache / "aside").rename(other)
+
+    def removed(self):
+        shutil.rmtree(self.cache)
+
+    def read_only(self):
+        self.cache.chmod(0o500)
+
+
+# Name of the fault; how it is made; whether the new robot was compiled before; the backends that may compute it then.
+FALLBACK, NATIVE = {"casadi", "numpy"}, {"native"}
+FAULTS = {
+    "compiler missing": (Machine.missing, False, FALLBACK),
+    "compiler failing": (Machine.fails, False, FALLBACK),
+    "compiler hanging": (Machine.hangs, False, FALLBACK),
+    f"disk full: no file over {FULL // 1024} KiB": (Machine.full, False, FALLBACK),
+    "cache read-only, new robot": (Machine.read_only, False, FALLBACK),
+    "cache read-only, known robot": (Machine.read_only, True, NATIVE),
+    "cache entries with a flipped bit": (Machine.damaged, True, NATIVE),
+    "cache entries truncated": (Machine.truncated, True, NATIVE),
+    "cache entries of two robots exchanged": (Machine.swapped, True, NATIVE),
+    "cache removed": (Machine.removed, True, NATIVE),
+}
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """For the nodes that the test starts; what is compared with is compiled before."""
+    machine = Machine(tmp_path)
+    machine.urdfs = [urdf_arm(f"arm_{k}", NAMES, fresh_mass()) for k in range(2)]
+    machine.arms = [eom.ElasticArm(robot_from_urdf(urdf)) for urdf in machine.urdfs]
+    monkeypatch.setenv("CC", str(machine.compiler))
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(machine.cache))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    return machine
+
+
+def described(client, describe, urdf, name):
+    describe(urdf)
+    return client.wait_for_diagnostics(lambda *s: (s[2]["robot"], s[2]["state"]) == (name, "active"), name)[2]
+
+
+def start_on(start, topic, **options):
+    """A node that takes its robot from a topic; permissions of files hold for it even if root starts it."""
+    prefix = ()
+    if os.getuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("setpriv, which takes the permission away, is not installed")
+        without = "-dac_override,-dac_read_search"
+        prefix = ("setpriv", f"--bounding-set={without}", f"--inh-caps={without}")
+    depth = "qos_overrides.{namespace}/feedforward.publisher.depth:=1000"
+    return start("-r", f"robot_description:={topic}", "-p", depth, client=Client, prefix=prefix, **options)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_another_robot(start, describe, machine, tmp_path, fault_row, name):
+    inject, known, backends = FAULTS[name]
+    urdfs, arms = machine.urdfs, machine.arms
+    client = start_on(start, describe.topic)
+    machine.node = client.process
+    described(client, describe, urdfs[0], "arm_0")
+    before = set(machine.cache.glob("*.so"))
+    if known:
+        described(client, describe, urdfs[1], "arm_1")
+        machine.entries = set(machine.cache.glob("*.so")) - before
+        assert machine.entries
+        described(client, describe, urdfs[0], "arm_0")
+    injected = []
+
+    def fault(sent):
+        if sent >= FAULT and not injected:
+            inject(machine)
+            describe(urdfs[1])
+            injected.append(sent)
+
+    arrays = motion(len(NAMES))
+    counts, record = played(client, tmp_path, arrays, RATE, fault)
+    values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "arm_1", "the new robot")[2]
+    resource.prlimit(client.process.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    # A new stream, which is all of the new robot.
+    again = motion(len(NAMES), RATE)
+    after, answers = played(client, tmp_path, again, RATE, lambda sent: None)
+    wrong = wrong_answers(arms, arrays, record, ROUNDING) + wrong_answers(arms[1:], again, answers, ROUNDING)
+    both = {key: counts[key] + after[key] for key in ("sent", "lost")}
+    late = np.nanmax(record["round_trip"])
+    fault_row(name, both, wrong, values, f"another robot is described; longest round trip {late * 1e3:.0f} ms")
+    assert (wrong, both["lost"], counts["out_of_order"]) == (0, 0, 0)
+    assert values["state"] == "active" and values["backend"] in backends
+    assert "Traceback" not in client.process.log
+
+
+def test_two_nodes_compile_one_robot(start, describe, machine, tmp_path, fault_row):
+    urdf = machine.urdfs[0]
+    clients = [start_on(start, describe.topic) for _ in range(2)]
+    describe(urdf)
+    arrays, both, wrong, states = motion(len(NAMES), RATE), {"sent": 0, "lost": 0}, 0, []
+    for client in clients:
+        values = client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robot")[2]
+        counts, record = played(client, tmp_path, arrays, RATE, lambda sent: None)
+        both = {key: both[key] + counts[key] for key in both}
+        wrong += wrong_answers(machine.arms[:1], arrays, record)
+        states.append((values["state"], values["backend"]))
+    left = sorted(path.name.partition("-")[0] for path in machine.cache.iterdir() if path.suffix != ".so")
+    remark = f"{len(list(machine.cache.glob('*.so')))} files in the cache, {len(left)} left over"
+    fault_row("two nodes compile one robot", both, wrong, values, remark)
+    assert (both["lost"], wrong, left) == (0, 0, [])
+    assert states == [("active", "native")] * 2
+
+
+def test_a_compiler_that_is_killed(start, describe, machine, fault_row, tmp_path):
+    """Killed together with its node; the next one compiles anew."""
+    urdf = machine.urdfs[0]
+    (tmp_path / "fault").write_text(f"echo $$ > {tmp_path}/pid; exec sleep 1000\n")
+    client = start_on(start, describe.topic)
+    describe(urdf)
+    client.wait((tmp_path / "pid").exists, "the compiler")
+    client.process.process.send_signal(signal.SIGKILL)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    (tmp_path / "fault").write_text("")
+    second = start_on(start, describe.topic)
+    values = described(second, describe, urdf, "arm_0")
+    arrays = motion(len(NAMES), RATE)
+    counts, record = played(second, tmp_path, arrays, RATE, lambda sent: None)
+    wrong = wrong_answers(machine.arms[:1], arrays, record)
+    fault_row("node and compiler killed while compiling", counts, wrong, values, "another node compiles the robot")
+    assert (values["backend"], wrong, counts["lost"]) == ("native", 0, 0)
+
+
+def test_a_long_chain(start, describe, tmp_path, fault_row):
+    """A chain of hundreds of joints replaces a robot; with the cache of the tests, since compiling takes minutes."""
+    small, long = urdf_arm("small", NAMES), urdf_arm("long", [f"joint_{i}" for i in range(JOINTS)], 0.01)
+    client = start_on(start, describe.topic)
+    described(client, describe, small, "small")
+    arms = [eom.ElasticArm(robot_from_urdf(small))]
+    arrays, both, wrong, late, begin = motion(len(NAMES)), {"sent": 0, "lost": 0}, 0, 0.0, time.monotonic()
+    describe(long)
+    # Setpoints of the present robot until the other one comes: of that one they have too few joints.
+    while robot_of(client) == "small":
+        assert time.monotonic() < begin + LONGEST, client.process.log
+        play = Play(client, tmp_path, arrays, RATE)
+        while play.process.poll() is None:
+            client.spin(0.1)
+        if play.process.returncode:  # it came before the first setpoint
+            assert robot_of(client) == "long", play.process.stderr.read()
+            break
+        counts, record = play.record()
+        missing = ~np.isfinite(record["round_trip"])
+        both["sent"] += counts["sent"]
+        if robot_of(client) == "long":  # it has come in the middle, and refuses the rest
+            first = int(np.argmax(missing)) if missing.any() else len(missing)
+            both["sent"] += first - counts["sent"]
+            assert missing[first:].all()
+        else:
+            both["lost"] += counts["lost"]
+        wrong += wrong_answers(arms, arrays, record)
+        late = max(late, np.nanmax(record["round_trip"], initial=0.0))
+    took = time.monotonic() - begin
+    values = client.next_diagnostics()[2]
+    slowly = motion(JOINTS, LONG_COUNT)
+    after, answers = played(client, tmp_path, slowly, 10, lambda sent: None)
+    # Links of a long chain are computed in another order by the batch than one by one.
+    wrong += wrong_answers([eom.ElasticArm(robot_from_urdf(long))], slowly, answers, ROUNDING)
+    both = {key: both[key] + after[key] for key in both}
+    median = np.nanmedian(answers["round_trip"])
+    remark = f"taken after {took:.0f} s, longest round trip until then {late * 1e3:.0f} ms; "
+    remark += f"then round trip {median * 1e3:.1f} ms, {client.process.resident_bytes / 1e6:.0f} MB"
+    fault_row(f"a robot of {JOINTS} joints replaces one of {len(NAMES)}", both, wrong, values, remark)
+    assert (wrong, both["lost"]) == (0, 0)
+
+
+def robot_of(client):
+    client.spin(0.2)
+    return status_of(client.diagnostics[-1])[2]["robot"]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes, planners, publishers and subscribers that are killed or stopped (SIGSTOP) in the middle of a stream."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import processes
+import pytest
+from node_client import Client, status_of
+from paths import CONFIG
+from played import Play, played, wrong_answers
+
+import eom_dynamics as eom
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import paper_motion
+
+IIWA = ("--params-file", CONFIG / "iiwa.yaml")
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+DEPTH = ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000")
+
+# Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
+# Setpoints of a stream; the fault comes when so many have been sent.
+RATE, COUNT, FAULT = 250, 2000, 500
+
+# Time for which a process is stopped, s: for the node less than its queue of 1000 setpoints holds, and more.
+STOPPED, TOO_LONG = 1.0, 6.0
+QUEUE = 1000
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
+
+
+def motion(count=COUNT):
+    states = paper_motion(ROBOT.n).derivatives(np.arange(count) / RATE)
+    return dict(zip(STATE_NAMES, map(np.ascontiguousarray, states), strict=True))
+
+
+class Fault:
+    """Calls an action when so many setpoints have been sent, and another some seconds later."""
+
+    def __init__(self, action, later=None, pause=0.0):
+        self._due = [(0.0, action)] + ([(pause, later)] if later else [])
+        self._since = None
+
+    def __call__(self, sent):
+        if sent >= FAULT and self._since is None:
+            self._since = time.monotonic()
+        while self._since is not None and self._due and time.monotonic() >= self._since + self._due[0][0]:
+            self._due.pop(0)[1]()
+
+    @property
+    def came(self):
+        return not self._due
+
+
+def stop_and_continue(process, pause):
+    return Fault(lambda: process.send_signal(signal.SIGSTOP), lambda: process.send_signal(signal.SIGCONT), pause)
+
+
+def kill(process):
+    return Fault(process.kill)
+
+
+@pytest.fixture
+def stream(tmp_path, fault_row):
+    """Play a stream with a fault, and record what became of it; returns counts."""
+
+    def run(client, name, fault, after=None):
+        arrays = motion()
+        counts, record = played(client, tmp_path, arrays, RATE, fault)
+        assert fault.came, "the stream ended before the fault"
+        wrong = wrong_answers([eom.ElasticArm(ROBOT)], arrays, record)
+        late = np.nanmax(record["round_trip"])
+        values = (after() if after else client).next_diagnostics()[2]
+        fault_row(name, counts, wrong, values, f"longest round trip {late * 1e3:.0f} ms")
+        assert wrong == counts["out_of_order"] == 0
+        assert values["state"] == "active"
+        return counts
+
+    return run
+
+
+def test_a_node_that_is_killed_and_started_again(start, stream):
+    client = start(*IIWA, *DEPTH, client=Client)
+    restarted = []
+
+    def restart():
+        restarted.append(start(*IIWA, *DEPTH, client=Client, discovered=False, beside=client.process))
+
+    fault = Fault(client.process.process.kill, restart, 0.5)
+    counts = stream(client, "node: kill -9, started again 0.5 s later", fault, after=lambda: restarted[0])
+    # Nothing while there is no node; everything before, and from its activation on.
+    assert 0 < counts["lost"] < COUNT - FAULT
+
+
+@pytest.mark.parametrize("pause", [STOPPED, TOO_LONG])
+def test_a_node_that_is_stopped(start, stream, pause):
+    client = start(*IIWA, *DEPTH, client=Client)
+    counts = stream(client, f"node: SIGSTOP for {pause:g} s", stop_and_continue(client.process.process, pause))
+    # Its queue and that of the publisher keep the last ones.
+    assert counts["lost"] <= max(0, round(pause * RATE) - QUEUE + RATE // 4)
+
+
+@pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
+def test_a_subscriber(start, stream, script, tmp_path, how):
+    client = start(*IIWA, *DEPTH, client=Client)
+    listener = script("listener", namespace=client.process.namespace, stdout=(tmp_path / "listener").open("w"))
+    client.wait(lambda: (tmp_path / "listener").read_text(), "the subscriber")
+    fault = kill(listener) if how == "kill -9" else stop_and_continue(listener, TOO_LONG)
+    counts = stream(client, f"subscriber: {how}", fault)
+    assert (tmp_path / "listener").read_text() == "listens\nreceives\n"
+    assert counts["lost"] == 0
+
+
+@pytest.mark.parametrize("victim", ["planning node", "planner"])
+@pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
+def test_planners(start, stream, script, tmp_path, victim, how):
+    client = start(*IIWA, *DEPTH, client=Client)
+    space = client.process.namespace
+    arguments = (*IIWA, "-p", "niceness:=10")
+    planning = start.planning(*arguments, beside=client.process)
+    callers = [
+        script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))
+        for k in range(2)
+    ]
+    for k in range(2):
+        client.wait(lambda k=k: (tmp_path / f"ready_{k}").stat().st_size, "the planners")
+    process = planning.process.process if victim == "planning node" else callers[0]
+    if how == "SIGSTOP":
+        fault = stop_and_continue(process, STOPPED)
+    elif victim == "planning node":
+        fault = Fault(process.kill, lambda: start.planning(*arguments, discovered=False, beside=client.process), 0.5)
+    else:
+        fault = kill(process)
+    counts = stream(client, f"{victim}: {how}, while two planners call", fault)
+    assert counts["lost"] == 0
+    # The planner that is left is answered still, by the planning node or the one that has been started again.
+    processes.end(callers[1])
+    asked = json.loads((tmp_path / "planner_1.json").read_text())
+    assert asked["problem"] == ""
+    assert asked["missed"] == 0 or (victim, how) == ("planning node", "kill -9")
+
+
+@pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
+def test_a_publisher(start, fault_row, tmp_path, how):
+    watchdog = ("setpoint_timeout:=0.2", "on_setpoint_loss:=hold", "stop_duration:=0.3", "resume_distance:=10.0")
+    client = start(*IIWA, *DEPTH, *(word for option in watchdog for word in ("-p", option)), client=Client)
+    arrays = motion()
+    play = Play(client, tmp_path, arrays, RATE)
+    try:
+        while play.counts["sent"] < FAULT:
+            client.spin(0.05)
+        play.process.send_signal(signal.SIGKILL if how == "kill -9" else signal.SIGSTOP)
+        client.wait_for_diagnostics(lambda *s: s[2].get("watchdog") == "held", "the end of the stop")
+        between = status_of(client.diagnostics[-1])[2]
+        if how == "kill -9":
+            play.process.wait()
+            play = Play(client, tmp_path, arrays, RATE)
+        else:
+            play.process.send_signal(signal.SIGCONT)
+        while play.process.poll() is None:
+            client.spin(0.1)
+    finally:
+        processes.end(play.process)
+    counts, record = play.record()
+    wrong = wrong_answers([eom.ElasticArm(ROBOT)], arrays, record)
+    remark = f"held after {between['last loss']}; what comes then is answered"
+    fault_row(f"publisher: {how}", counts, wrong, client.next_diagnostics()[2], remark)
+    assert (wrong, counts["lost"]) == (0, 0)
+    assert between["state"] == "active"
+
+
+def test_participants_that_come_and_go(start, stream, script, tmp_path):
+    client = start(*IIWA, *DEPTH, client=Client)
+    before = client.process.resident_bytes
+    churn = []
+    passers = tmp_path / "passers"
+
+    def begin():
+        churn.append(script("churn", "50", namespace=client.process.namespace, stdout=passers.open("w")))
+
+    counts = stream(client, "50 participants come and go, 5 of them killed", Fault(begin))
+    assert counts["lost"] == 0
+    client.wait(lambda: churn[0].poll() is not None, "the last participant")
+    assert churn[0].returncode == -signal.SIGKILL and passers.read_text() == "50\n"
+    assert client.process.resident_bytes - before < 2e7

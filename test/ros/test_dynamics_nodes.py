@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several dynamics nodes in one process: each has its own robot, names, parameters, state and diagnostics."""
+
+import signal
+import sys
+
+import numpy as np
+import processes
+import pytest
+from composed import Composed
+from node_client import StreamClient
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+
+ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}
+
+
+@pytest.fixture
+def composed(ros, tmp_path):
+    """Process and clients."""
+    arguments = {space: ("--params-file", str(CONFIG / f"{name}.yaml")) for space, name in ROBOTS.items()}
+    process = Composed(tmp_path, arguments)
+    clients = [StreamClient(ros, node) for node in process.nodes.values()]
+    for client in clients:
+        client.wait_for_node()
+    yield process, clients
+    process.end()
+    for client in clients:
+        client.close()
+
+
+def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
+    process, clients = composed
+    for client, name in zip(clients, ROBOTS.values(), strict=True):
+        client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
+        robot = eom.load_robot(CONFIG / f"{name}.yaml")
+        state = 0.1 * np.arange(1, 5 * robot.n + 1).reshape(5, robot.n)
+        answer = client.answers_to(client.publish(**dict(zip(STATE_FIELDS, state, strict=True))))[0]
+        wanted = eom.ElasticArm(robot).feedforward(*state)
+        for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
+            assert np.array_equal(getattr(answer, field), values), field
+    left, right = clients
+    assert [client.next_diagnostics()[2]["robot"] for client in clients] == list(ROBOTS.values())
+    assert [client.next_diagnostics()[2]["received"] for client in clients] == ["1", "1"]
+
+    assert left.set_parameter("setpoint_lifespan", 0.5) == ""
+    assert right.get_parameter("setpoint_lifespan") == 0.0
+    assert left.transition("deactivate")
+    assert (left.state, right.state) == ("inactive", "active")
+    assert right.next_diagnostics()[0] == 0
+    # Refusals are counted where they happen.
+    right.publish(position=np.zeros(3))
+    right.wait_for_diagnostics(lambda *s: s[2]["refused"] == "1", "the refusal")
+    assert left.next_diagnostics()[2]["refused"] == "0"
+
+    process.process.send_signal(signal.SIGTERM)
+    assert process.process.wait(30) == 0
+    assert "Traceback" not in process.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        ([], 2, "there is no node: --node begins the arguments of each; see --help"),
+        (["-r", "__ns:=/a"], 2, "arguments of a node follow --node, but -r comes first; see --help"),
+        (
+            ["--node", "--node"],
+            1,
+            "two nodes have the name /eom_dynamics: give each a namespace, such as -r __ns:=/left",
+        ),
+        (["--node", "--bad"], 1, "unknown arguments of a node: --bad; see --help"),
+        (["--node", "-p", "executor:=quick"], 1, "executor"),
+    ],
+)
+def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
+    command = [sys.executable, "-m", "eom_dynamics.ros.dynamics_nodes", *arguments]
+    exit_code, output, errors = processes.run(command, cwd=tmp_path)
+    last = errors.splitlines()[-1]
+    assert (exit_code, output) == (code, "")
+    assert last.startswith("dynamics_nodes: ") and reason in last
+    assert "Traceback" not in errors
+
+
+def test_help(ros, tmp_path):
+    command = [sys.executable, "-m", "eom_dynamics.ros.dynamics_nodes", "--help"]
+    code, output, errors = processes.run(command, cwd=tmp_path)
+    assert (code, errors) == (0, "")
+    assert "--params-file left.yaml --node" in output
