@@ -24,8 +24,8 @@ from excited import ENCODER, TORQUE, efforts, pseudo_inertia, true_robot, with_p
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
 
-RATES = {"joint": 250.0, "motor": 250.0, "elastic": 500.0}
-"""Of the recordings, Hz: of efforts of rigid joints on one of their sides, or of both sides of springs."""
+RATE = 500.0
+"""Of the recordings, Hz."""
 
 PERIODS = 6
 """Of 10 s."""
@@ -82,7 +82,7 @@ class Truth:
         robot: as described, with limits.
         true: as it is.
         motion: the excitation.
-        side: of the joints on which efforts are measured, a key of RATES.
+        side: of the joints on which efforts are measured: joint, motor, or elastic for both.
     """
 
     robot: Robot
@@ -98,7 +98,7 @@ class Truth:
     @property
     def t(self) -> Array:
         """Times of the samples (N,), s."""
-        return np.arange(self.motion.start, self.motion.end, 1 / RATES[self.side])
+        return np.arange(self.motion.start, self.motion.end, 1 / RATE)
 
 
 def arm(name: str, side: str) -> Truth:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from excited_arms import PERIODS, RATES, ROBOTS, Truth, arm, elastic_recording, rigid_recording
+from excited_arms import PERIODS, RATE, ROBOTS, Truth, arm, elastic_recording, rigid_recording
 from report import CONSOLE, Bar, Section, Table, seconds
 from settings import FULL, QUICK, Settings
 
@@ -204,7 +204,7 @@ def _bad_recordings(truth: Truth) -> dict[str, Fit]:
     silent[:, 0] = 0.0
     jumping[len(jumping) // 2 :] -= 5.0
     cases: dict[str, Recording] = {
-        "3 s": good[: round(3 * RATES["motor"])],
+        "3 s": good[: round(3 * RATE)],
         "a joint at rest": replace(good, q=still),
         "a joint without efforts": replace(good, tau=silent),
         "a jump of the clock": replace(good, t=jumping),

@@ -30,9 +30,6 @@ FOLDS = 4
 # Samples that decide on the filter: windows from all over a longer recording are enough.
 _MOST_SAMPLES, _WINDOW = 36_000, 12_000
 
-# Of candidates whose errors differ by less, relatively, the highest cut-off is taken, which hides least.
-_ALIKE = 0.02
-
 # Equations for each parameter below which a cut-off leaves too few samples.
 _LEAST_EQUATIONS = 3.0
 
@@ -91,9 +88,8 @@ def choose(
                 f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
                 "record for longer"
             )
-        alike = [trial for trial in trials if trial.error <= best.error + _ALIKE]
-        chosen = max(alike, key=lambda trial: (trial.cutoff, -trial.error))
-        using = replace(using, cutoff=chosen.cutoff, measured_velocity=chosen.measured_velocity)
+        # Not a higher cut-off that predicts almost as well: the noise that it lets in shortens what is identified.
+        using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
     else:
         using = replace(using, cutoff=grid[0][0], measured_velocity=bool(grid[0][1]))
     qd, _ = noise_of_motion(excerpts, using)
