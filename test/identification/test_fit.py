@@ -132,6 +132,7 @@ def test_cutoff_and_velocity_are_chosen() -> None:
     found = fit(robot, rough, options=Options(prior_weight=1.0))
     assert found.filter.measured_velocity
     assert len(found.trials) > 5
+    assert found.filter.cutoff == min(found.trials, key=lambda trial: trial.error).cutoff
     wrong = replace(rough, qd=2.0 * source.qd)  # velocities of another unit predict nothing
     assert not fit(robot, wrong, options=Options(prior_weight=1.0)).filter.measured_velocity
 
