@@ -27,7 +27,7 @@ ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
 RATE = 500.0
 """Of the recordings, Hz."""
 
-PERIODS = 6
+PERIODS = 10
 """Of 10 s."""
 
 TOOL_MASS, TOOL_PLACE, TOOL_RADIUS = 3.0, (0.1, 0.0, 0.1), 0.05

@@ -204,8 +204,7 @@ def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[
 
 def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
     """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
-    X = np.array([log_cholesky(body) for body in theta])
-    centre = np.linalg.cholesky(X)
+    centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
     cost = 0.5 * float(right @ right)
     # From a distance that outweighs the data to the one that is wanted: the path through the middle of the cone.
     steps = max(0, int(np.ceil(np.log10(max(cost, 1e-300) / weight)))) if not np.any(theta) else 0
@@ -231,12 +230,12 @@ def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, the
                 break  # older SciPy gets NaN by rounding at the edge of the cone: the last centre stays
             new = local.relative(found.x)
             try:
-                X, centre = new, np.linalg.cholesky(new)
+                centre, theta = np.linalg.cholesky(new), np.array([log_cholesky_parameters(body) for body in new])
             except np.linalg.LinAlgError:
                 break  # at the edge of the cone but for rounding: the last one inside stays
             if found.success or found.nit == 0:
                 break
-    return np.array([log_cholesky_parameters(body) for body in X])
+    return theta
 
 
 class _Local:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from rclpy.clock import ROSClock
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
+from rclpy.node import Node
 from rclpy.timer import Timer
 
 
@@ -26,12 +28,15 @@ def make_executor(*, events: bool) -> Executor:
     return SingleThreadedExecutor()
 
 
-def keep_pace(timer: Timer) -> None:
-    """Have a running timer called again after one period; its callback calls this first.
+def keep_pace(node: Node, timer: Timer) -> None:
+    """Have a running timer called again after one period of simulated time; its callback calls this first.
 
     If the clock advances, or a timer is reset, while the call of a due timer is queued, the events executor of
     rclpy 7.1.6 queues the call again, and each call postpones the next one by a period. One or more periods are then
-    left out; in a simulation that waits for a command, that is forever.
+    left out; in a simulation that waits for a command, that is forever. In real time nothing waits, while resets on a
+    busy machine would have calls of other timers queued again without end.
     """
-    if timer.time_until_next_call() > timer.timer_period_ns:
+    clock = node.get_clock()
+    simulated = isinstance(clock, ROSClock) and clock.ros_time_is_active
+    if simulated and timer.time_until_next_call() > timer.timer_period_ns:
         timer.reset()

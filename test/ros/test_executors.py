@@ -49,7 +49,7 @@ def test_a_timer_leaves_no_period_out(simulated, times):
     from eom_dynamics.ros.executors import keep_pace
 
     def call():
-        keep_pace(timer)
+        keep_pace(node, timer)
         calls.append(node.get_clock().now().nanoseconds)
 
     calls = []

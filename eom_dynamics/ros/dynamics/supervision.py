@@ -19,7 +19,6 @@ from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
 from ...terminal import printable
 from ..diagnostics import Level, Report
-from ..executors import keep_pace
 from ..robot_node import RobotNode
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
@@ -186,7 +185,6 @@ class Supervision:
         dog = self._watchdog
         if dog is None:
             return
-        keep_pace(self._observations)
         fed = dog.age.fed
         cause = dog.observe(self._now())
         self._ticks += 1
@@ -225,7 +223,6 @@ class Supervision:
         if dog is None or not dog.responding or dog.last is None:
             self._responses.cancel()
             return
-        keep_pace(self._responses)
         self._send(dog.last, dog.respond(self._now()))
 
     def _now(self) -> int:

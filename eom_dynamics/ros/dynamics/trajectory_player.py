@@ -153,7 +153,7 @@ class TrajectoryPlayer:
     def _tick(self) -> None:
         if not self._playing:
             return
-        keep_pace(self._timer)
+        keep_pace(self._node, self._timer)
         now = self._node.get_clock().now().nanoseconds
         if not self._follow_clock(now):
             return
