@@ -64,6 +64,7 @@ def report(path: Path) -> None:
 def identified(path: Path) -> None:
     from eom_dynamics.identification import Options, fit
     from eom_dynamics.tools.identify.identification_page import identification_page
+    from eom_dynamics.tools.identify.run import Identified
 
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
@@ -71,7 +72,12 @@ def identified(path: Path) -> None:
     training, validation = source.split(0.3)
     found = fit(robot, training, validation, Options(prior_weight=1.0))
     failures = ["RMS validation residual of <i>joint</i> is 1 N, tolerance 0.1"]
-    path.write_text(identification_page(found, [training], [validation], failures, {"robot": "planar_pr"}), "utf-8")
+    path.write_text(
+        identification_page(
+            Identified(found.robot, found, None, (training,), (validation,), failures), {"robot": "planar_pr"}
+        ),
+        "utf-8",
+    )
 
 
 PAGES: dict[str, Write] = {"demo": demo, "simulate": simulated, "report": report, "identify": identified}
