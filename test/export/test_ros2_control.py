@@ -84,7 +84,7 @@ def renamed(name: str, *joints: str) -> Robot:
             ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x"),
         ),
         ("class", "class_control", ("operator", "null")),
-        ("eom", "eom_control", ("yes", "1e3")),
+        ("eom", "robot_eom_control", ("yes", "1e3")),
         ("@name@", "name_control", ("@type@", " @stored@")),
         ("back\\", "back_control", ("end\\", "\N{GRINNING FACE}")),
         ("${x}", "x_control", ("$(pwd)", "]]> -->")),
