@@ -12,6 +12,7 @@ The kernel of a program ``p`` defines
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from math import factorial
@@ -204,7 +205,5 @@ def csrc(name: str) -> str:
 
 
 def filled(template: str, **values: str) -> str:
-    """The template with ``@key@`` replaced by each value."""
-    for key, value in values.items():
-        template = template.replace(f"@{key}@", value)
-    return template
+    """The template with ``@key@`` replaced by each value, in which nothing is replaced."""
+    return re.sub(r"@(\w+)@", lambda match: values.get(match.group(1), match.group()), template)

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..actuators.springs import CoupledSpring
 from ..codegen.emit_c import filled
-from ..elastic.elastic_arm import STIFFNESS_NAMES
 from .c_motors import spring_arguments
 from .c_text import call, comment, prototype, state_prototype, wrapped
 from .motors import ExportedSpring, MotorFeedforward, motor_load, number, weighted
@@ -43,6 +42,8 @@ def _springs_header(project: Project, feedforward: MotorFeedforward, springs: Pl
         declared, text = _spring(place, k)
         arrays += declared
         calls.append(text)
+    lines = [*_deflections(feedforward), *arrays, *calls]
+    body = "\n".join(wrapped(f"    {line}", "        ") for line in lines)
     return filled(
         template("plant.h.in"),
         notice=comment(project.notice()),
@@ -58,9 +59,8 @@ def _springs_header(project: Project, feedforward: MotorFeedforward, springs: Pl
             returns="static inline void",
         ),
         motors=str(len(feedforward.motor_joint)),
-        unused="".join(f"    (void){name};\n" for name in springs.inputs if name in STIFFNESS_NAMES),
-        deflections="\n".join(wrapped(f"    {line}", "        ") for line in _deflections(feedforward)),
-        calls="\n".join(wrapped(f"    {line}", "        ") for line in [*arrays, *calls]),
+        unused="".join(f"    (void){name};\n" for name in springs.inputs if f"{name}[" not in body),
+        body=body,
     )
 
 

@@ -6,10 +6,12 @@ The headers in ``templates/cpp/eom`` are the same for every robot; one more desc
 
 from __future__ import annotations
 
+import re
+
 from ..codegen.emit_c import filled
 from . import c_project
 from .c_text import call, constant_arrays, stored_arrays
-from .cpp_robot import robot_header, type_name
+from .cpp_robot import comment, robot_header, type_name
 from .loop_values import KNOTS, POLES, STIFFNESS_GAINS, loop_values
 from .motors import FEEDFORWARD, MotorFeedforward
 from .plant import MOTOR_STATE
@@ -17,14 +19,18 @@ from .project import Project, UnavailableError
 from .stored_values import StoredValues
 from .templates import template, template_names
 
+# Characters that a string of C++ in UTF-8 cannot have: its end, and halves of surrogate pairs.
+_NOT_UTF8 = "[\0\ud800-\udfff]"
+
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the library by path.
 
     Raises:
-        UnavailableError: the project has no motor feedforward.
+        UnavailableError: the project has no motor feedforward, or a name cannot be a string of C++.
     """
     feedforward = require_feedforward(project, "C++")
+    require_names(project, "C++", _NOT_UTF8)
     texts = {
         "CMakeLists.txt": _cmake(project),
         f"include/eom/robots/{project.name}.hpp": robot_header(project, feedforward),
@@ -49,9 +55,20 @@ def require_feedforward(project: Project, language: str) -> MotorFeedforward:
     return project.feedforward
 
 
-def comment(project: Project) -> str:
-    """Notice of a project as a C++ comment."""
-    return "\n".join(f"// {line}".rstrip() for line in project.notice())
+def require_names(project: Project, language: str, wrong: str) -> None:
+    """Check that names can be written in a language.
+
+    Args:
+        project: the project.
+        language: for the error.
+        wrong: regular expression of characters that names must not have.
+
+    Raises:
+        UnavailableError: a name has one of them.
+    """
+    for name in (project.robot.name, *project.robot.joint_names):
+        if re.search(wrong, name):
+            raise UnavailableError(f"{language} cannot have the name {name!r}: rename it without such characters")
 
 
 def _cmake(project: Project) -> str:
@@ -97,15 +114,18 @@ def _loop_test(project: Project, feedforward: MotorFeedforward, stored: StoredVa
         values |= {name: stored.inputs[name][:count] for name in (*measured, *rest)}
         taken = [f"take(x.{name}, stored_reference_{name}[row]);" for name in ("q", "qd")]
         taken += [f"take(x.{name}, stored_{name}[row]);" for name in rest]
-    return filled(
-        template("cpp/test/test_control_loop.cpp.in"),
-        linearization=template("cpp/test/linearization.cpp.in") if linearized else "",
-        calls="    linearization();" if linearized else "",
+    linearization = filled(
+        template("cpp/test/linearization.cpp.in"),
         inputs="\n".join(f"        {line}" for line in taken),
-        tracking=template("cpp/test/tracking.cpp.in") if project.plant else "",
-        calls_of_plant="    simulated_arm();\n" if project.plant else "",
         poles=repr(POLES),
         stiffness_gains=", ".join(map(repr, STIFFNESS_GAINS)),
+    )
+    return filled(
+        template("cpp/test/test_control_loop.cpp.in"),
+        linearization=linearization if linearized else "",
+        calls="    linearization();" if linearized else "",
+        tracking=template("cpp/test/tracking.cpp.in") if project.plant else "",
+        calls_of_plant="    simulated_arm();\n" if project.plant else "",
         notice=comment(project),
         type=type_name(project),
         name=project.name,

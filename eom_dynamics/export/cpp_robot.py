@@ -35,6 +35,12 @@ def type_name(project: Project) -> str:
     return "".join(part[:1].upper() + part[1:] for part in project.name.split("_"))
 
 
+def comment(project: Project) -> str:
+    """Notice of a project as a C++ comment, which a backslash at the end of a line would continue."""
+    lines = (f"// {line}".rstrip() for line in project.notice())
+    return "\n".join(f"{line} //" if line.endswith("\\") else line for line in lines)
+
+
 def robot_header(project: Project, feedforward: MotorFeedforward) -> str:
     """Text of the header."""
     robot = project.robot
@@ -45,7 +51,7 @@ def robot_header(project: Project, feedforward: MotorFeedforward) -> str:
             nominal[list(place.joints)] = place.spring.rest_stiffness
     text = filled(
         template("cpp/robot.hpp.in"),
-        notice="\n".join(f"// {line}".rstrip() for line in project.notice()),
+        notice=comment(project),
         guard=f"EOM_ROBOTS_{project.name.upper()}_HPP",
         library=project.library,
         type=type_name(project),

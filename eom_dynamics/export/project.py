@@ -232,7 +232,10 @@ def project(robot: Robot, functions: Iterable[str], *, precision: str = PRECISIO
         raise RobotDescriptionError(
             f"{robot.name}: joint friction cannot be exported; leave joint_friction out, and add D qd + c tanh(qd/v_0)"
         )
-    name = identifier(robot.name, "robot")[:_LONGEST_NAME].rstrip("_")
+    name = identifier(robot.name, "robot")
+    if re.match("eom(_|$)", name, re.IGNORECASE):  # the prefix of what is the same for all robots
+        name = f"robot_{name}"
+    name = name[:_LONGEST_NAME].rstrip("_")
     wanted = list(functions)
     if PLANT in wanted:
         wanted += [FEEDFORWARD, *NEEDED]

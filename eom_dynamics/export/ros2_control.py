@@ -6,7 +6,6 @@ The controller is a thin class around the headers of the C++ export; both have t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
@@ -18,7 +17,7 @@ from ..codegen.emit_c import filled
 from ..robot.writers.written import unused
 from . import cpp_project
 from .c_text import stored_arrays
-from .cpp_robot import type_name
+from .cpp_robot import comment, type_name
 from .motors import MOTOR_NAMES, MotorFeedforward
 from .project import Project, UnavailableError, plain
 from .stored_values import StoredValues
@@ -26,6 +25,9 @@ from .templates import template
 
 # Natural frequency, rad/s, of the motors under the PD of the example, critically damped, as in simulations.
 _FREQUENCY = 70.0
+
+# Characters that XML cannot have, not even escaped.
+_NOT_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 
 _MOCK = ["<plugin>mock_components/GenericSystem</plugin>"]
 _SIMULATED = ["<plugin>{package}/PlantSystem</plugin>", '<param name="rate">10000</param>']
@@ -35,15 +37,16 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the package by path.
 
     Raises:
-        UnavailableError: the project has no motor feedforward, or single precision.
+        UnavailableError: the project has no motor feedforward, single precision, or a name that XML cannot have.
     """
     feedforward = cpp_project.require_feedforward(project, "ros2_control")
     if project.precision != "double":
         raise UnavailableError("ros2_control has double precision only")
+    cpp_project.require_names(project, "ros2_control", _NOT_XML)
     package = package_name(project)
     library = _library(project, stored)
     fields = {
-        "notice": cpp_project.comment(project),
+        "notice": comment(project),
         "comment": "\n".join(f"# {line}".rstrip() for line in project.notice()),
         "package": package,
         "library": project.library,
@@ -159,8 +162,8 @@ def _examples(project: Project, feedforward: MotorFeedforward, fields: dict[str,
     texts = {
         "config/controllers.yaml": filled(
             template("ros2_control/controllers.yaml.in"),
-            joints=", ".join(map(json.dumps, joints)),
-            motors=", ".join(map(json.dumps, motors)),
+            joints=", ".join(map(_quoted, joints)),
+            motors=", ".join(map(_quoted, motors)),
             kp=_numbers(kp),
             kd=_numbers(kd),
             **fields,
@@ -215,6 +218,12 @@ def _description(
 def _attribute(name: str) -> str:
     """A name as a quoted XML attribute in ASCII."""
     return quoteattr(name).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _quoted(name: str) -> str:
+    """A name as a quoted scalar of YAML in ASCII. That of JSON has surrogate pairs, which YAML refuses."""
+    plain_ones = {*range(32, 127)} - {ord(x) for x in '"\\'}
+    return '"' + "".join(x if ord(x) in plain_ones else f"\\U{ord(x):08x}" for x in name) + '"'
 
 
 def _numbers(values: np.ndarray) -> str:

@@ -82,7 +82,8 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
         ("spline.hpp", "{-315, 155", "{-315, 154"),
         ("limits.hpp", "motor.back_emf_constant * (motor", "0.9 * motor.back_emf_constant * (motor"),
         ("linearization.hpp", "solve(M, springs.taud, y.taud, x.qddd);", ""),
-        ("control_loop.hpp", "output_.status = Status::held;\n        wait(now);", "last_reference_ = now;"),
+        ("control_loop.hpp", "age_ += std::min(step, timeout_ / 2);", "if (!received_) age_ += step;"),
+        ("control_loop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / 1681"),
         ("mailbox.hpp", "read_ = middle_.exchange(read_, ", "read_ = middle_.fetch_and(INDEX, "),
     ],
 )

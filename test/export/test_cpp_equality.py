@@ -22,11 +22,13 @@ from eom_dynamics.export import PLANT
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchdog
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
 COUNT = 400
+TIMEOUT, RAMP = 0.005, 0.4
 
 DRIVER = """
 #include <cstdio>
@@ -47,22 +49,31 @@ int main(int, char **arguments)
     static eom::ControlLoop<Robot> loop;
     eom::LoopParameters<Robot> parameters;
     parameters.limits = static_cast<eom::LimitPolicy>(std::atoi(arguments[1]));
+    parameters.setpoint_timeout = std::atof(arguments[2]);
+    parameters.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[3]));
+    parameters.ramp_duration = {ramp};
     if (loop.configure(parameters))
         return 1;
     loop.restart({{}});
     std::FILE *in = std::fopen("setpoints", "rb"), *out = std::fopen("commands", "wb");
     eom::Setpoint<Robot> x;
     std::array<std::int64_t, 1> stamp;
-    while (read(in, stamp)) {{
-        for (auto *values : {{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd}})
-            read(in, *values);
-        for (auto *values : {{&x.W, &x.Wd, &x.Wdd}})
-            read(in, *values);
-        for (auto *values : {{&x.k, &x.kd, &x.kdd}})
-            read(in, *values);
-        loop.refer(x, stamp[0]);
+    for (long silent = 0; silent <= std::atol(arguments[4]);) {{
+        if (read(in, stamp)) {{
+            for (auto *values : {{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd}})
+                read(in, *values);
+            for (auto *values : {{&x.W, &x.Wd, &x.Wdd}})
+                read(in, *values);
+            for (auto *values : {{&x.k, &x.kd, &x.kdd}})
+                read(in, *values);
+            loop.refer(x, stamp[0]);
+        }} else {{
+            if (silent++ == std::atol(arguments[4]))
+                break;
+            stamp[0] += 1'000'000;
+        }}
         const auto &y = loop.update(stamp[0], 1e-3, {{}});
-        write(out, std::array<double, 1>{{y.status == eom::Status::fresh ? 1.0 : 0.0}});
+        write(out, std::array<double, 1>{{static_cast<double>(y.status)}});
         for (const auto *values : {{&y.joint_effort, &y.command.taud, &y.command.taudd}})
             write(out, *values);
         for (const auto *values : {{&y.command.motor_position, &y.command.motor_velocity,
@@ -99,39 +110,81 @@ def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
     return SimpleNamespace(joint_names=[], base=[], **dict(zip(fields, values, strict=True)))
 
 
+def compiled(subject: Robot, folder: Path) -> Path:
+    """The driver for a robot."""
+    exported, _ = export(subject, "cpp", folder, [PLANT])
+    (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), ramp=RAMP))
+    sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
+    succeed(["cc", "-std=c99", "-c", *sources], folder)
+    command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *folder.glob("*.o")]
+    succeed([*command, "-o", "built", "-lm"], folder)
+    return folder / "built"
+
+
+def write(setpoints: list[tuple[int, list[Array]]], file: Path) -> None:
+    file.write_bytes(b"".join(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes() for stamp, rows in setpoints))
+
+
 @pytest.mark.parametrize(("name", "size"), [("sea_planar_2r", 1.0), ("vsa_planar_2r", 0.05), ("shared", 0.1)])
 def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> None:
     """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
     subject = robot(name)
     arm = ElasticArm(subject)
-    exported, _ = export(subject, "cpp", tmp_path, [PLANT])
-    (tmp_path / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported)))
-    sources = [file for file in (tmp_path / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
-    succeed(["cc", "-std=c99", "-c", *sources], tmp_path)
-    command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *tmp_path.glob("*.o")]
-    succeed([*command, "-o", "built", "-lm"], tmp_path)
+    program = compiled(subject, tmp_path)
     setpoints = list(stream(subject, arm, size))
-    with (tmp_path / "setpoints").open("wb") as file:
-        for stamp, rows in setpoints:
-            file.write(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes())
+    write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number in (("clip", 3), ("refuse", 2)):
         solver = Solver(arm)
-        succeed([tmp_path / "built", str(number)], tmp_path)
+        succeed([program, str(number), "0", "0", "0"], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
         refused, last = 0, None
-        for (stamp, rows), (fresh, *values) in zip(setpoints, computed, strict=True):
+        for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
             try:
                 solution = solver.solve(message(n, rows, tools), stamp=stamp, limits=policy)
             except StateError:
                 refused += 1
-                assert not fresh
+                assert status == Status.HELD.value
                 if last is not None:
                     np.testing.assert_array_equal(values, last)
                 continue
-            assert fresh
+            assert status == Status.FRESH.value
             expected = [*solution.efforts, *solution.motors]
             for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 3)), expected, strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * (1 + np.abs(wanted).max()))
             last = values
         assert 3 <= refused < COUNT
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "shared"])
+def test_lost_setpoints_as_in_the_node(name: str, tmp_path: Path) -> None:
+    """Stop and ramp from a motion with wrenches, commanded stiffness and dampers, with the status of each command."""
+    subject = robot(name)
+    arm = ElasticArm(subject)
+    program = compiled(subject, tmp_path)
+    (stamp, rows), *_ = stream(subject, arm, 0.05)
+    write([(stamp, rows)], tmp_path / "setpoints")
+    n, m, silent = subject.n, len(arm.motor_names), 450
+    late = round(TIMEOUT * 1e9) // PERIOD
+    for policy in ("hold", "ramp"):
+        settings = Settings(policy, TIMEOUT, ramp_duration=RAMP)
+        succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent)], tmp_path)
+        computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
+        assert np.all(computed[:late, 0] == Status.FRESH.value)
+        solver, dog = Solver(arm), Watchdog(arm, settings)
+        dog.feed(solver.solve(message(n, rows, len(subject.tools)), stamp=stamp, limits="ignore"))
+        assert dog.lose("silence") and dog.stop_duration == settings.stop_duration
+        order, seen = list(range(n)), []
+        for i, (status, *values) in enumerate(computed[late:]):
+            response = dog.respond(stamp + (late + i) * PERIOD)
+            solution = solver.command(order, *response.flow, stamp=stamp + round(response.s * 1e9), limits="ignore")
+            if response.fade:
+                solution = response.fade.of(solution)
+            assert status == response.status.value
+            seen.append(response.status)
+            # Derivatives of the stop, of up to 1/T^4, amplify rounding of its coefficients.
+            for got, wanted in zip(
+                np.split(values, np.cumsum([n] * 3 + [m] * 3)), [*solution.efforts, *solution.motors], strict=True
+            ):
+                np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-11 * (1 + np.abs(wanted).max()))
+        assert seen[0] in (Status.STOPPING, Status.RAMPING) and seen[-1] is Status.HELD

@@ -69,21 +69,49 @@ def test_package(name: str) -> None:
         assert f"`{parameter}`" in files["README.md"].decode()
 
 
-def test_names_of_any_robot() -> None:
-    """Names survive XML, YAML and C++, and stay out of identifiers."""
+def renamed(name: str, *joints: str) -> Robot:
     planar = robot("planar_2r")
-    names = ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x")
-    joints = tuple(replace(joint, name=name) for joint, name in zip(planar.joints, names, strict=True))
-    subject = replace(planar, name="My <Arm> --2", joints=joints)
+    named = (replace(joint, name=other) for joint, other in zip(planar.joints, joints, strict=True))
+    return replace(planar, name=name, joints=tuple(named))
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "names"),
+    [
+        (
+            "My <Arm> --2",
+            "my_arm_2_control",
+            ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x"),
+        ),
+        ("class", "class_control", ("operator", "null")),
+        ("eom", "robot_eom_control", ("yes", "1e3")),
+        ("@name@", "name_control", ("@type@", " @stored@")),
+        ("back\\", "back_control", ("end\\", "\N{GRINNING FACE}")),
+        ("${x}", "x_control", ("$(pwd)", "]]> -->")),
+        ("  ", "robot_control", (" ", '"""\N{LINE SEPARATOR}')),
+    ],
+)
+def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> None:
+    """Names survive XML, YAML and C++, and stay out of identifiers and of what templates fill in."""
+    subject = renamed(name, *names)
     files = contents(subject)
-    assert package_name(project(subject, ["effort"])) == "my_arm_2_control"
+    assert package_name(project(subject, ["effort"])) == package
     for file, content in files.items():
         content.decode("ascii")
         if file.endswith((".xml", ".urdf")):
             ElementTree.fromstring(content)
+        # A backslash at its end continues a comment.
+        assert not re.search(rb"//[^\n]*\\\n", content), file
     given = yaml.safe_load(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
     assert tuple(given["joints"]) == names
     assert joints_of(files["description/mock.urdf"])[:2] == list(names)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "\x01", "\uffff"])
+def test_names_that_cannot_be_written(name: str) -> None:
+    for subject in (renamed(name, "a", "b"), renamed("arm", "a", name)):
+        with pytest.raises(UnavailableError, match=rf"cannot have the name {re.escape(repr(name))}: rename it"):
+            contents(subject)
 
 
 def test_without_a_plant_there_is_no_simulation() -> None:

@@ -14,26 +14,26 @@
 
 namespace eom {
 
-/// What to do when references stop, as the parameter setpoint_timeout_policy.
-enum class TimeoutPolicy {
+/// What to do when setpoints are lost, as the parameter on_setpoint_loss of the node.
+enum class LossPolicy {
     none,       ///< continue with the last command
-    hold,       ///< come to rest along a polynomial, then hold the position
-    ramp,       ///< take the efforts to zero
+    hold,       ///< bring the arm to rest and hold it
+    ramp,       ///< the same while efforts fade to zero
     deactivate, ///< stop controlling
 };
 
-/// Where the commands come from.
+/// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
-    waiting,  ///< no reference has come yet
-    fresh,    ///< the reference of this cycle, or of the last ones within the timeout
-    held,     ///< the last command that was valid: the reference was refused
-    stopping, ///< a motion to rest, or at rest after it
-    ramping,  ///< efforts on their way to zero, or zero
-    lost,     ///< references have stopped, and the controller should be deactivated
+    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout
+    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
+    stopping = 2, ///< brings the arm to rest
+    ramping = 3,  ///< brings the arm to rest while efforts fade
+    waiting = 4,  ///< no reference has come yet
+    lost = 5,     ///< setpoints are lost, and the controller should be deactivated
 };
 
 /// Why the last reference was refused.
-enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended };
+enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended, far_from_hold, released };
 
 /// A setpoint with its time.
 template <class Robot>
@@ -56,11 +56,13 @@ struct LoopParameters {
     using Scalar = typename Robot::Scalar;
 
     LimitPolicy limits = LimitPolicy::warn;
-    /// s; 0 for none.
+    /// Time without a valid reference after which setpoints are lost, s; 0 for never.
     double setpoint_timeout = 0;
-    TimeoutPolicy timeout_policy = TimeoutPolicy::none;
+    LossPolicy on_setpoint_loss = LossPolicy::none;
     /// Durations of a stop and of a ramp, s.
-    double stop_time = 0.5, ramp_time = 0.5;
+    double stop_duration = 0.3, ramp_duration = 1;
+    /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
+    double resume_distance = 0.1;
     /// Largest age of a setpoint by its stamp, s; 0 for any.
     double setpoint_lifespan = 0;
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
@@ -104,6 +106,8 @@ class ControlLoop {
 
     /// Largest distance of the start of a trajectory from the commanded position, rad or m.
     static constexpr double START_TOLERANCE = 0.01;
+    /// Longest step of time after a loss, ns: a stall or a jump of the clock makes no step of the command.
+    static constexpr std::int64_t LONGEST_STEP = 20'000'000;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
@@ -115,13 +119,18 @@ class ControlLoop {
             return "feedback linearization needs springs without dampers, and the exported functions of the plant";
         if (!(parameters.setpoint_timeout >= 0) || !(parameters.setpoint_lifespan >= 0))
             return "times must not be negative";
-        if (!(parameters.stop_time > 0) || !(parameters.ramp_time > 0))
-            return "stop_time and ramp_time must be positive";
-        if (parameters.timeout_policy != TimeoutPolicy::none && !(parameters.setpoint_timeout > 0))
-            return "a timeout policy needs a setpoint_timeout > 0";
+        if (!(parameters.setpoint_timeout <= LONGEST_TIMEOUT))
+            return "setpoint_timeout must be at most 3600 s";
+        if (!(parameters.stop_duration > 0) || !(parameters.ramp_duration > 0))
+            return "stop_duration and ramp_duration must be positive";
+        if (!(parameters.resume_distance >= 0))
+            return "resume_distance must not be negative";
+        if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
+            return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
         if (!finite(parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd))
             return "gains must be finite";
         parameters_ = parameters;
+        timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         linearization_.place_poles(parameters.natural_frequency);
         linearization_.stiffness_gains = parameters.stiffness_gains;
         return nullptr;
@@ -137,8 +146,8 @@ class ControlLoop {
         refusal_ = Refusal::none;
         filter_.forget();
         playing_ = stopping_ = false;
-        last_reference_ = 0;
-        received_ = lost_ = false;
+        age_ = 0;
+        received_ = lost_ = fed_ = started_ = false;
         if (measured.links || measured.motors) {
             Setpoint<Robot> x;
             x.q = resting_position(measured);
@@ -172,13 +181,20 @@ class ControlLoop {
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured) noexcept
     {
         ++counts_.cycles;
+        const std::int64_t step = started_ ? std::max<std::int64_t>(now - latest_, 0) : 0;
+        latest_ = now;
+        started_ = true;
+        // After a stall, the references that wait are taken before the timeout is over.
+        age_ += std::min(step, timeout_ / 2);
+        if (stopping_)
+            stop_s_ += seconds(std::min(step, LONGEST_STEP));
         take_trajectory(now, period);
         if (playing_)
             play(now);
         else if (received_)
             follow(now);
         else
-            wait(now);
+            wait();
         received_ = false;
         if (output_.valid)
             add_feedback(period, measured);
@@ -191,6 +207,8 @@ class ControlLoop {
     bool playing() const noexcept { return playing_; }
 
   private:
+    static constexpr double LONGEST_TIMEOUT = 3600;
+
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
     // --- References ---------------------------------------------------------------------
@@ -200,24 +218,26 @@ class ControlLoop {
         const double age = seconds(now - reference_.stamp);
         if (parameters_.setpoint_lifespan > 0 && reference_.stamp != 0 && age > parameters_.setpoint_lifespan) {
             refuse(Refusal::too_old);
-            wait(now);
-            return;
-        }
-        if (accept(reference_.setpoint, reference_.stamp)) {
-            last_reference_ = now;
+        } else if (lost_ && !resumes(reference_.setpoint.q)) {
+            refuse(released() ? Refusal::released : Refusal::far_from_hold);
+        } else if (accept(reference_.setpoint, reference_.stamp)) {
+            age_ = 0;
+            fed_ = true;
             stopping_ = lost_ = false;
             return;
+        } else {
+            output_.status = Status::held;
         }
         // References that are refused do not keep the timeout away.
-        output_.status = Status::held;
-        wait(now);
+        wait();
     }
 
     void play(std::int64_t now) noexcept
     {
         if (received_)
             refuse(Refusal::busy);
-        last_reference_ = now;
+        age_ = 0;
+        fed_ = true;
         const double t = seconds(now - origin_);
         State<n> state;
         evaluate(t, state);
@@ -225,88 +245,129 @@ class ControlLoop {
         take(state, x);
         if (!accept(x, now)) {
             output_.status = Status::held;
-            begin_stop(now);
+            begin_stop();
         } else if (t >= trajectory_end_) {
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;
-            stop_ = Piece<n>(t - 1, t, state, state);
-            stop_origin_ = origin_;
+            stop_ = Piece<n>(-1, 0, state, state);
+            stop_s_ = 0;
+            stop_stamp_ = now;
+            stop_from_ = x;
         }
     }
 
-    /// Without a reference: the last command, until the timeout and what the policy says then.
-    void wait(std::int64_t now) noexcept
+    /// Without a reference: the last command, until setpoints are lost and what the policy says then.
+    void wait() noexcept
     {
-        if (stopping_) {
-            State<n> state;
-            stop_.evaluate(seconds(now - stop_origin_), state);
-            Setpoint<Robot> x = output_.setpoint;
-            take(state, x);
-            output_.status = accept(x, now) ? Status::stopping : Status::held;
-            return;
-        }
-        if (lost_) {
-            if (parameters_.timeout_policy == TimeoutPolicy::ramp)
-                ramp(now);
-            return;
-        }
-        const bool timed = parameters_.timeout_policy != TimeoutPolicy::none && output_.status != Status::waiting;
-        if (!timed || seconds(now - last_reference_) <= parameters_.setpoint_timeout)
-            return;
-        ++counts_.timeouts;
-        switch (parameters_.timeout_policy) {
-        case TimeoutPolicy::hold:
-            begin_stop(now);
-            wait(now);
-            break;
-        case TimeoutPolicy::ramp:
+        const bool late = timeout_ > 0 && age_ >= timeout_;
+        if (late && fed_ && !stopping_ && !lost_) {
+            ++counts_.timeouts;
             lost_ = true;
-            ramp_start_ = now;
-            before_ramp_ = output_.command;
-            ramp(now);
-            break;
-        case TimeoutPolicy::deactivate:
-        case TimeoutPolicy::none:
-            lost_ = true;
-            output_.status = Status::lost;
-            break;
+            if (stops())
+                begin_stop();
         }
+        if (stopping_)
+            come_to_rest();
+        else if (lost_)
+            output_.status = parameters_.on_setpoint_loss == LossPolicy::deactivate ? Status::lost : Status::held;
     }
 
-    /// From the last setpoint to rest, C4.
-    void begin_stop(std::int64_t now) noexcept
+    bool stops() const noexcept
     {
-        const double T = parameters_.stop_time;
+        return parameters_.on_setpoint_loss == LossPolicy::hold || parameters_.on_setpoint_loss == LossPolicy::ramp;
+    }
+
+    /// Whether nobody knows where the arm is, once setpoints are lost: no reference is followed before a restart.
+    bool released() const noexcept
+    {
+        return parameters_.on_setpoint_loss == LossPolicy::ramp ||
+               parameters_.on_setpoint_loss == LossPolicy::deactivate;
+    }
+
+    /// Whether a reference is followed after a loss.
+    bool resumes(const JointVector<Robot> &q) const noexcept
+    {
+        if (released())
+            return false;
+        if (parameters_.on_setpoint_loss == LossPolicy::hold)
+            for (std::size_t i = 0; i < n; ++i)
+                if (std::fabs(static_cast<double>(q[i] - output_.setpoint.q[i])) > parameters_.resume_distance)
+                    return false;
+        return true;
+    }
+
+    /// From the last setpoint to rest: the polynomial of least degree, eight, with four derivatives at both ends.
+    void begin_stop() noexcept
+    {
+        const double T = parameters_.stop_duration;
         State<n> from, to{};
         give(output_.setpoint, from);
         for (std::size_t i = 0; i < n; ++i)
-            to[0][i] = from[0][i] + 0.5 * T * from[1][i];
+            to[0][i] = from[0][i] +
+                       T * (from[1][i] / 2 + T * (3 * from[2][i] / 28 + T * (from[3][i] / 84 + T * from[4][i] / 1680)));
         stop_ = Piece<n>(0, T, from, to);
-        stop_origin_ = now;
+        stop_s_ = 0;
+        stop_stamp_ = stamp_;
+        stop_from_ = output_.setpoint;
         stopping_ = true;
         playing_ = false;
     }
 
-    /// Efforts times 1 - s, s = u^3 (10 - 15 u + 6 u^2), which starts and ends with two derivatives zero.
-    void ramp(std::int64_t now) noexcept
+    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
+    void come_to_rest() noexcept
     {
-        const double T = parameters_.ramp_time, u = std::clamp(seconds(now - ramp_start_) / T, 0.0, 1.0);
-        const auto share = static_cast<Scalar>(1 - u * u * u * (10 + u * (6 * u - 15)));
-        const auto first = static_cast<Scalar>(-30 * u * u * (1 - u) * (1 - u) / T);
-        const auto second = static_cast<Scalar>(-60 * u * (1 - u) * (1 - 2 * u) / (T * T));
+        State<n> state;
+        stop_.evaluate(stop_s_, state);
+        Setpoint<Robot> x = stop_from_;
+        take(state, x);
+        settle(x.W, x.Wd, x.Wdd);
+        settle(x.k, x.kd, x.kdd);
+        // Dampers go on from the last setpoint, as the motion does.
+        if (!accept(x, stop_stamp_ ? stop_stamp_ + std::llround(stop_s_ * 1e9) : 0, false)) {
+            output_.status = Status::held;
+            return;
+        }
+        const bool ramps = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
+        const double end = ramps ? std::max(stop_.end(), parameters_.ramp_duration) : stop_.end();
+        if (ramps)
+            fade();
+        if (stop_s_ >= end)
+            output_.status = Status::held;
+        else
+            output_.status = ramps ? Status::ramping : Status::stopping;
+    }
+
+    /// A quantity with two derivatives at the start of the stop, changed to what it is now: degree four, C2.
+    template <class Values>
+    void settle(Values &x, Values &xd, Values &xdd) const noexcept
+    {
+        const double T = std::max(stop_.end(), 0.0), u = T > 0 ? std::min(stop_s_ / T, 1.0) : 1;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
+            const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
+            x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
+            xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
+            xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
+        }
+    }
+
+    /// Efforts times w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two derivatives zero.
+    void fade() noexcept
+    {
+        const double T = parameters_.ramp_duration, u = std::min(stop_s_ / T, 1.0), v = 1 - u;
+        const auto w = static_cast<Scalar>(v * v * v * (1 + u * (3 + 6 * u)));
+        const auto wd = static_cast<Scalar>(-30 * u * u * v * v / T);
+        const auto wdd = static_cast<Scalar>(-60 * u * v * (1 - 2 * u) / (T * T));
+        Command<Robot> &y = output_.command;
         for (std::size_t i = 0; i < n; ++i) {
-            output_.command.tau[i] = share * before_ramp_.tau[i];
-            output_.command.taud[i] = first * before_ramp_.tau[i];
-            output_.command.taudd[i] = second * before_ramp_.tau[i];
+            y.taudd[i] = w * y.taudd[i] + 2 * wd * y.taud[i] + wdd * y.tau[i];
+            y.taud[i] = w * y.taud[i] + wd * y.tau[i];
+            y.tau[i] *= w;
         }
-        for (std::size_t i = 0; i < m; ++i) {
-            output_.command.motor_effort[i] = share * before_ramp_.motor_effort[i];
-            output_.command.motor_velocity[i] = output_.command.motor_acceleration[i] = 0;
-        }
-        output_.setpoint.qd = output_.setpoint.qdd = output_.setpoint.qddd = output_.setpoint.qdddd = {};
-        feedback_share_ = share;
-        output_.status = Status::ramping;
+        for (Scalar &effort : y.motor_effort)
+            effort *= w;
+        feedback_share_ = w;
     }
 
     // --- Trajectories -------------------------------------------------------------------
@@ -323,16 +384,16 @@ class ControlLoop {
         if (playing_)
             evaluate(seconds(now - origin_), present);
         else if (stopping_)
-            stop_.evaluate(seconds(now - stop_origin_), present);
+            stop_.evaluate(stop_s_, present);
         else
             for (std::size_t k = 1; k < 5; ++k)
                 present[k] = {};
         trajectories.take();
         const StampedSpline<Robot> &next = trajectories.taken();
         if (next.stop) {
-            if (moving) {
+            if (moving && !lost_) {
                 take(present, output_.setpoint);
-                begin_stop(now);
+                begin_stop();
             }
             return;
         }
@@ -344,7 +405,7 @@ class ControlLoop {
             refuse(refusal);
             if (playing_) {
                 take(present, output_.setpoint);
-                begin_stop(now);
+                begin_stop();
             }
             return;
         }
@@ -362,6 +423,8 @@ class ControlLoop {
     {
         if (t > spline.end())
             return Refusal::ended;
+        if (lost_ && released())
+            return Refusal::released;
         State<n> first;
         spline.evaluate(std::max(t, spline.start()), first);
         // Without a command, the arm is wherever it is.
@@ -406,7 +469,7 @@ class ControlLoop {
     }
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
-    bool accept(const Setpoint<Robot> &x, std::int64_t stamp) noexcept
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true) noexcept
     {
         candidate_ = x;
         if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd)) {
@@ -424,7 +487,7 @@ class ControlLoop {
         }
         if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(candidate_, result_)) {
             ++counts_.over_limits;
-            if (parameters_.limits == LimitPolicy::refuse) {
+            if (refusable && parameters_.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;
             }
@@ -438,6 +501,7 @@ class ControlLoop {
         }
         output_.setpoint = candidate_;
         output_.command = result_;
+        stamp_ = stamp;
         output_.status = Status::fresh;
         output_.valid = true;
         feedback_share_ = 1;
@@ -466,13 +530,15 @@ class ControlLoop {
         output_.motor_effort = output_.command.motor_effort;
         output_.joint_effort = output_.command.tau;
         if constexpr (Linearization<Robot>::available) {
-            if (parameters_.linearize && measured.links && measured.motors && output_.status != Status::ramping) {
+            if (parameters_.linearize && measured.links && measured.motors) {
                 candidate_ = linearization_.setpoint(output_.setpoint, measured, static_cast<Scalar>(period));
                 Robot::feedforward(candidate_, result_);
                 // Where a measurement is not finite, the feedforward remains.
                 if (finite(result_)) {
-                    output_.motor_effort = result_.motor_effort;
-                    output_.joint_effort = result_.tau;
+                    for (std::size_t i = 0; i < m; ++i)
+                        output_.motor_effort[i] = feedback_share_ * result_.motor_effort[i];
+                    for (std::size_t i = 0; i < n; ++i)
+                        output_.joint_effort[i] = feedback_share_ * result_.tau[i];
                 }
             }
         }
@@ -549,17 +615,21 @@ class ControlLoop {
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
     Linearization<Robot> linearization_;
-    bool received_ = false, lost_ = false;
-    std::int64_t last_reference_ = 0;
+    bool received_ = false, lost_ = false, fed_ = false, started_ = false;
+    // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
+    std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;
 
     // Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
     bool playing_ = false, stopping_ = false;
     Piece<n> transition_, stop_;
-    std::int64_t origin_ = 0, stop_origin_ = 0;
+    std::int64_t origin_ = 0;
     double trajectory_end_ = 0;
-
-    std::int64_t ramp_start_ = 0;
-    Command<Robot> before_ramp_;
+    // Time since the start of a stop, s, and the setpoint at its start.
+    double stop_s_ = 0;
+    Setpoint<Robot> stop_from_;
+    // Stamps of the last setpoint and of that one, ns.
+    std::int64_t stamp_ = 0, stop_stamp_ = 0;
+    // Factor of feedback in a ramp.
     Scalar feedback_share_ = 1;
 };
 
