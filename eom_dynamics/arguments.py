@@ -106,4 +106,5 @@ def _number(value: Any) -> float | None:
     value = value[()] if isinstance(value, np.ndarray) else value
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return None
-    return float(value) if abs(value) < np.inf else None
+    number = float(value)
+    return number if abs(number) < np.inf else None

@@ -20,7 +20,7 @@ true = replace(
 )
 
 # A minute of both joints in several frequencies, with noise of encoders and torque sensors.
-t = np.arange(0.0, 60.0, 0.005)
+t = np.arange(0.0, 60.0, 0.005, dtype=np.float64)
 phases = 2 * np.pi * np.outer(t, [0.11, 0.37, 0.83])
 q = np.column_stack([np.sin(phases) @ [0.8, 0.4, 0.1], np.cos(phases) @ [0.5, 0.6, 0.2]])
 qd, qdd = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)

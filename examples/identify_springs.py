@@ -17,7 +17,7 @@ robot = eom.load_robot("sea_planar_2r")
 noise = np.random.default_rng(0)
 sine, cosine = 0.5 * noise.standard_normal((2, robot.n, 8))
 motion = Fourier(0.1, sine, cosine, np.zeros(robot.n), periods=2)
-t = np.arange(0.0, 20.0, 0.002)
+t = np.arange(0.0, 20.0, 0.002, dtype=np.float64)
 q, *derivatives = motion.derivatives(t)
 command = eom.ElasticArm(robot).feedforward(q, *derivatives)
 

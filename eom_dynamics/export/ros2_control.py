@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-import numpy as np
-
 from .. import __version__
+from ..arrays import Array
 from ..codegen.emit_c import filled
 from ..robot.writers.written import unused
 from . import cpp_project
@@ -226,5 +225,5 @@ def _quoted(name: str) -> str:
     return '"' + "".join(x if ord(x) in plain_ones else f"\\U{ord(x):08x}" for x in name) + '"'
 
 
-def _numbers(values: np.ndarray) -> str:
+def _numbers(values: Array) -> str:
     return ", ".join(repr(float(f"{x:.6g}")) for x in values)

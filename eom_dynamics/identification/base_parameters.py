@@ -94,7 +94,8 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
     size[size <= _ZERO * np.max(size)] = 0.0
     # All that follows needs inner products of columns only, which R has too.
     R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
-    chosen, axes = [], np.zeros((len(R), 0))
+    chosen: list[int] = []
+    axes: Array = np.zeros((len(R), 0))
     for k in _preferred(robot):
         rest = R[:, k]
         for _ in range(2):  # the second time removes what rounding left

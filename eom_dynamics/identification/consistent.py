@@ -153,7 +153,7 @@ def solve(
         fixed[PARAMETERS * i : PARAMETERS * (i + 1)] = 0.0
     right = right - R[:, :b] @ (combinations @ fixed)
     own = R[:, b:]
-    theta = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
+    theta: Array = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
     if likely is not None and (known := np.isfinite(likely) & (likely != 0)).any():
         # A row for each: x / (value) - 1.
         rows = np.sqrt(weight) * np.diag(np.where(known, 1 / np.where(known, likely, 1.0), 0.0))[known]
@@ -172,7 +172,8 @@ def solve(
         if not negative.any():
             break
         free &= ~negative
-    converged, covariance = True, np.zeros((0, 0))
+    converged = True
+    covariance: Array = np.zeros((0, 0))
     if not draft:
         found = _polished(bodies, A, rest, weight, theta)
         theta, converged = found.x.reshape(-1, PARAMETERS), bool(found.status > 0)

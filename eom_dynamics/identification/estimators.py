@@ -78,7 +78,7 @@ def ordinary(system: Equations, file: Array) -> Estimate:
 
 def weighted(system: Equations, file: Array) -> Estimate:
     """Least squares with each joint weighted by the standard deviation of its residual, iterated until both agree."""
-    weights = np.ones(len(system.factors))
+    weights: Array = np.ones(len(system.factors))
     for _ in range(_ITERATIONS):
         estimate = _solve(system, weights, file)
         scale = np.nanmean(estimate.sigma)

@@ -247,19 +247,20 @@ def fit(
         found, weight = _consistent(
             options, regressor, systems, white, estimate, file, lambda done: report("possible inertias", done)
         )
+    no_spread: Array = np.zeros(PARAMETERS * len(robot.joints))
     if options.payload is not None:
         payload = find_payload(regressor, systems, file, options.payload)
-        parameters, spread = regressor.dynamics.inertial_parameters, np.zeros(PARAMETERS * len(robot.joints))
+        parameters, spread = regressor.dynamics.inertial_parameters, no_spread
         body = [joint.name for joint in robot.joints].index(options.payload)
         parameters[PARAMETERS * body : PARAMETERS * (body + 1)] += payload.parameters
         spread[PARAMETERS * body : PARAMETERS * (body + 1)] = payload.deviations
-        own, own_spread = file[k:].copy(), np.zeros(len(file) - k)
+        own, own_spread = file[k:].copy(), np.zeros_like(file[k:])
         if "offset" in regressor.terms:
             at = slice(regressor.column("offset", 0) - k, regressor.column("offset", 0) - k + robot.n)
             own[at], own_spread[at] = payload.offsets, payload.offset_deviations
         notes.append(payload.words)
     elif found is None:
-        parameters, spread = regressor.dynamics.inertial_parameters, np.zeros(PARAMETERS * len(robot.joints))
+        parameters, spread = regressor.dynamics.inertial_parameters, no_spread
         own, own_spread = np.maximum(estimate.x[k:], _lower(regressor)), deviations[k:]
     else:
         solution, bodies = found
@@ -347,7 +348,7 @@ def _terms_of_file(robot: Robot, options: Options) -> dict[str, Array]:
     """Parameters of the terms as the file has them, zero where it cannot have them."""
     joints = robot.independent_joints
     laws = [joint.actuator.friction if options.side == "motor" else joint.friction_law for joint in joints]
-    values = {name: np.zeros(robot.n) for name in TERMS}
+    values: dict[str, Array] = {name: np.zeros(robot.n) for name in TERMS}
     values["viscous"] = np.array([float(law.viscous) for law in laws])
     values["coulomb"] = np.array([float(law.coulomb) for law in laws])
     values["stribeck"] = np.array([float(law.static) - float(law.coulomb) for law in laws])
@@ -407,7 +408,7 @@ def _regressor_errors(
     motions = [motion for recording in training for motion in recording.cleaned().motions()]
     _, qdd = noise_of_motion(motions, using)
     n, P = regressor.robot.n, len(regressor.names)
-    errors = [np.zeros((P, P)) for _ in range(n)]
+    errors: list[Array] = [np.zeros((P, P)) for _ in range(n)]
     # A few states are enough for a mean.
     part = max(samples, key=len)[:: max(1, max(map(len, samples)) // 500)]
     q, zero = part.q, np.zeros_like(part.q)

@@ -6,9 +6,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 
-import numpy as np
-
 from ..actuators.friction import Friction
+from ..arrays import Array
 from ..recursion import PARAMETERS
 from ..robot import Joint, Robot
 from ..robot.inertia import symmetric
@@ -49,7 +48,7 @@ def not_in_file(fit: Fit) -> list[str]:
     return lines
 
 
-def _with_inertia(joint: Joint, pi: np.ndarray) -> Joint:
+def _with_inertia(joint: Joint, pi: Array) -> Joint:
     mass = float(pi[0])
     if not mass:
         return joint

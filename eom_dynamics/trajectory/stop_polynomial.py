@@ -90,8 +90,8 @@ def _factorials(m: int) -> Array:
 def _rate_basis(m: int) -> Array:
     """Coefficients (m, 2m) of P_0 ... P_{m-1}: integers."""
     rest = Polynomial([1.0, -1.0]) ** m
-    rows = []
+    rows: list[Array] = []
     for i in range(m):
         taylor = Polynomial([0.0] * i + [comb(j + m - 1, m - 1) for j in range(m - i)])
-        rows.append((rest * taylor).coef)
-    return np.round(rows)
+        rows.append(np.asarray((rest * taylor).coef, dtype=float))
+    return np.asarray(np.round(np.array(rows)), dtype=float)

@@ -63,7 +63,7 @@ def _springs(found: Elastic) -> dict[str, go.Figure]:
         if len(tau):
             _dots(figure, delta, tau - offset, k)
         reach = delta if len(delta) else np.array([-1e-2, 1e-2])
-        grid = np.linspace(min(0.0, float(np.min(reach))), max(0.0, float(np.max(reach))), _CURVE)
+        grid: Array = np.linspace(min(0.0, float(np.min(reach))), max(0.0, float(np.max(reach))), _CURVE, dtype=float)
         if not joint.spring.is_rigid:
             before = joint.spring.load(grid, np.zeros_like(grid))
             _line(figure, grid, before, "file", {"color": "gray", "dash": "dash"})
