@@ -119,9 +119,11 @@ def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, s
     assert np.all(old ^ new)
     assert old[0] and new[-1]
     assert np.count_nonzero(np.diff(new.astype(int))) == 1
-    # The old one answers while the new one is compiled: no silence is nearly as long as that takes.
-    taken_over_after = record["received"][new][0] - described[0]
-    assert np.diff(np.sort(record["received"])).max() < taken_over_after / 2
+    # The old one answers while the new one is compiled, but for pauses of a busy machine.
+    taken_over = record["received"][new][0]
+    assert taken_over > described[0]
+    meanwhile = np.sort(record["received"][(record["received"] > described[0]) & (record["received"] < taken_over)])
+    assert len(meanwhile) > 10 and np.median(np.diff(meanwhile)) < 0.1 * (taken_over - described[0])
     assert client.process.log.count("robot after with 2 joints") == 1
     assert client.next_diagnostics()[2]["refused"] == refused
 
