@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ EDGE = 20
 def recorded() -> tuple[tuple[str, ...], Array, Array, Array]:
     """Names of the joints, times (N,), positions (N, 7) and efforts (N, 7)."""
     store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
-    with sqlite3.connect(f"file:{PANDA_BAG}?mode=ro", uri=True) as bag:
+    with closing(sqlite3.connect(f"file:{PANDA_BAG}?mode=ro", uri=True)) as bag, bag:
         rows = bag.execute("select data from messages order by timestamp").fetchall()
     messages = [store.deserialize_cdr(data, "sensor_msgs/msg/JointState") for (data,) in rows]
     times = [message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec for message in messages]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 def database(path: Path, *statements: str) -> Path:
     """A bag's database, changed by statements."""
     file = file_of(write_bag(path, {"/joint_states": (JOINT_STATE, DATA)}, "sqlite3"))
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
     connection.close()
@@ -86,7 +87,7 @@ def test_negative_times_of_recording_are_left_out(tmp_path: Path, storage: str, 
     messages = setpoints(load_robot("planar_2r").joint_names, states)
     if storage == "sqlite3":
         file = file_of(write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, messages)}, storage))
-        with sqlite3.connect(file) as connection:
+        with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute("UPDATE messages SET timestamp = -5 WHERE id = 7")
         connection.close()
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_a_truncated_database_is_refused_with_a_remedy(tmp_path: Path) -> None:
 def test_a_database_with_a_hole_is_read_on_both_sides(tmp_path: Path) -> None:
     bag = make(tmp_path / "bag", "sqlite3")
     file = file_of(bag)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         (page,) = connection.execute("PRAGMA page_size").fetchone()
     content = bytearray(file.read_bytes())
     place = content.index(DATA[500][1]) // page * page

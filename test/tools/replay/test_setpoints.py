@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -312,7 +313,7 @@ def test_flat_wrenches_of_another_length_are_refused(tmp_path: Path) -> None:
 def test_flat_wrenches_without_a_definition_are_refused(tmp_path: Path) -> None:
     """A bag from before ROS 2 Iron holds no definitions: its messages do not fit the present one."""
     bag = flat_wrenches(tmp_path / "in", "sqlite3", WRENCH)
-    with sqlite3.connect(file_of(bag)) as database:
+    with closing(sqlite3.connect(file_of(bag))) as database, database:
         database.execute("DELETE FROM message_definitions")
     database.close()
     with pytest.raises(BagError, match="no message of topic /setpoint can be used: not a message of type") as caught:
