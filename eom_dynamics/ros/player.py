@@ -86,7 +86,7 @@ class Player(Node):
         self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}
-        self._probes_answered = 0
+        self._newest_answered_probe = 0
         self._last_index = -1
         self._received_times = np.full(setpoints.count, np.nan)
         self._sent_times = np.full(setpoints.count, np.nan)
@@ -105,15 +105,15 @@ class Player(Node):
         """
         deadline = time.monotonic() + timeout
         probes = 0
-        while not self._probes_answered:
+        while not self._newest_answered_probe:
             if time.monotonic() > deadline:
                 raise PlayerError(f"after {timeout:g} s {self._missing()}")
             if self._publisher.get_subscription_count():
-                self._send(0, -1 - probes)
                 probes += 1
+                self._send(0, -probes)
             self._spin_until(time.monotonic() + _PROBE_PERIOD)
-        # Keep late answers to probes out of the measurement.
-        while self._probes_answered < probes and time.monotonic() < deadline:
+        # Keep late answers to probes out of the measurement; the first ones may have come before the node listened.
+        while self._newest_answered_probe < probes and time.monotonic() < deadline:
             self._spin_until(time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
@@ -188,7 +188,7 @@ class Player(Node):
         stamp = answer.header.stamp.sec * 1_000_000_000 + answer.header.stamp.nanosec
         index = self._index_of_stamp.get(stamp)
         if index is None:
-            self._probes_answered += stamp < 0
+            self._newest_answered_probe = max(self._newest_answered_probe, -stamp)
             return
         if answer.held or index in self._answers:  # held: the setpoint was refused
             return

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import processes
@@ -246,3 +248,26 @@ def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
     code, _, errors = processes.run(command, cwd=tmp_path)
     assert code == 2
     assert "missing.npz: cannot be read" in errors
+
+
+def test_probes_that_came_before_the_node_listened_are_not_waited_for(play, other):
+    from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
+
+    node, _ = other("listens_late")
+    publisher = node.create_publisher(FeedforwardCommand, "/listens_late/feedforward", 1000)
+    probes = []
+
+    def answer(setpoint):
+        probes.append(setpoint)
+        if len(probes) > 3:
+            zeros = dict.fromkeys(COMMAND_FIELDS, [0.0] * ROBOT.n)
+            publisher.publish(FeedforwardCommand(header=setpoint.header, joint_names=NAMES, **zeros))
+
+    node.create_subscription(JointTrajectorySetpoint, "/listens_late/setpoint", answer, 1000)
+    patience, started = 30.0, time.monotonic()
+    named = SimpleNamespace(namespace="/listens_late")
+    arrays = {**motion(10, wrench=False), "joint_names": NAMES}
+    code, lines, errors, _ = play(arrays, "--timeout", str(patience), "--grace", "0.5", node=named)
+    assert code == 0, errors
+    assert json.loads(lines[-1])["lost"] == 0
+    assert time.monotonic() - started < patience
