@@ -25,10 +25,10 @@ def motions() -> Plan:
     return plan(load_robot(ROBOT), iterations=3)
 
 
-@pytest.fixture(scope="module", params=[(0.2, -0.2), (-0.2, 0.2)], ids=str)
-def closed(motions: Plan, request: pytest.FixtureRequest) -> Result:
-    """With the signs that add up; bench/closed_circle.py measures all four pairs, of more robots."""
-    task = Task(motions, *request.param, rate=200.0)
+@pytest.fixture(scope="module")
+def closed(motions: Plan) -> Result:
+    """With signs that add up; bench/closed_circle.py measures all four pairs, of more robots."""
+    task = Task(motions, 0.2, -0.2, rate=200.0)
     return close_circle(task, simulated(task))
 
 
