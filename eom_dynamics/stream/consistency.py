@@ -68,12 +68,14 @@ class ConsistencyCheck:
             self._count = 1
 
     def _judge(self) -> str:
-        x, dt = self._states, np.diff(self._times) * 1e-9
+        # In a unit in which no number is larger than 1, so that no square overflows.
+        unit = 1.0 / max(1.0, float(np.max(np.abs(self._states))))
+        x, dt = unit * self._states, np.diff(self._times) * 1e-9
         change = np.diff(x[:, : self._order], axis=0)
         integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
         following = integral[:, 1 : self._order + 1]
         sizes = np.maximum(_squares(change), _squares(following))
-        resting = len(dt) * (_RESTS * np.maximum(1.0, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
+        resting = len(dt) * (_RESTS * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
         wrong = (_squares(change - following) > self._tolerance**2 * sizes) & (sizes > resting)
         if not wrong.any():
             return ""

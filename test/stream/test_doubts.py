@@ -105,6 +105,14 @@ def test_a_fault_is_found_and_named(fault: str) -> None:
     assert re.search(message, doubt_about(stamps, states)), doubt_about(stamps, states)
 
 
+@pytest.mark.parametrize("fault", BROKEN)
+def test_the_same_is_said_of_numbers_whose_squares_overflow(fault: str) -> None:
+    stamps, states = motion(60)
+    BROKEN[fault][0](states)
+    # A power of two rounds nothing.
+    assert doubt_about(stamps, 2.0**800 * states) == doubt_about(stamps, states)
+
+
 def test_only_the_orders_asked_for_are_checked() -> None:
     stamps, states = motion(60)
     states[:, 3:] = 0.0
