@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from ..exceptions import StateError
 from ..messages.setpoint_to_command import Solution
 
 
@@ -16,13 +19,20 @@ class Fade(NamedTuple):
     wdd: float
 
     def of(self, solution: Solution) -> Solution:
-        """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative."""
+        """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative.
+
+        Raises:
+            StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
+        """
         w, wd, wdd = self
         tau, taud, taudd = solution.efforts
         efforts, motors = solution.efforts.copy(), solution.motors.copy()
-        efforts[0] = w * tau
-        efforts[1] = w * taud + wd * tau
-        efforts[2] = w * taudd + 2 * wd * taud + wdd * tau
+        with np.errstate(over="ignore", invalid="ignore"):
+            efforts[0] = w * tau
+            efforts[1] = w * taud + wd * tau
+            efforts[2] = w * taudd + 2 * wd * taud + wdd * tau
+        if not np.isfinite(efforts).all():
+            raise StateError("numbers too large: derivatives of fading efforts would be infinite")
         motors[-1] *= w
         return solution._replace(efforts=efforts, motors=motors)
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eom_dynamics import StateError
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import Solution
 from eom_dynamics.stream.fade import fade
@@ -41,3 +43,10 @@ def test_faded_efforts_are_products_with_their_derivatives() -> None:
     np.testing.assert_allclose(faded.motors[3], motors[3] * float(w.subs(t, at)), rtol=1e-13)
     np.testing.assert_array_equal(last.efforts, efforts)
     np.testing.assert_array_equal(fade(0.8, 0.8).of(last).efforts, 0.0)
+
+
+def test_rates_that_overflow_are_refused() -> None:
+    large = Solution(JointOrder(["a"], []), np.zeros((5, 1)), (), np.full((3, 1), 1e307), np.zeros((4, 1)))
+    assert np.isfinite(fade(0.0, 0.1).of(large).efforts).all()
+    with pytest.raises(StateError, match=r"^numbers too large: derivatives of fading efforts would be infinite$"):
+        fade(0.05, 0.1).of(large)
