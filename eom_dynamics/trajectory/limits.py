@@ -29,8 +29,8 @@ _MARGIN = 1e-7
 # Iterations of the time scaling: samples of the slowed trajectory are other points of the path, with other peaks.
 _ITERATIONS = 5
 
-# Largest number of samples of a slowed trajectory.
-_MOST = 500_000
+# Largest number of samples of a slowed trajectory: that of an answer of the planning node.
+_MOST = 100_000
 
 # Violations listed in one line.
 _SHOWN = 3
