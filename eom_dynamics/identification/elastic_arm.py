@@ -23,10 +23,11 @@ from ..spelling import hint
 from .both_sides import ArmRecording, joined
 from .elastic_robot import with_motors, with_springs
 from .exceptions import IdentificationError
-from .fit import Fit, Options, fit
+from .fit import Fit, fit
 from .identified_robot import identified_robot
 from .motor import TERMS as MOTOR_TERMS
 from .motor import GearFit, MotorFit, fit_gear_ratio, fit_motor
+from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
 from .sampling import checked

@@ -42,13 +42,13 @@ class Estimate:
         x: (P,).
         sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
         R: (rows, P), regressor of all equations in units of the standard deviation.
-        told: (P,) whether the data tell the parameter at all.
+        identifiable: (P,) whether the data tell the parameter at all.
     """
 
     x: Array
     sigma: Array
     R: Array
-    told: Array
+    identifiable: Array
 
     def deviations(self) -> Array:
         """Standard deviations (P,); infinite where the data do not tell."""
@@ -56,7 +56,7 @@ class Estimate:
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > _NULL**2 * values[-1]
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
-        return np.where(self.told, np.sqrt(variance), np.inf)
+        return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
     def covariance(self) -> Array:
         """Covariance (P, P) of what the data tell."""
@@ -126,7 +126,7 @@ def huber(
             far = np.abs(predictions(regressor, part, x) - part.tau) / sigma
         weights.append(np.sqrt(np.minimum(1.0, HUBER / np.maximum(np.nan_to_num(far, nan=np.inf), HUBER))))
     reweighted = _solve(equations(regressor, samples, weights), np.nan_to_num(1 / sigma), file)
-    return Estimate(x, sigma, reweighted.R, first.told), weights
+    return Estimate(x, sigma, reweighted.R, first.identifiable), weights
 
 
 def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estimate:
@@ -153,7 +153,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
         C[:P, :P] += count * w**2 * error
     C[P, P] = float(np.sum(counts[weights > 0]))
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-    keep = np.append(first.told.astype(bool), True)
+    keep = np.append(first.identifiable.astype(bool), True)
     scaled_M = (M / np.outer(size, size))[np.ix_(keep, keep)]
     scaled_C = (C / np.outer(size, size))[np.ix_(keep, keep)]
     # The largest of C against M, which is definite, rather than the smallest of M against C, which may not be.
@@ -161,7 +161,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
     v = vectors[:, -1] / size[keep]
     x = first.x.copy()
     x[keep[:-1]] = -v[:-1] / v[-1]
-    return Estimate(x, first.sigma, first.R, first.told)
+    return Estimate(x, first.sigma, first.R, first.identifiable)
 
 
 def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
@@ -171,15 +171,15 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
     known = values > _NULL * values[0] if len(values) else np.zeros(0, dtype=bool)
     rest = right - R @ file
     x = file + (Vt[known].T @ ((U[:, known].T @ rest) / values[known])) / size
-    told = np.linalg.norm(Vt[known], axis=0) > 1 - 1e-6 if known.any() else np.zeros(len(file), dtype=bool)
-    told &= np.linalg.norm(R, axis=0) > 0
+    identifiable = np.linalg.norm(Vt[known], axis=0) > 1 - 1e-6 if known.any() else np.zeros(len(file), dtype=bool)
+    identifiable &= np.linalg.norm(R, axis=0) > 0
     # Each joint has its share of the parameters as degrees of freedom.
     total = float(system.counts.sum())
     freedom = system.counts * (1 - min(float(known.sum()) / max(total, 1.0), 0.9))
     with np.errstate(invalid="ignore", divide="ignore"):
         sigma = np.sqrt(system.squares(x) / freedom)
     scaled = np.where(weights > 0, 1.0, 0.0) * np.nan_to_num(1 / np.where(sigma > 0, sigma, np.inf))
-    return Estimate(x, sigma, system.weighted(scaled)[0], told)
+    return Estimate(x, sigma, system.weighted(scaled)[0], identifiable)
 
 
 def _sizes(R: Array) -> Array:
