@@ -120,7 +120,7 @@ class Elasticity:
     Attributes:
         springs, motors: of the joints.
         gears: of joints whose gear ratio was to be identified.
-        notes: what the data do not tell, a line each.
+        notes: what is not identifiable from the data, a line each.
     """
 
     springs: dict[str, SpringFit]
@@ -143,7 +143,7 @@ class ArmFit:
         robot: with all that was identified.
         links: inertias of the bodies.
         springs, motors: of the joints.
-        notes: on springs and motors, what the data do not tell, a line each.
+        notes: what of springs and motors is not identifiable from the data, a line each.
     """
 
     robot: Robot
@@ -188,7 +188,7 @@ def identify_arm(
 
     Raises:
         RobotDescriptionError: a joint has no spring with a motor of its own.
-        IdentificationError: the recording does not tell something.
+        IdentificationError: a joint is not identifiable from the recording.
     """
     training, validation = ((x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation))
     elasticity = identify_elasticity(robot, training, options, progress=progress)
@@ -332,9 +332,9 @@ def identify_resonance(
     if not found.told.any():
         raise IdentificationError(f"{motors.name}: shows the stiffness of no joint; excite its resonance")
     notes += [
-        f"{name}: the resonance does not tell its stiffness; its spring and rotor stay as in the file"
-        for name, told in zip(robot.joint_names, found.told, strict=True)
-        if not told
+        f"{name}: its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
+        for name, identifiable in zip(robot.joint_names, found.told, strict=True)
+        if not identifiable
     ]
     if found.misfit > _DOUBTFUL:
         notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model lacks something")
@@ -388,7 +388,7 @@ def _identify_joint(
     """Spring, None if it was not to be identified, and motor.
 
     Raises:
-        IdentificationError: the data do not tell them.
+        IdentificationError: they are not identifiable from the data.
     """
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:

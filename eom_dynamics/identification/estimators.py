@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear estimators: ordinary and iteratively weighted least squares, Huber's, and total least squares.
 
-All start from what least squares cannot tell staying as in the robot's file: they solve for the difference to it.
+They solve for the difference to the robot's file, so that what is not identifiable stays as in the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Estimate:
         x: (P,).
         sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
         R: (rows, P), regressor of all equations in units of the standard deviation.
-        identifiable: (P,) whether the data tell the parameter at all.
+        identifiable: (P,) whether the data determine the parameter.
     """
 
     x: Array
@@ -51,7 +51,7 @@ class Estimate:
     identifiable: Array
 
     def deviations(self) -> Array:
-        """Standard deviations (P,); infinite where the data do not tell."""
+        """Standard deviations (P,); infinite where a parameter is not identifiable."""
         size = _sizes(self.R)
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > _NULL**2 * values[-1]
@@ -59,7 +59,7 @@ class Estimate:
         return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
     def covariance(self) -> Array:
-        """Covariance (P, P) of what the data tell."""
+        """Covariance (P, P) of the identifiable combinations."""
         size = _sizes(self.R)
         scaled = self.R / size
         inverse = np.linalg.pinv(scaled.T @ scaled, rcond=_NULL**2, hermitian=True)
@@ -98,7 +98,7 @@ def huber(
     Args:
         regressor: of the samples.
         samples: of motions.
-        first: estimate to start from, whose residuals tell what is large.
+        first: estimate to start from, whose residuals give the scale.
         file: parameters (P,) of the robot's file.
     """
     # A median is not moved by the outliers that the standard deviation is.

@@ -54,7 +54,7 @@ class Fit:
         prior_weight: of the distance from the file.
         training, validation: figures of the data; None without validation.
         counts: of training efforts left out, by reason.
-        notes: what is not identifiable from the data, and what else is to be known, a line each.
+        notes: what is not identifiable from the data, and warnings, a line each.
     """
 
     robot: Robot

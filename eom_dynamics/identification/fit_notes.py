@@ -47,7 +47,7 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
     if silent.all():
         raise IdentificationError(f"{recording.name}: efforts are missing or the same throughout")
     notes += [
-        f"{name} does not move; its friction and what only its motion shows cannot be told"
+        f"{name} does not move; its friction and the inertias that only its motion excites are not identifiable"
         for name in _chosen(robot, still)
     ]
     notes += [
@@ -74,7 +74,7 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
         return []
     listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
     return [
-        f"the data do not tell {len(infinite)} of {regressor.inertial} base parameters, which stay close to the file: "
+        f"{len(infinite)} of {regressor.inertial} base parameters are not identifiable and stay close to the file: "
         f"{listed}"
     ]
 
@@ -86,7 +86,7 @@ def doubtful_terms(robot: Robot, terms: Mapping[str, Array], deviations: Mapping
         unknown = ~np.isfinite(deviations[name])
         weak = ~unknown & (np.abs(values) < deviations[name])
         if unknown.any():
-            lines.append(f"the data do not tell {name} of {', '.join(_chosen(robot, unknown))}")
+            lines.append(f"{name} of {', '.join(_chosen(robot, unknown))} is not identifiable from these data")
         if weak.any():
             lines.append(f"{name} of {', '.join(_chosen(robot, weak))} is within one standard deviation of zero")
     return lines

@@ -124,7 +124,7 @@ def whiteness(residuals: Sequence[Array]) -> Array:
 
 
 def correlation_time(residuals: Sequence[Array]) -> Array:
-    """Samples (n,) that tell as much as one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
+    """Samples (n,) for one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
 
     The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
     """

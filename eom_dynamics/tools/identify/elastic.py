@@ -39,7 +39,7 @@ class Elastic:
         elasticity: what was identified.
         training, validation: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
-        notes: what the data do not tell, and what else is to be known, a line each.
+        notes: what is not identifiable from the data, and warnings, a line each.
     """
 
     robot: Robot
@@ -63,7 +63,7 @@ class Resonant:
         robot: as described by its file.
         fit: what was identified.
         motors: the recording, on the link side of the gears.
-        notes: what the data do not tell, and what else is to be known, a line each.
+        notes: what is not identifiable from the data, and warnings, a line each.
     """
 
     robot: Robot

@@ -177,7 +177,7 @@ def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) ->
             if common < (1 - _CLOSE) * side.duration:
                 notes.append(
                     f"{side.name}: of {side.duration:.1f} s of the {what}, {common:.1f} s have both sides of the "
-                    "springs, and tell of these"
+                    "springs, and are used to identify them"
                 )
         converted, unit = _in_joint_units(own, robot, source.unit, each.motors.name)
         if unit != "rad" and source.unit == "auto":

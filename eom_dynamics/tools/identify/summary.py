@@ -93,7 +93,7 @@ def base_rows(fit: Fit) -> list[tuple[str, ...]]:
 
 
 def with_deviation(value: float, deviation: float) -> str:
-    """Return a number and its standard deviation, which is unknown where the data do not tell."""
+    """Return a number and its standard deviation, ``?`` where it is not identifiable."""
     return f"{number(value)} ± {number(deviation)}" if math.isfinite(deviation) else f"{number(value)} ± ?"
 
 

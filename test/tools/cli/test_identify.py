@@ -163,7 +163,10 @@ def test_useless_recordings(
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        (with_column(2, 0.3), "joint_2 does not move; its friction and what only its motion shows cannot be told"),
+        (
+            with_column(2, 0.3),
+            "joint_2 does not move; its friction and the inertias that only its motion excites are not identifiable",
+        ),
         (with_column(4, 0.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
         (with_column(4, 3.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
         (with_column(4, np.nan), "joint_2 has no effort, or the same throughout; its equations are not used"),

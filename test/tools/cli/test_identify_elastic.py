@@ -134,7 +134,7 @@ def test_terms_are_switched(
     source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, output = write(tmp_path / "run.csv", source.t, columns(source)), tmp_path / "arm.yaml"
-    # Springs loaded to one side alone do not tell an offset from a table.
+    # With springs loaded to one side alone, the offset is not identifiable beside a table.
     options = ["--spring-law", "table", "--spring-law", "joint_2=keep", "--spring-terms", "none"]
     options += ["--spring-points", "5", "--motor-terms", "viscous,coulomb,efficiency,gear_ratio", "--no-inertia"]
     assert identify(path, described, output, *options) == 0
