@@ -295,16 +295,18 @@ def identify_resonance(
     if not motions:
         raise IdentificationError(f"{motors.name}: has too few samples")
     motion = motions[-1]
-    notes = [f"{motors.name}: the longest of {len(motions)} motions alone is used"] if len(motions) > 1 else []
+    notes = [f"{motors.name}: only the longest of {len(motions)} motions is used"] if len(motions) > 1 else []
     for k, name in enumerate(robot.joint_names):
         if not measured(motion.tau[:, k]):
             raise IdentificationError(f"{motors.name}: efforts of the motor of {name} are missing or zero throughout")
         if not np.ptp(motion.q[:, k]) > 0:
-            raise IdentificationError(f"{motors.name}: the motor of {name} does not move; record its noise at least")
+            raise IdentificationError(
+                f"{motors.name}: the motor of {name} does not move; record its positions as measured, with noise"
+            )
     period = motion.period
     t = motion.t[0] + period * np.arange(len(motion))
     if np.max(np.abs(motion.t - t)) > 0.5 * period:
-        raise IdentificationError(f"{motors.name}: times must be even to show a resonance; resample")
+        raise IdentificationError(f"{motors.name}: times must be even to identify a resonance; resample")
     checked(t, {"theta": motion.q, "effort": motion.tau})
     arm = ElasticArm(robot)
     mean = np.mean(motion.q, axis=0)
@@ -326,18 +328,18 @@ def identify_resonance(
     )
     if found.misfit > _MISFIT:
         raise IdentificationError(
-            f"{motors.name}: small motions of motors, springs and links do not explain it, misfit "
+            f"{motors.name}: the linear model of motors, springs and links does not explain it, misfit "
             f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
         )
     if not found.told.any():
-        raise IdentificationError(f"{motors.name}: shows the stiffness of no joint; excite its resonance")
+        raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
     notes += [
         f"{name}: its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
         for name, identifiable in zip(robot.joint_names, found.told, strict=True)
         if not identifiable
     ]
     if found.misfit > _DOUBTFUL:
-        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model lacks something")
+        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:
         notes.append("link inertias and gravity at the mean position are those of the file")
     return found, (*notes, *found.undetermined)
@@ -374,7 +376,7 @@ def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
         IdentificationError: the effort of the spring was not recorded, or the joint does not move.
     """
     if x.tau is None:
-        raise IdentificationError("gear_ratio: the effort of the spring was not recorded, and would pass for it")
+        raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
     found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
     factor = found.ratio[0] / joint.gear_ratio
     if not factor > 0:

@@ -114,7 +114,7 @@ class Excitation:
             noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
                 proportional to the limits of effort.
             condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
-            spheres: spheres on bodies that must not meet, see :class:`.Spheres`; without them, only the ranges of
+            spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
                 positions keep the robot away from itself.
             clearance: distance to keep between them, m.
 

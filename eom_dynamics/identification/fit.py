@@ -106,7 +106,7 @@ def fit(
     Args:
         robot: as its file describes it; its geometry must be right, its inertias are the prior.
         training: recordings to fit.
-        validation: recordings to judge by, of which nothing else is used.
+        validation: recordings to judge the result by; they are not used otherwise.
         options: what is identified, and how.
         progress: called with the name of the step and the fraction of it that is done.
 

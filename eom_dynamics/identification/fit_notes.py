@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes of a fit: on recordings, on efforts that stay unexplained, and on parameters that are not identifiable."""
+"""Notes of a fit: on recordings, on efforts that remain unexplained, and on parameters that are not identifiable."""
 
 from __future__ import annotations
 
@@ -57,13 +57,15 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
 
 
 def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:
-    """A line on joints whose efforts stay unexplained."""
+    """A line on joints whose efforts remain unexplained."""
     with np.errstate(invalid="ignore"):
         bad = np.asarray(np.any([score.relative > _UNEXPLAINED for score in scores], axis=0))
     if not bad.any():
         return []
     names = ", ".join(_chosen(robot, bad))
-    return [f"most of the effort of {names} stays unexplained; check signs, units, topic and geometry, or move more"]
+    return [
+        f"most of the effort of {names} remains unexplained; check signs, units, topic and geometry, or excite it more"
+    ]
 
 
 def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:

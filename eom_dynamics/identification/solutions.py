@@ -59,7 +59,7 @@ def possible_inertias(
     regressor, k = data.regressor, data.regressor.inertial
     bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior)
     if not bodies.free:
-        raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each a guess of it")
+        raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable = linear.estimate.identifiable[k:]
     likely = np.where(identifiable, np.nan, data.file[k:])
     weight = options.prior_weight

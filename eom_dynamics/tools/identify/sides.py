@@ -81,7 +81,7 @@ class Sides:
         if self.links is None:
             assert self.motors is not None
             raise IdentificationError(
-                f"{self.motors.name}: links were not recorded; nothing of it can be held out to judge by"
+                f"{self.motors.name}: links were not recorded; no part of it can be held out for validation"
             )
         first, last = self.links.split(share)
         others = [

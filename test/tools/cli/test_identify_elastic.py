@@ -178,7 +178,7 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
     out, err = capsys.readouterr()
     found = json.loads(out)
     check(found)
-    assert "efforts of the links were not recorded; those of the identified springs stand for them" in err
+    assert "efforts of the links were not recorded; those of the identified springs are used" in err
     assert "damping and hysteresis: the effort of the spring was not recorded" in err
     assert found["training"]["rms_after"][0] < 0.2 * found["training"]["rms_before"][0]
 
@@ -283,7 +283,7 @@ def without(*names: str) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarr
         (without("motor_position"), [], "has columns current and motor_effort.NAME, but no motor_position.NAME"),
         (without("motor_position", "motor_effort", "current"), ["--springs", "both"], "has no motor positions; record"),
         (without("motor_effort", "current"), [], "joint_1: the effort of the motor is missing or zero throughout"),
-        (without("position", "effort"), [], "do not explain it, misfit "),
+        (without("position", "effort"), [], "does not explain it, misfit "),
         (
             without("effort", "motor_effort"),
             [],
