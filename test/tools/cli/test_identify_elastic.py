@@ -298,7 +298,7 @@ def without(*names: str) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarr
         (lambda x: x | {"effort": -x["effort"]}, [], "joint_1: efforts fall with the deflection; check the signs"),
         (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
         (dict, ["--spring-law", "joint_3=linear"], "sea_planar_2r has no joint joint_3; did you mean"),
-        (dict, ["--springs", "both", "--side", "motor"], "leave out --side motor and --payload"),
+        (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
 def test_bad_recordings(
