@@ -17,7 +17,7 @@ from settings import FULL, QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.tools.demo.circle.result import close_circle, simulated
-from eom_dynamics.tools.demo.circle.summary import LEAST_GAIN, told
+from eom_dynamics.tools.demo.circle.summary import LEAST_GAIN, within_deviations
 from eom_dynamics.tools.demo.circle.task import Task, plan
 
 ROBOTS = ("sea_planar_2r", "iiwa")
@@ -45,7 +45,7 @@ def run(settings: Settings) -> Section:
                 f"{rms[0]:.3g}",
                 f"{rms[1]:.2g}",
                 f"{result.gain:.0f}",
-                told(result).partition(" identified")[0],
+                within_deviations(result).partition(" identified")[0],
             )
             CONSOLE.print(table.rows[-1], markup=False)
             least = min(least, result.gain)

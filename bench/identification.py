@@ -50,8 +50,8 @@ class Run:
     """Result of a recording.
 
     Attributes:
-        scores: errors of the base parameters that the data tell, in standard deviations; NaN for the others.
-        errors: relative, by name of the parameter, of each joint that the data tell.
+        scores: errors of identifiable base parameters in standard deviations; NaN for the others.
+        errors: relative, by name of the parameter, of each joint where it is identifiable.
         possible: whether the pseudo-inertias of all bodies are positive definite.
     """
 
@@ -85,7 +85,7 @@ def run(settings: Settings) -> Section:
         f"Base parameters, {runs} recordings of {10 * PERIODS} s each",
         (
             "arm, efforts of",
-            "told",
+            "identifiable",
             "within 3 s, of all",
             "least of a parameter",
             "runs with all within",
@@ -107,11 +107,11 @@ def run(settings: Settings) -> Section:
             took = (time.process_time() - start) / runs
             covered.append(coverage([each.scores for each in found]))
             possible += [each.possible for each in found]
-            told = int(np.isfinite(found[0].scores).sum())
+            identifiable = int(np.isfinite(found[0].scores).sum())
             shares = [f"{100 * share:.1f} %" for share in covered[-1][:3]]
             bases.add(
                 f"{name}, {'links' if side == 'joint' else 'rigid motors'}",
-                f"{told} of {len(found[0].scores)}",
+                f"{identifiable} of {len(found[0].scores)}",
                 *shares,
                 f"{covered[-1].rms:.2f}",
                 f"{sum(each.possible for each in found)} of {runs}",
@@ -131,9 +131,9 @@ def run(settings: Settings) -> Section:
         "*Within 3 s*: errors of the linear estimate of at most three of its standard deviations: the share of all "
         f"base parameters of all {runs} runs; that of the runs of the parameter with the least; and that of runs with "
         "no parameter beyond, which independent normal errors leave at 0.9973 to the power of their number, 86 % for "
-        "57. Base parameters and rotors that are told by their sum alone do not count. Friction and rotors of rigid "
-        "joints are those of the fit with possible inertias. Cut-off and weight of the file are chosen by the first "
-        "recording of each arm. *Time*: of the processor, with that choice. "
+        "57. Base parameters and rotors of which only the sum is identifiable do not count. Friction and rotors of "
+        "rigid joints are those of the fit with possible inertias. Cut-off and weight of the file are chosen by the "
+        "first recording of each arm. *Time*: of the processor, with that choice. "
         f"*Possible*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
     ]
     section.bars = _bars(covered, largest, possible)
@@ -143,15 +143,15 @@ def run(settings: Settings) -> Section:
 
 
 def coverage(scores: Sequence[Array]) -> Coverage:
-    """Coverage of errors in standard deviations, (parameters,) of each run; NaN where they are not told."""
+    """Coverage of errors in standard deviations, (parameters,) of each run; NaN where they are not identifiable."""
     z = np.array(scores)
     z = z[:, np.isfinite(z).any(axis=0)]
-    told, within = np.isfinite(z), np.abs(np.nan_to_num(z)) < DEVIATIONS
+    known, within = np.isfinite(z), np.abs(np.nan_to_num(z)) < DEVIATIONS
     return Coverage(
-        float(within[told].mean()),
-        float(np.min(np.sum(within & told, axis=0) / told.sum(axis=0))),
+        float(within[known].mean()),
+        float(np.min(np.sum(within & known, axis=0) / known.sum(axis=0))),
         float(np.mean(within.all(axis=1))),
-        float(np.sqrt(np.mean(np.square(z[told])))),
+        float(np.sqrt(np.mean(np.square(z[known])))),
     )
 
 
@@ -174,8 +174,8 @@ def _identified(truth: Truth, seed: int, options: Options) -> Run:
         name: found.terms[name] / [float(getattr(law, name)) for law in laws] - 1 for name in ("viscous", "coulomb")
     }
     if side == "motor":
-        told = found.term_told["rotor_inertia"]
-        errors["rotor_inertia"] = (found.terms["rotor_inertia"] / truth.true.rotor_inertia - 1)[told]
+        identifiable = found.term_told["rotor_inertia"]
+        errors["rotor_inertia"] = (found.terms["rotor_inertia"] / truth.true.rotor_inertia - 1)[identifiable]
     return Run(np.where(np.isfinite(spread), off, np.nan), errors, _is_possible(found))
 
 
@@ -202,7 +202,7 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
 
 
 def _bad_recordings(truth: Truth) -> dict[str, Fit]:
-    """Fits of recordings that tell little, or tell wrong things."""
+    """Fits of recordings that are too short, incomplete or wrong."""
     good = rigid_recording(truth, 0)
     draw = np.random.default_rng(1)
     still, silent, jumping = good.q.copy(), good.tau.copy(), good.t.copy()

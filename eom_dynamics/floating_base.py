@@ -206,7 +206,7 @@ class FloatingBase:
         specific_force: Sequence[ArrayLike] | Array,
         wrench: Sequence[ArrayLike] = (),
     ) -> tuple[Array, ...]:
-        """Joint efforts of an arm on a base of which an inertial measurement unit tells the motion.
+        """Joint efforts of an arm on a base whose motion an inertial measurement unit measures.
 
         Neither pose nor velocity of the base are needed. On a base at rest the specific force is R0' (-g).
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of the base of an arm that is carried, as an inertial measurement unit tells it."""
+"""Motion of the base of an arm that is carried, as an inertial measurement unit measures it."""
 
 from __future__ import annotations
 

@@ -5,10 +5,11 @@ from .base_parameters import BaseParameters, base_parameters, parameter_names
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
 from .excitation import Excitation, OptimalExcitation
-from .fit import Fit, Options, fit
+from .fit import Fit, fit
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
 from .motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
+from .options import Options
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score

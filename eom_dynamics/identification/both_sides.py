@@ -104,7 +104,7 @@ def both_sides(
         if np.any(np.diff(side.t) <= 0):
             raise IdentificationError(
                 f"{side.name}: the clock was set during the recording; split it there, so that both sides of the "
-                "springs can be brought together"
+                "springs can be aligned"
             )
     step = period or sides[0].period
     parts = [

@@ -142,7 +142,7 @@ def solve(
         lower: lower bounds of the terms (k,), 0 or minus infinity.
         weight: of the distances; 1 if inertias are known to a factor of e.
         start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
-        likely: values of terms (k,) that the data do not tell, known to a factor of e as inertias are with this weight;
+        likely: values of terms (k,) that are not identifiable, known to a factor of e as inertias are with this weight;
             NaN for the others.
         draft: stop after the first step, without a covariance.
     """

@@ -76,7 +76,7 @@ class Estimate:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """What the data do not tell, a line each."""
+        """Parameters that are not identifiable from the data, a line each."""
         std = self.std
         lines = [f"{name}: no effect on these data" for name, s in zip(self.names, std, strict=True) if np.isinf(s)]
         lines += [f"{name}: stopped at its bound {self[name]:g}" for name in self.at_bound]

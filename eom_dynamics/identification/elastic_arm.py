@@ -23,10 +23,11 @@ from ..spelling import hint
 from .both_sides import ArmRecording, joined
 from .elastic_robot import with_motors, with_springs
 from .exceptions import IdentificationError
-from .fit import Fit, Options, fit
+from .fit import Fit, fit
 from .identified_robot import identified_robot
 from .motor import TERMS as MOTOR_TERMS
 from .motor import GearFit, MotorFit, fit_gear_ratio, fit_motor
+from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
 from .sampling import checked
@@ -119,7 +120,7 @@ class Elasticity:
     Attributes:
         springs, motors: of the joints.
         gears: of joints whose gear ratio was to be identified.
-        notes: what the data do not tell, a line each.
+        notes: what is not identifiable from the data, a line each.
     """
 
     springs: dict[str, SpringFit]
@@ -142,7 +143,7 @@ class ArmFit:
         robot: with all that was identified.
         links: inertias of the bodies.
         springs, motors: of the joints.
-        notes: on springs and motors, what the data do not tell, a line each.
+        notes: what of springs and motors is not identifiable from the data, a line each.
     """
 
     robot: Robot
@@ -187,7 +188,7 @@ def identify_arm(
 
     Raises:
         RobotDescriptionError: a joint has no spring with a motor of its own.
-        IdentificationError: the recording does not tell something.
+        IdentificationError: a joint is not identifiable from the recording.
     """
     training, validation = ((x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation))
     elasticity = identify_elasticity(robot, training, options, progress=progress)
@@ -294,16 +295,18 @@ def identify_resonance(
     if not motions:
         raise IdentificationError(f"{motors.name}: has too few samples")
     motion = motions[-1]
-    notes = [f"{motors.name}: the longest of {len(motions)} motions alone is used"] if len(motions) > 1 else []
+    notes = [f"{motors.name}: only the longest of {len(motions)} motions is used"] if len(motions) > 1 else []
     for k, name in enumerate(robot.joint_names):
         if not measured(motion.tau[:, k]):
             raise IdentificationError(f"{motors.name}: efforts of the motor of {name} are missing or zero throughout")
         if not np.ptp(motion.q[:, k]) > 0:
-            raise IdentificationError(f"{motors.name}: the motor of {name} does not move; record its noise at least")
+            raise IdentificationError(
+                f"{motors.name}: the motor of {name} does not move; record its positions as measured, with noise"
+            )
     period = motion.period
     t = motion.t[0] + period * np.arange(len(motion))
     if np.max(np.abs(motion.t - t)) > 0.5 * period:
-        raise IdentificationError(f"{motors.name}: times must be even to show a resonance; resample")
+        raise IdentificationError(f"{motors.name}: times must be even to identify a resonance; resample")
     checked(t, {"theta": motion.q, "effort": motion.tau})
     arm = ElasticArm(robot)
     mean = np.mean(motion.q, axis=0)
@@ -325,18 +328,18 @@ def identify_resonance(
     )
     if found.misfit > _MISFIT:
         raise IdentificationError(
-            f"{motors.name}: small motions of motors, springs and links do not explain it, misfit "
+            f"{motors.name}: the linear model of motors, springs and links does not explain it, misfit "
             f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
         )
     if not found.told.any():
-        raise IdentificationError(f"{motors.name}: shows the stiffness of no joint; excite its resonance")
+        raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
     notes += [
-        f"{name}: the resonance does not tell its stiffness; its spring and rotor stay as in the file"
-        for name, told in zip(robot.joint_names, found.told, strict=True)
-        if not told
+        f"{name}: its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
+        for name, identifiable in zip(robot.joint_names, found.told, strict=True)
+        if not identifiable
     ]
     if found.misfit > _DOUBTFUL:
-        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model lacks something")
+        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:
         notes.append("link inertias and gravity at the mean position are those of the file")
     return found, (*notes, *found.undetermined)
@@ -373,7 +376,7 @@ def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
         IdentificationError: the effort of the spring was not recorded, or the joint does not move.
     """
     if x.tau is None:
-        raise IdentificationError("gear_ratio: the effort of the spring was not recorded, and would pass for it")
+        raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
     found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
     factor = found.ratio[0] / joint.gear_ratio
     if not factor > 0:
@@ -387,7 +390,7 @@ def _identify_joint(
     """Spring, None if it was not to be identified, and motor.
 
     Raises:
-        IdentificationError: the data do not tell them.
+        IdentificationError: they are not identifiable from the data.
     """
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:

@@ -56,16 +56,16 @@ def with_motors(robot: Robot, fits: Mapping[str, MotorFit]) -> Robot:
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
     """The robot with linear springs, rotors and motor friction identified from the motor side, of all joints.
 
-    Springs that are dampers, too, in the file get the damping; Coulomb friction stays where it was not fitted, and
-    joints whose stiffness the data do not tell stay as they are.
+    Damped springs of the file get the damping. Coulomb friction that was not fitted, and joints whose stiffness is not
+    identifiable, stay as they are.
 
     Raises:
         IdentificationError: the robot has another number of joints.
     """
     if len(fit.stiffness) != robot.n:
         raise IdentificationError(f"{robot.name} has {robot.n} joints, the fit has {len(fit.stiffness)}")
-    told = {name: k for k, name in enumerate(robot.joint_names) if fit.told[k]}
-    return _changed(robot, told, lambda joint, k: _resonant(joint, fit, k))
+    identifiable = {name: k for k, name in enumerate(robot.joint_names) if fit.told[k]}
+    return _changed(robot, identifiable, lambda joint, k: _resonant(joint, fit, k))
 
 
 def _changed(robot: Robot, fits: Mapping[str, Fit], change: Callable[[Joint, Fit], Joint]) -> Robot:

@@ -17,27 +17,8 @@ from ..arrays import Array
 from ..robot import Joint, Robot
 from .both_sides import ArmRecording
 from .elastic_arm import Elasticity, measured, with_spring_efforts
+from .residuals import EffortErrors
 from .sampling import LowPass, rate_of
-
-
-@dataclass(frozen=True, eq=False)
-class SideScore:
-    """Efforts of one side, N m or N, by joint (n,); NaN where they were not recorded or are not identified.
-
-    Attributes:
-        before, after: RMS of measured less predicted efforts by the robot's file, and as identified.
-        spread: standard deviation of the measured efforts.
-    """
-
-    before: Array
-    after: Array
-    spread: Array
-
-    @property
-    def relative(self) -> Array:
-        """RMS residual after, relative to the standard deviation of the measured efforts."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.after / self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +26,11 @@ class ElasticScore:
     """Figures of both sides of the springs.
 
     Attributes:
-        springs, motors: of their efforts.
+        springs, motors: of their efforts; NaN where these were not recorded or are not identified.
     """
 
-    springs: SideScore
-    motors: SideScore
+    springs: EffortErrors
+    motors: EffortErrors
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
@@ -72,7 +53,7 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
                 columns[side].append(found)
         for side, parts in columns.items():
             rows[side].append([np.concatenate(x) for x in zip(*parts, strict=True)] if parts else [])
-    return ElasticScore(*(_score(rows[side]) for side in ("springs", "motors")))
+    return ElasticScore(*(_errors(rows[side]) for side in ("springs", "motors")))
 
 
 def _residuals(
@@ -113,10 +94,10 @@ def _residuals(
     return found
 
 
-def _score(columns: Sequence[Sequence[Array]]) -> SideScore:
+def _errors(columns: Sequence[Sequence[Array]]) -> EffortErrors:
     figures = np.full((3, len(columns)), np.nan)
     for k, column in enumerate(columns):
         if column:
             before, after, efforts = column
             figures[:, k] = [np.sqrt(np.mean(before**2)), np.sqrt(np.mean(after**2)), np.std(efforts)]
-    return SideScore(*figures)
+    return EffortErrors(before=figures[0], after=figures[1], spread=figures[2])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear estimators: ordinary and iteratively weighted least squares, Huber's, and total least squares.
 
-All start from what least squares cannot tell staying as in the robot's file: they solve for the difference to it.
+They solve for the difference to the robot's file, so that what is not identifiable stays as in the file.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ class Estimate:
         x: (P,).
         sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
         R: (rows, P), regressor of all equations in units of the standard deviation.
-        told: (P,) whether the data tell the parameter at all.
+        identifiable: (P,) whether the data determine the parameter.
     """
 
     x: Array
     sigma: Array
     R: Array
-    told: Array
+    identifiable: Array
 
     def deviations(self) -> Array:
-        """Standard deviations (P,); infinite where the data do not tell."""
+        """Standard deviations (P,); infinite where a parameter is not identifiable."""
         size = _sizes(self.R)
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > _NULL**2 * values[-1]
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
-        return np.where(self.told, np.sqrt(variance), np.inf)
+        return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
     def covariance(self) -> Array:
-        """Covariance (P, P) of what the data tell."""
+        """Covariance (P, P) of the identifiable combinations."""
         size = _sizes(self.R)
         scaled = self.R / size
         inverse = np.linalg.pinv(scaled.T @ scaled, rcond=_NULL**2, hermitian=True)
@@ -98,7 +98,7 @@ def huber(
     Args:
         regressor: of the samples.
         samples: of motions.
-        first: estimate to start from, whose residuals tell what is large.
+        first: estimate to start from, whose residuals give the scale.
         file: parameters (P,) of the robot's file.
     """
     # A median is not moved by the outliers that the standard deviation is.
@@ -126,7 +126,7 @@ def huber(
             far = np.abs(predictions(regressor, part, x) - part.tau) / sigma
         weights.append(np.sqrt(np.minimum(1.0, HUBER / np.maximum(np.nan_to_num(far, nan=np.inf), HUBER))))
     reweighted = _solve(equations(regressor, samples, weights), np.nan_to_num(1 / sigma), file)
-    return Estimate(x, sigma, reweighted.R, first.told), weights
+    return Estimate(x, sigma, reweighted.R, first.identifiable), weights
 
 
 def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estimate:
@@ -153,7 +153,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
         C[:P, :P] += count * w**2 * error
     C[P, P] = float(np.sum(counts[weights > 0]))
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-    keep = np.append(first.told.astype(bool), True)
+    keep = np.append(first.identifiable.astype(bool), True)
     scaled_M = (M / np.outer(size, size))[np.ix_(keep, keep)]
     scaled_C = (C / np.outer(size, size))[np.ix_(keep, keep)]
     # The largest of C against M, which is definite, rather than the smallest of M against C, which may not be.
@@ -161,7 +161,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
     v = vectors[:, -1] / size[keep]
     x = first.x.copy()
     x[keep[:-1]] = -v[:-1] / v[-1]
-    return Estimate(x, first.sigma, first.R, first.told)
+    return Estimate(x, first.sigma, first.R, first.identifiable)
 
 
 def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
@@ -171,15 +171,15 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
     known = values > _NULL * values[0] if len(values) else np.zeros(0, dtype=bool)
     rest = right - R @ file
     x = file + (Vt[known].T @ ((U[:, known].T @ rest) / values[known])) / size
-    told = np.linalg.norm(Vt[known], axis=0) > 1 - 1e-6 if known.any() else np.zeros(len(file), dtype=bool)
-    told &= np.linalg.norm(R, axis=0) > 0
+    identifiable = np.linalg.norm(Vt[known], axis=0) > 1 - 1e-6 if known.any() else np.zeros(len(file), dtype=bool)
+    identifiable &= np.linalg.norm(R, axis=0) > 0
     # Each joint has its share of the parameters as degrees of freedom.
     total = float(system.counts.sum())
     freedom = system.counts * (1 - min(float(known.sum()) / max(total, 1.0), 0.9))
     with np.errstate(invalid="ignore", divide="ignore"):
         sigma = np.sqrt(system.squares(x) / freedom)
     scaled = np.where(weights > 0, 1.0, 0.0) * np.nan_to_num(1 / np.where(sigma > 0, sigma, np.inf))
-    return Estimate(x, sigma, system.weighted(scaled)[0], told)
+    return Estimate(x, sigma, system.weighted(scaled)[0], identifiable)
 
 
 def _sizes(R: Array) -> Array:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimal excitation: the periodic motion within limits that tells most of a robot's parameters.
+"""Optimal excitation: the periodic motion within limits that is most informative about a robot's parameters.
 
 The parameters of finite Fourier series (J. Swevers et al., "Optimal robot excitation and identification", IEEE Trans.
 Robotics and Automation 13, 1997) that start and end at rest, :class:`.RestSeries`, are found by sequential quadratic
@@ -9,7 +9,7 @@ programming (SciPy's SLSQP):
     subject to  smooth maximum over time of |value|/limit <= 1 for each limited quantity of joints and motors,
 
 with the regressor W of the P base parameters. The first term alone is D-optimality; it may leave the condition number
-as it was, by telling more of what is large already.
+as it was, and improve parameters that are well conditioned already.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Excitation:
             noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
                 proportional to the limits of effort.
             condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
-            spheres: spheres on bodies that must not meet, see :class:`.Spheres`; without them, only the ranges of
+            spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
                 positions keep the robot away from itself.
             clearance: distance to keep between them, m.
 

@@ -75,7 +75,7 @@ class MotionLimits:
     """
 
     def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
-        """Read the limits, to which spheres add that bodies must not meet.
+        """Read the limits, to which spheres add that bodies must not overlap.
 
         Raises:
             TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spheres on the bodies of a robot, that of different bodies must not meet: self-collision of sampled motions."""
+"""Spheres on the bodies of a robot, which must not overlap: self-collision of sampled motions."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 all on the link side of the gear: the motor equation of :class:`.ElasticArm` with the friction of
 :class:`.actuators.friction.Friction` and the loss of :class:`.actuators.gear.Gear`. u is the motor effort, s = 1, or
 the current, s = 1/(k_t N) with torque constant k_t and gear ratio N. E is half the difference of viscous friction
-between both directions. That of dry friction is part of the offset o: no motion tells one from the other.
+between both directions. That of dry friction is not identifiable separately from the offset o, and is part of it.
 
 Without a measured tau, deflections of the spring stand for it: tau = K delta + K3 delta³.
 """
@@ -56,7 +56,7 @@ class MotorFit:
         residual: RMS of u minus model, in the unit of u.
         relative: residual over the RMS of u about its mean.
         samples: independent ones among those used.
-        undetermined: what the data do not tell, a line each.
+        undetermined: what is not identifiable from the data, a line each.
         of_current: whether u is the current, A.
     """
 
@@ -172,7 +172,7 @@ class GearFit:
     Attributes:
         ratio: turns of the motor for one turn of the joint; negative where it turns the other way.
         compliance: 1/K of the spring behind the gear, rad/(N m) or m/N.
-        undetermined: what the data do not tell, a line each.
+        undetermined: what is not identifiable from the data, a line each.
     """
 
     ratio: tuple[float, float]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -61,7 +62,7 @@ class Payload:
         )
 
 
-def find_payload(regressor: Regressor, systems: list[Equations], file: Array, joint: str) -> Payload:
+def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array, joint: str) -> Payload:
     """Find the payload that explains what the robot's file does not.
 
     Args:

@@ -19,31 +19,40 @@ LAGS = 20
 _BAND = 1.96
 
 
-@dataclass(frozen=True, eq=False)
-class Score:
-    """How well efforts are predicted, by joint (n,); NaN without efforts.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EffortErrors:
+    """How well efforts are predicted, by joint (n,), N m or N; NaN without efforts.
 
     Attributes:
         before, after: RMS of predicted less measured efforts by the robot's file, and by the identified parameters;
-            efforts filtered like the positions, N m or N.
-        unfiltered: RMS of the identified prediction less the efforts as they were recorded.
+            efforts filtered like the positions.
         spread: standard deviation of the measured efforts.
-        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is.
-        samples: number of them.
     """
 
     before: Array
     after: Array
-    unfiltered: Array
     spread: Array
-    whiteness: Array
-    samples: int
 
     @property
     def relative(self) -> Array:
         """RMS residual after, relative to the standard deviation of the measured efforts."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.after / self.spread)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score(EffortErrors):
+    """Errors of efforts, and whether the residuals are white, by joint (n,).
+
+    Attributes:
+        unfiltered: RMS of the identified prediction less the efforts as they were recorded, N m or N.
+        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is.
+        samples: number of them.
+    """
+
+    unfiltered: Array
+    whiteness: Array
+    samples: int
 
 
 def score(
@@ -70,7 +79,12 @@ def score(
     center = np.where(absent, np.nan, np.nan_to_num(everything).sum(axis=0) / np.maximum(_known(everything), 1))
     spread = root_mean_square(everything - center)
     return Score(
-        rms(before, measured), rms(after, measured), rms(after, raw), spread, whiteness(residuals), len(everything)
+        before=rms(before, measured),
+        after=rms(after, measured),
+        spread=spread,
+        unfiltered=rms(after, raw),
+        whiteness=whiteness(residuals),
+        samples=len(everything),
     )
 
 
@@ -110,7 +124,7 @@ def whiteness(residuals: Sequence[Array]) -> Array:
 
 
 def correlation_time(residuals: Sequence[Array]) -> Array:
-    """Samples (n,) that tell as much as one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
+    """Samples (n,) for one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
 
     The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
     """

@@ -70,7 +70,7 @@ class ResonanceFit:
         resonance: frequencies at which motors and links swing against each other (n,), Hz.
         band: lowest and highest frequency of the fit, Hz.
         misfit: RMS of residuals over that of the noise alone: 1 if the model explains all but noise.
-        undetermined: what the data do not tell, a line each.
+        undetermined: what is not identifiable from the data, a line each.
         method: what the numbers were identified from, in words.
     """
 
@@ -89,7 +89,7 @@ class ResonanceFit:
 
     @property
     def told(self) -> NDArray[np.bool_]:
-        """Whether the data tell the stiffness of each joint (n,): it is known to a third of itself."""
+        """Whether the stiffness of each joint is identifiable (n,): its standard deviation is below a third of it."""
         return np.asarray(self.stiffness[:, 0] > _SIGNIFICANT * self.stiffness[:, 1])
 
 

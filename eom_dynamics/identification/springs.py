@@ -47,7 +47,7 @@ class SpringFit:
         residual: RMS of effort minus model, N m or N.
         relative: residual over the RMS of the effort about its mean.
         samples: independent ones among those used.
-        undetermined: what the data do not tell, a line each.
+        undetermined: what is not identifiable from the data, a line each.
     """
 
     spring: Spring
@@ -75,7 +75,7 @@ class CoupledSpringFit:
         std: standard deviations (g, g) of its entries, N m/rad (N/m).
         offset: of the efforts (g,), N m or N.
         residual: RMS of efforts minus model (g,), N m or N.
-        undetermined: what the data do not tell, a line each.
+        undetermined: what is not identifiable from the data, a line each.
     """
 
     spring: CoupledSpring

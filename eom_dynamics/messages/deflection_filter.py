@@ -9,7 +9,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 
 LONGEST_STEP = 0.1
-"""Longest time between two setpoints of a stream, s: over more, the efforts at its ends do not tell those between."""
+"""Longest time between two setpoints of a stream, s: efforts at its ends do not determine those between over more."""
 
 
 class DeflectionFilter:

@@ -70,7 +70,7 @@ class ElasticPlant:
         self.springs = arm.spring_set
         self.rigid = arm.rigid[arm.motor_joint]
         n, m = arm.robot.n, len(arm.motor_joint)
-        self._ends = np.cumsum([n, m, n])
+        self._ends = n, n + m, 2 * n + m
         self._of_joint = np.zeros((m, n))
         self._of_joint[np.arange(m), arm.motor_joint] = 1.0
         self._geared = np.eye(m)
@@ -99,7 +99,8 @@ class ElasticPlant:
 
     def parts(self, state: Array) -> State:
         """q, theta, qd, thetad of a state."""
-        return State(*np.split(state, self._ends, axis=-1))
+        i, j, k = self._ends
+        return State(state[..., :i], state[..., i:j], state[..., j:k], state[..., k:])
 
     def state(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """State with the links at q, qd, (n,) or (N, n), and motors that follow them with unloaded springs.
@@ -140,8 +141,10 @@ class ElasticPlant:
             spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
             thetad: motor velocities (…, m), rad/s or m/s.
         """
-        load: Array = self.arm.gear.load(spring @ self._geared, thetad) + self.arm.friction.effort(thetad)
-        return load
+        load: Array = spring @ self._geared
+        if self.arm.ideal:
+            return load
+        return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
 
     def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
         """Time derivative of the state, of its shape.

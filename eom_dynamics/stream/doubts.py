@@ -44,7 +44,7 @@ class Doubts:
     Attributes:
         counts: doubtful setpoints by check; ``without stamp`` counts those whose jumps and consistency are not known.
         last: what was found last.
-        limited: whether any joint has limits that tell jumps.
+        limited: whether any joint has limits by which jumps are found.
     """
 
     def __init__(self, arm: ElasticArm, settings: DoubtSettings) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spheres that must not meet: distances against the closed form, gradients, an optimal motion, and errors."""
+"""Spheres that must not overlap: distances against the closed form, gradients, an optimal motion, and errors."""
 
 from __future__ import annotations
 

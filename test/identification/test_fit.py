@@ -46,7 +46,7 @@ def base_of(robot: Robot, found: Fit) -> np.ndarray:
 
 
 def z_scores(true: Robot, found: Fit) -> np.ndarray:
-    """Errors of the linear estimate of base parameters in standard deviations; those that are told."""
+    """Errors of the linear estimate of base parameters in standard deviations, where they are identifiable."""
     count = found.regressor.inertial
     errors = (found.estimate.x[:count] - base_of(true, found)) / found.base_deviations[:count]
     return errors[np.isfinite(found.base_deviations[:count])]
@@ -70,7 +70,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
         # The rotor of joint 1 turns with the arm: only the sum with its inertia shows.
         assert found.term_told["rotor_inertia"].tolist() == [False, True]
         assert found.terms["rotor_inertia"][1] == pytest.approx(joints[1].rotor_inertia, rel=0.02)
-        assert any("do not tell rotor_inertia of joint_1" in note for note in found.notes)
+        assert any("rotor_inertia of joint_1 is not identifiable" in note for note in found.notes)
         sums = [r.rotor_inertia[0] + base_of(r, found)[2] for r in (true, identified_robot(found))]
         assert sums[1] == pytest.approx(sums[0], rel=0.02)
 
@@ -228,7 +228,7 @@ def test_weights_of_joints() -> None:
     system = equations(regressor, prepare(replace(source, tau=loud), regressor.terms, settings(robot, 8.0)))
     file = np.append(regressor.parameters_of_file, np.zeros(4))
     truth = regressor.base(np.concatenate([inertial_parameters(joint) for joint in true.joints]))
-    own = slice(3, 6)  # of joint 2, which the efforts of joint 2 tell, too
+    own = slice(3, 6)  # of joint 2, which the efforts of joint 2 depend on, too
     even, uneven = (np.abs(e(system, file).x[own] - truth[own]).max() for e in (weighted, ordinary))
     assert even < 0.2 * uneven
 
@@ -281,7 +281,7 @@ def test_payload() -> None:
     found = fit(true, recording(true, with_load), options=replace(QUICK, payload="joint_2"))
     payload = (found.parameters - Dynamics(true, order=0).inertial_parameters)[10:]
     deviations = found.parameter_deviations[10:]
-    # What a planar arm tells of it: mass, centre of mass in the plane, inertia about the axis.
+    # Identifiable from a planar arm: mass, centre of mass in the plane, inertia about the axis.
     assert payload[0] == pytest.approx(mass, abs=4 * deviations[0])
     np.testing.assert_allclose(payload[1:3], mass * center[:2], atol=0.02)
     assert payload[9] == pytest.approx(about_origin[2, 2], rel=0.05)
@@ -318,7 +318,10 @@ def bad_recording(kind: str) -> Recording:
     [
         ("noise", ""),
         ("sign", ""),
-        ("one joint at rest", "simulated: joint_2 does not move; its friction and what only its motion shows"),
+        (
+            "one joint at rest",
+            "simulated: joint_2 does not move; its friction and the inertias that only its motion excites",
+        ),
         ("one effort zero", "simulated: joint_2 has no effort, or the same throughout; its equations are not used"),
         ("clock", "simulated: pauses or jumps of the clock separate 3 motions"),
         ("short", ""),

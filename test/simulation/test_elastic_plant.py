@@ -56,6 +56,16 @@ def test_motors_of_rigid_joints_move_with_their_links() -> None:
     assert deviation(rates[3, 1], (EFFORT[1] - spring) / ROTOR_INERTIA[1]) < 1e-13
 
 
+@pytest.mark.parametrize("name", ["panda", "iiwa"])
+def test_load_of_ideal_motors_is_that_of_the_laws_of_friction_and_gears(name: str) -> None:
+    """Bit by bit, although it leaves them out."""
+    arm = ElasticArm(load_robot(name))
+    assert arm.ideal
+    spring, thetad = np.random.default_rng(3).uniform(-50, 50, (2, 20, arm.robot.n))
+    expected = arm.gear.load(spring, thetad) + arm.friction.effort(thetad)
+    np.testing.assert_array_equal(ElasticPlant(arm).motor_load(spring, thetad), expected)
+
+
 def test_elastic_joints_require_rotor_inertia() -> None:
     light = plant(stiffness=[INF, 300.0], rotor_inertia=[0.0, 0.1])
     assert np.all(np.isfinite(rate(light, STATE)))

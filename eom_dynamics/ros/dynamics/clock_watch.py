@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jumps of a node's clock, told from stalls of the process."""
+"""Jumps of a node's clock, distinguished from stalls of the process."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
         bags: folder for the bags of the runs.
 
     Raises:
-        EomDynamicsError: a run fails, or its recording does not tell something.
+        EomDynamicsError: a run fails, or a joint is not identifiable from its recording.
     """
     from ..demo.circle.over_ros import over_ros
     from ..demo.circle.result import close_circle

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the periodic motion within the limits of a robot that is best to identify its parameters from, and write it.
+"""Find the periodic motion within the limits of a robot that is optimal for identifying its parameters, and write it.
 
 The motion is a finite Fourier series that starts and ends each period at rest. OUT gets the bags setpoint and
 joint_trajectory, joint_trajectory.json, trajectory.csv, setpoints.npz for the player, and excitation.json.
@@ -18,7 +18,7 @@ from .arguments import not_negative, number, path, positive, whole_number
 from .console import complain, progress_bars
 from .robot_arguments import add_robot_arguments, load
 
-SUMMARY = "find the motion within limits that is best to identify a robot's parameters from"
+SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
 
 _LIMITS = {
     "lower": "lower end of the position, rad or m",
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spheres",
         metavar="FILE",
         type=path,
-        help="spheres on links that must not meet: those of the collision elements of a .urdf file, or a YAML file "
+        help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
         "with lists LINK: [[x, y, z, radius], …] in m; default: no check of collisions",
     )
     limits.add_argument(
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="parameter of each joint to identify beside the inertias, as viscous or rotor_inertia; may be repeated",
+        help="parameter of each joint to identify besides the inertias, such as viscous or rotor_inertia; repeatable",
     )
     search.add_argument(
         "--noise",
@@ -189,7 +189,7 @@ def run(options: argparse.Namespace) -> int:
     if found.information == found.start_information:
         complain(
             options.program,
-            "note: no better motion than the start was found; where springs may get slack, limit efforts by --effort",
+            "note: no better motion than the start was found; where springs may go slack, limit efforts by --effort",
         )
     if not found.verdict.ok:
         complain(options.program, f"failed: exceeds limits: {found.verdict}")

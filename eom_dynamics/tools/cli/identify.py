@@ -2,8 +2,8 @@
 """Identify masses, inertias, friction, rotors and springs of a robot from recordings, and write a robot file.
 
 A recording is a bag with JointState messages (positions and efforts), or a .csv or .parquet table. The robot's file
-gives the geometry, and inertias to start from. Where motors were recorded, too, springs, rotors and motor friction are
-identified; where motors alone were, from the resonance that they show.
+gives the geometry, and inertias as the prior. Where motors were recorded, too, springs, rotors and motor friction are
+identified; where only motors were recorded, from their resonance.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path,
         action="append",
         default=[],
-        help="recording to judge by, not trained on; may be repeated",
+        help="recording to validate on, not used for training; may be repeated",
     )
     either.add_argument(
         "--hold-out",
         metavar="SHARE",
         type=number(lambda x: 0 < x < 1, "a number between 0 and 1"),
-        help="judge by this last part of each recording, such as 0.3",
+        help="validate on this last part of each recording, such as 0.3",
     )
     judge.add_argument(
         "--tolerance",
@@ -134,7 +134,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--position-unit",
         choices=("auto", "rad", "deg"),
         default="auto",
-        help="of recorded positions; default: degrees if only so they are within the limits of the robot",
+        help="of recorded positions; default: degrees if only then positions are within the robot's limits",
     )
     add_convention_arguments(parser)
 
@@ -288,7 +288,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=not_negative,
         default=0.0,
-        help="by which motor efforts and currents are late, such as half a step where they are means of the last step",
+        help="delay of motor efforts and currents, s, such as half a step where they are means of the last step",
     )
 
 

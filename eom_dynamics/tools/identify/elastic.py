@@ -39,7 +39,7 @@ class Elastic:
         elasticity: what was identified.
         training, validation: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
-        notes: what the data do not tell, and what else is to be known, a line each.
+        notes: what is not identifiable from the data, and warnings, a line each.
     """
 
     robot: Robot
@@ -63,7 +63,7 @@ class Resonant:
         robot: as described by its file.
         fit: what was identified.
         motors: the recording, on the link side of the gears.
-        notes: what the data do not tell, and what else is to be known, a line each.
+        notes: what is not identifiable from the data, and warnings, a line each.
     """
 
     robot: Robot
@@ -104,7 +104,7 @@ def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequenc
     if asked == "resonance" or (asked == "auto" and len(alone) == len(training)):
         return "resonance", []
     if alone:
-        raise IdentificationError(f"{alone[0]}: has motors only; identify it by itself, --springs resonance")
+        raise IdentificationError(f"{alone[0]}: has motors only; identify from it alone, --springs resonance")
     return "both", []
 
 
@@ -145,7 +145,7 @@ def link_recordings(
     for each in sides:
         if each.links is None:
             name = "a recording" if each.motors is None else each.motors.name
-            raise IdentificationError(f"{name}: has motors only, where links are identified, too")
+            raise IdentificationError(f"{name}: has motors only, but links are to be identified")
         sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
         if sensed or found is None or each.motors is None:
             recordings.append(each.links)
@@ -153,7 +153,7 @@ def link_recordings(
         name = each.links.name
         parts, _ = arm_recordings([each], robot, source)
         recordings += [with_spring_efforts(robot, found.elasticity, x).links(robot, name) for x in parts]
-        notes.append(f"{name}: efforts of the links were not recorded; those of the identified springs stand for them")
+        notes.append(f"{name}: efforts of the links were not recorded; those of the identified springs are used")
     return recordings, notes
 
 
@@ -166,7 +166,7 @@ def identify_motor_side(
         IdentificationError: there are several recordings, or theirs shows no resonance.
     """
     if len(training) > 1:
-        raise IdentificationError("one recording alone shows a resonance; name one")
+        raise IdentificationError("a resonance is identified from one recording; give one")
     (each,) = training
     assert each.motors is not None
     motors = motors_in_joint_units(each.motors, robot, source.unit)

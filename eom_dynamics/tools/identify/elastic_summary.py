@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...identification.elastic_scores import ElasticScore, SideScore
+from ...identification.elastic_scores import ElasticScore
 from ...robot import Joint
 from ..pages.numbers import number
 from ..pages.units import effort_units
 from ..text_tables import columns
 from .elastic import BOTH, Elastic, Resonant
-from .summary import numbers, percent, with_deviation
+from .summary import error_figures, numbers, percent, with_deviation
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
 _UNITS = {
@@ -135,7 +135,7 @@ def as_json(found: Elastic | Resonant) -> dict[str, Any]:
             joints[name]["spring"]["table"] = {key: numbers(values) for key, values in rows}
     for which, score in (("training", found.training_score), ("validation", found.validation_score)):
         result[which] = (
-            None if score is None else {"springs": _figures(score.springs), "motors": _figures(score.motors)}
+            None if score is None else {"springs": error_figures(score.springs), "motors": error_figures(score.motors)}
         )
     return result
 
@@ -233,11 +233,3 @@ def _in_units(unit: str, joint: Joint) -> str:
     if joint.type != "prismatic":
         return unit
     return unit.replace("N m", "N").replace("kg m²", "kg").replace("rad", "m")
-
-
-def _figures(score: SideScore) -> dict[str, Any]:
-    return {
-        "rms_before": numbers(score.before),
-        "rms_after": numbers(score.after),
-        "relative_after": numbers(score.relative),
-    }

@@ -336,7 +336,7 @@ def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str,
     renamed = tuple(ends.get(name[len(theirs) :], name) for name in recorded)
     if not set(renamed) & set(joints):
         return tuple(recorded), None
-    return renamed, f"joints {theirs}… are taken as {ours}…"
+    return renamed, f"joints {theirs}… are matched to {ours}…"
 
 
 def _common_start(names: Sequence[str]) -> str:

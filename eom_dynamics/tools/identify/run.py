@@ -28,7 +28,7 @@ class Request:
 
     Attributes:
         training, validation: files.
-        hold_out: share of each recording to judge by, or None.
+        hold_out: share of each recording to hold out for validation, or None.
         source, motors: where in the files links and motors are.
         springs: one of :data:`.elastic.MODES`.
         links, elastic: what is identified of links, and of springs and motors.
@@ -103,7 +103,7 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
     if request.links.side == "motor" or request.links.payload is not None:
         if asked in ("both", "resonance"):
             raise IdentificationError(
-                f"--springs {asked} identifies motors by themselves; leave out --side motor and --payload"
+                f"--springs {asked} cannot be combined with --side motor or --payload; leave these out"
             )
         asked = "off"
 

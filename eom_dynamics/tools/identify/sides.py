@@ -81,7 +81,7 @@ class Sides:
         if self.links is None:
             assert self.motors is not None
             raise IdentificationError(
-                f"{self.motors.name}: links were not recorded; nothing of it can be held out to judge by"
+                f"{self.motors.name}: links were not recorded; no part of it can be held out for validation"
             )
         first, last = self.links.split(share)
         others = [
@@ -177,7 +177,7 @@ def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) ->
             if common < (1 - _CLOSE) * side.duration:
                 notes.append(
                     f"{side.name}: of {side.duration:.1f} s of the {what}, {common:.1f} s have both sides of the "
-                    "springs, and tell of these"
+                    "springs, and are used to identify them"
                 )
         converted, unit = _in_joint_units(own, robot, source.unit, each.motors.name)
         if unit != "rad" and source.unit == "auto":

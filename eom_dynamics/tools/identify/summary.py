@@ -11,6 +11,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
+from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
 from ..pages.numbers import number
 from ..pages.units import effort_units, together
@@ -92,7 +93,7 @@ def base_rows(fit: Fit) -> list[tuple[str, ...]]:
 
 
 def with_deviation(value: float, deviation: float) -> str:
-    """Return a number and its standard deviation, which is unknown where the data do not tell."""
+    """Return a number and its standard deviation, ``?`` where it is not identifiable."""
     return f"{number(value)} ± {number(deviation)}" if math.isfinite(deviation) else f"{number(value)} ± ?"
 
 
@@ -177,13 +178,20 @@ def numbers(values: Array) -> list[float | None]:
     return [float(x) if math.isfinite(x) else None for x in values]
 
 
+def error_figures(errors: EffortErrors) -> dict[str, Any]:
+    """Return RMS errors of efforts for JSON."""
+    return {
+        "rms_before": numbers(errors.before),
+        "rms_after": numbers(errors.after),
+        "relative_after": numbers(errors.relative),
+    }
+
+
 def _figures(score: Score) -> dict[str, Any]:
     return {
         "samples": score.samples,
-        "rms_before": numbers(score.before),
-        "rms_after": numbers(score.after),
+        **error_figures(score),
         "rms_after_unfiltered": numbers(score.unfiltered),
-        "relative_after": numbers(score.relative),
         "whiteness": numbers(score.whiteness),
     }
 

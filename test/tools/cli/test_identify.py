@@ -163,7 +163,10 @@ def test_useless_recordings(
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        (with_column(2, 0.3), "joint_2 does not move; its friction and what only its motion shows cannot be told"),
+        (
+            with_column(2, 0.3),
+            "joint_2 does not move; its friction and the inertias that only its motion excites are not identifiable",
+        ),
         (with_column(4, 0.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
         (with_column(4, 3.0), "joint_2 has no effort, or the same throughout; its equations are not used"),
         (with_column(4, np.nan), "joint_2 has no effort, or the same throughout; its equations are not used"),
@@ -180,7 +183,7 @@ def test_useless_recordings(
             lambda rows: np.random.default_rng(0).permutation(rows),
             "samples are not in the order of their times; sorted",
         ),
-        (lambda rows: rows * [1, 1, 1, -1, -1], "most of the effort of joint_1, joint_2 stays unexplained"),
+        (lambda rows: rows * [1, 1, 1, -1, -1], "most of the effort of joint_1, joint_2 remains unexplained"),
         (lambda rows: rows * [1, 57.3, 57.3, 1, 1], "if that was in degrees: --position-unit deg"),
         (lambda rows: rows * [1, 1, 1, 1e-6, 1e-6], ""),
         (lambda rows: rows * [1, 1, 1, 1e7, 1e7], ""),
@@ -227,7 +230,7 @@ def test_outputs_are_not_overwritten(table: Path, tmp_path: Path, capsys: pytest
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
 def test_panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A real arm, judged by the part of the recording that was not trained on, with the defaults of the command."""
+    """A real arm, validated on the part of the recording that was held out, with the defaults of the command."""
     output = tmp_path / "panda.yaml"
     arguments = ["identify", str(PANDA_BAG), "--robot", "panda", "-o", str(output), "--hold-out", "0.3", "--json"]
     assert main(arguments) == 0

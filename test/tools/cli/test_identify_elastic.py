@@ -134,7 +134,7 @@ def test_terms_are_switched(
     source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, output = write(tmp_path / "run.csv", source.t, columns(source)), tmp_path / "arm.yaml"
-    # Springs loaded to one side alone do not tell an offset from a table.
+    # With springs loaded to one side alone, the offset is not identifiable beside a table.
     options = ["--spring-law", "table", "--spring-law", "joint_2=keep", "--spring-terms", "none"]
     options += ["--spring-points", "5", "--motor-terms", "viscous,coulomb,efficiency,gear_ratio", "--no-inertia"]
     assert identify(path, described, output, *options) == 0
@@ -178,7 +178,7 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
     out, err = capsys.readouterr()
     found = json.loads(out)
     check(found)
-    assert "efforts of the links were not recorded; those of the identified springs stand for them" in err
+    assert "efforts of the links were not recorded; those of the identified springs are used" in err
     assert "damping and hysteresis: the effort of the spring was not recorded" in err
     assert found["training"]["rms_after"][0] < 0.2 * found["training"]["rms_before"][0]
 
@@ -283,7 +283,7 @@ def without(*names: str) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarr
         (without("motor_position"), [], "has columns current and motor_effort.NAME, but no motor_position.NAME"),
         (without("motor_position", "motor_effort", "current"), ["--springs", "both"], "has no motor positions; record"),
         (without("motor_effort", "current"), [], "joint_1: the effort of the motor is missing or zero throughout"),
-        (without("position", "effort"), [], "do not explain it, misfit "),
+        (without("position", "effort"), [], "does not explain it, misfit "),
         (
             without("effort", "motor_effort"),
             [],
@@ -298,7 +298,7 @@ def without(*names: str) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarr
         (lambda x: x | {"effort": -x["effort"]}, [], "joint_1: efforts fall with the deflection; check the signs"),
         (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
         (dict, ["--spring-law", "joint_3=linear"], "sea_planar_2r has no joint joint_3; did you mean"),
-        (dict, ["--springs", "both", "--side", "motor"], "leave out --side motor and --payload"),
+        (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
 def test_bad_recordings(

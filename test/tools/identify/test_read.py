@@ -56,7 +56,7 @@ def test_other_order_and_other_joints(tmp_path: Path) -> None:
 def test_names_with_another_prefix(tmp_path: Path) -> None:
     found = read_recording(bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
     np.testing.assert_array_equal(found.q, Q)
-    assert found.notes == ("joints arm_… are taken as joint_…",)
+    assert found.notes == ("joints arm_… are matched to joint_…",)
 
 
 def test_renamed(tmp_path: Path) -> None:

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ....arrays import Array
-from ....messages.fields import MEASURED_FIELDS
 from ....robot import Robot
 from ....simulation.simulated_robot import Readings
-from ...bags import Bag, BagError, Layouts, OutputTopic, Rows, Storage, open_writer
+from ...bags import BagError, OutputTopic, Storage, open_writer
 from ...excite.messages import SETPOINT
+from ...identify.read import Source
+from ...identify.sides import read_sides
 from ...replay.joint_states import TYPE as JOINT_STATE
 from ...replay.messages import FEEDFORWARD
 
@@ -56,26 +55,11 @@ def read_readings(bag: Path, robot: Robot) -> Readings:
         robot: whose joints and motors, one each, have the same names.
 
     Raises:
-        BagError: a message is missing or cannot be read.
+        BagError: the bag cannot be read, or lacks a topic or velocities.
+        IdentificationError: it is of another robot.
     """
-    with Bag(bag) as opened:
-        sides = [_states(opened, topic, robot) for topic in ("/joint_states", "/motor_states")]
-    (q, qd, tau), (theta, thetad, effort) = sides
-    return Readings(q, qd, tau, theta, thetad, effort)
-
-
-def _states(bag: Bag, name: str, robot: Robot) -> tuple[Array, ...]:
-    topic = next((topic for topic in bag.topics if topic.name == name), None)
-    if topic is None:
-        raise BagError(f"{bag.path}: has no topic {name}")
-    layouts, parts = Layouts(topic.types(), topic.type), []
-    for _, messages in bag.messages(topic):
-        for part in layouts.rows(messages):
-            if not isinstance(part, Rows) or sorted(part.layout.message.name) != sorted(robot.joint_names):
-                raise BagError(f"{bag.path}: a message of {name} is not of the joints of {robot.name}")
-            names: list[Any] = list(part.layout.message.name)
-            order = [names.index(joint) for joint in robot.joint_names]
-            parts.append([part.layout.numbers(part.rows, field)[:, order] for field in MEASURED_FIELDS])
-    if not parts:
-        raise BagError(f"{bag.path}: {name} has no messages")
-    return tuple(np.concatenate(columns).astype(float) for columns in zip(*parts, strict=True))
+    sides = read_sides(bag, robot, Source(position_unit="rad"))
+    links, motors = sides.links, sides.motors
+    if links is None or motors is None or links.qd is None or motors.qd is None:
+        raise BagError(f"{bag}: must have positions and velocities of links and motors of {robot.name}")
+    return Readings(links.q, links.qd, links.tau, motors.q, motors.qd, motors.tau)

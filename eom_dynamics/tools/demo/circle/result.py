@@ -77,7 +77,7 @@ def close_circle(task: Task, run: Run, progress: Callable[[str, float], None] | 
         progress: of the identification, called with the step and the fraction of it that is done.
 
     Raises:
-        EomDynamicsError: a run fails, or the recording does not tell something.
+        EomDynamicsError: a run fails, or a joint is not identifiable from the recording.
     """
     recording = recorded(task, task.plan.excitation, run("excite", task.robot, task.plan.excitation))
     readings = run("before", task.robot, task.plan.judged)

@@ -44,9 +44,11 @@ def section(result: Result) -> tuple[str, dict[str, go.Figure]]:
         "that was not identified from; and of motors, on the excitation.</p>"
         + table([summary.RESIDUAL_HEADER, *summary.residual_rows(result)])
         + place("identified_motors")
-        + f'<h3>Identified numbers</h3><p class="soft">SI units. {escape(summary.told(result))}. Of the bodies, those '
-        "sums that the motion can tell; bags, true and identified robot files are in the folder identification "
-        "beside this page.</p>" + table([summary.NUMBERS_HEADER, *summary.number_rows(result)]) + "</section>"
+        + f'<h3>Identified numbers</h3><p class="soft">SI units. {escape(summary.within_deviations(result))}. Of the '
+        "bodies, the combinations that are identifiable from the motion; bags, true and identified robot files are in "
+        "the folder identification beside this page.</p>"
+        + table([summary.NUMBERS_HEADER, *summary.number_rows(result)])
+        + "</section>"
     )
     return html, drawn
 

@@ -50,8 +50,8 @@ def failures(result: Result) -> list[str]:
     return []
 
 
-def told(result: Result) -> str:
-    """How many of the numbers are true within their uncertainty."""
+def within_deviations(result: Result) -> str:
+    """How many identified numbers are within their uncertainty of the true ones."""
     every = [each for each in numbers(result) if np.isfinite(each.deviation) and each.deviation > 0]
     within = sum(abs(each.found - each.true) <= _DEVIATIONS * each.deviation for each in every)
     return (
@@ -113,7 +113,7 @@ def as_text(result: Result) -> str:
         *columns([TRACKING_HEADER, *tracking_rows(result)], 1),
         "",
         *columns([NUMBERS_HEADER, *own], 1),
-        told(result),
+        within_deviations(result),
     ]
     return "\n".join(map(printable, lines))
 

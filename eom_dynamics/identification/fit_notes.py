@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes of a fit: on recordings, on efforts that remain unexplained, and on parameters that are not identifiable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..robot import Robot
+from .exceptions import IdentificationError
+from .filtering import REST
+from .recording import Recording
+from .regressor import Regressor
+from .residuals import Score
+
+# Share of an effort's standard deviation that is left, beyond which something is wrong.
+_UNEXPLAINED = 0.5
+
+# Base parameters that are named.
+_NAMED = 6
+
+
+def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
+    """Notes on recordings; raises IdentificationError for those that are of another robot, or useless."""
+    notes = [f"{recording.name}: {note}" for recording in recordings for note in _notes(robot, recording)]
+    return list(dict.fromkeys(notes))
+
+
+def _notes(robot: Robot, recording: Recording) -> list[str]:
+    if recording.joint_names != robot.joint_names:
+        raise IdentificationError(
+            f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot "
+            f"{', '.join(robot.joint_names)}"
+        )
+    clean = recording.cleaned()
+    notes = list(clean.notes)
+    motions = list(clean.motions())
+    if len(motions) > 1:
+        notes.append(f"pauses or jumps of the clock separate {len(motions)} motions")
+    still = np.ptp(clean.q, axis=0) <= REST
+    silent = np.asarray(np.isnan(clean.tau).all(axis=0))
+    if still.all():
+        raise IdentificationError(f"{recording.name}: no joint moves")
+    if silent.all():
+        raise IdentificationError(f"{recording.name}: efforts are missing or the same throughout")
+    notes += [
+        f"{name} does not move; its friction and the inertias that only its motion excites are not identifiable"
+        for name in _chosen(robot, still)
+    ]
+    notes += [
+        f"{name} has no effort, or the same throughout; its equations are not used" for name in _chosen(robot, silent)
+    ]
+    return notes
+
+
+def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:
+    """A line on joints whose efforts remain unexplained."""
+    with np.errstate(invalid="ignore"):
+        bad = np.asarray(np.any([score.relative > _UNEXPLAINED for score in scores], axis=0))
+    if not bad.any():
+        return []
+    names = ", ".join(_chosen(robot, bad))
+    return [
+        f"most of the effort of {names} remains unexplained; check signs, units, topic and geometry, or excite it more"
+    ]
+
+
+def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
+    """A line on base parameters with infinite standard deviations (P,)."""
+    names = regressor.names[: regressor.inertial]
+    infinite = [name for name, s in zip(names, deviations, strict=False) if not np.isfinite(s)]
+    if not infinite:
+        return []
+    listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
+    return [
+        f"{len(infinite)} of {regressor.inertial} base parameters are not identifiable and stay close to the file: "
+        f"{listed}"
+    ]
+
+
+def doubtful_terms(robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array]) -> list[str]:
+    """Lines on terms (n,) by name that are not identifiable, or as small as their standard deviation."""
+    lines = []
+    for name, values in terms.items():
+        unknown = ~np.isfinite(deviations[name])
+        weak = ~unknown & (np.abs(values) < deviations[name])
+        if unknown.any():
+            lines.append(f"{name} of {', '.join(_chosen(robot, unknown))} is not identifiable from these data")
+        if weak.any():
+            lines.append(f"{name} of {', '.join(_chosen(robot, weak))} is within one standard deviation of zero")
+    return lines
+
+
+def _chosen(robot: Robot, which: NDArray[np.bool_]) -> Sequence[str]:
+    return [name for name, is_chosen in zip(robot.joint_names, which.tolist(), strict=True) if is_chosen]

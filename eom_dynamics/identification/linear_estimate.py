@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear estimate of base parameters and terms by the chosen estimator, and the weights that residuals give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from ..arrays import Array
+from .choice import noise_of_motion
+from .equations import Equations, chunks, equations, predictions
+from .estimators import Estimate, huber, ordinary, total, weighted
+from .exceptions import IdentificationError
+from .options import Options
+from .residuals import correlation_time
+from .training_data import TrainingData
+
+# Residuals below this share of the efforts are of rounding, and count as this.
+_FINEST = 1e-6
+
+# States of a mean over a motion.
+_STATES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """A linear estimate with the equations that it solves in units of the standard deviation.
+
+    Attributes:
+        estimate: of x (P,); its R has the weights.
+        systems: equations of each block, with the weights that Huber's estimator gave them.
+        weights: of the joints (n,), one over their standard deviations; 0 without equations.
+    """
+
+    estimate: Estimate
+    systems: Sequence[Equations]
+    weights: Array
+
+
+def linear_estimate(data: TrainingData, options: Options) -> Weighted:
+    """Estimate all parameters, without a prior.
+
+    Equations of joint j have the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation sigma_j of its residuals
+    and their correlation time T_j in samples.
+
+    Raises:
+        IdentificationError: ``huber`` is to identify friction alone.
+    """
+    estimate, systems = _by_estimator(data, options)
+    residuals = [
+        np.where(part.used, predictions(data.regressor, part, estimate.x) - part.tau, 0.0) for part in data.samples
+    ]
+    sigma = estimate.sigma * np.sqrt(correlation_time(residuals))
+    system = data.system
+    with np.errstate(invalid="ignore"):
+        finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
+    weights = np.nan_to_num(1 / np.maximum(sigma, finest))
+    R = reduce(add, systems).weighted(weights)[0]
+    return Weighted(replace(estimate, R=R), systems, weights)
+
+
+def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Sequence[Equations]]:
+    """The linear estimate, and the equations of the blocks with the weights that it gave them."""
+    regressor, file, systems = data.regressor, data.file, data.systems
+    system = data.system
+    if options.estimator == "ordinary":
+        return ordinary(system, file), systems
+    first = weighted(system, file)
+    if options.estimator == "total":
+        return total(system, first, _regressor_errors(data)), systems
+    if options.estimator == "huber":
+        if not options.inertia:
+            raise IdentificationError("estimator huber identifies inertias, too; choose weighted for friction alone")
+        result, _ = huber(regressor, data.samples, first, file)
+        weights = [huber(regressor, fold, result, file)[1] for fold in data.folds]
+        return result, [equations(regressor, fold, w) for fold, w in zip(data.folds, weights, strict=True)]
+    return first, systems
+
+
+def _regressor_errors(data: TrainingData) -> list[Array]:
+    """Mean covariance (P, P) of the errors of the rows of each joint, by the noise of accelerations.
+
+    Rows are linear in qdd: with the variance s_k² of qdd_k, the covariance is the sum of s_k² dY/dqdd_k' dY/dqdd_k.
+    """
+    regressor = data.regressor
+    motions = [motion for recording in data.recordings for motion in recording.cleaned().motions()]
+    _, qdd = noise_of_motion(motions, data.filter)
+    n, P = regressor.robot.n, len(regressor.names)
+    errors: list[Array] = [np.zeros((P, P)) for _ in range(n)]
+    part = max(data.samples, key=len)[:: max(1, max(map(len, data.samples)) // _STATES)]
+    q, zero = part.q, np.zeros_like(part.q)
+    (_, at_rest), *_ = chunks(regressor, replace(part, qd=zero, qdd=zero))
+    for k in range(n):
+        unit = zero + np.eye(n)[k]
+        columns = regressor.inertial_columns(q, zero, unit)[: len(at_rest)] - at_rest
+        for j in range(n):
+            rows = np.zeros((len(at_rest), P))
+            rows[:, : regressor.inertial] = columns[:, j]
+            if j == k and "rotor_inertia" in regressor.terms:
+                rows[:, regressor.column("rotor_inertia", j)] = 1.0
+            errors[j] += qdd[k] ** 2 * rows.T @ rows / len(rows)
+    return errors

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of an identification: terms, estimator, prior and filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..robot import Robot
+from .estimators import ESTIMATORS
+from .exceptions import IdentificationError
+from .joint_terms import TERMS
+from .prior import KINDS
+
+SIDES = ("joint", "motor")
+"""Where efforts were measured: between gear and link, or at the motor, in units of the joint."""
+
+_COMMON_TERMS = ("viscous", "coulomb", "offset")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is identified, and how.
+
+    Attributes:
+        side: one of SIDES; None for ``joint`` if the robot has springs, else ``motor``.
+        terms: names in :data:`.joint_terms.TERMS`; None for viscous and Coulomb friction and offset, with rotor
+            inertia on the motor side.
+        inertia: identify the inertias of bodies; else those of the file stay.
+        estimator: one of ESTIMATORS.
+        prior: distance from the file, one of :data:`.prior.KINDS`.
+        prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
+        cutoff: of the filter, Hz; None to choose it.
+        measured_velocity: use recorded velocities; None to choose.
+        payload: joint whose body carries a payload, which is identified alone with the offsets.
+    """
+
+    side: str | None = None
+    terms: tuple[str, ...] | None = None
+    inertia: bool = True
+    estimator: str = "weighted"
+    prior: str = "entropic"
+    prior_weight: float | None = None
+    cutoff: float | None = None
+    measured_velocity: bool | None = None
+    payload: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check names; raises IdentificationError."""
+        for name, value, known in (
+            ("estimator", self.estimator, ESTIMATORS),
+            ("prior", self.prior, KINDS),
+            ("side", self.side or SIDES[0], SIDES),
+        ):
+            if value not in known:
+                raise IdentificationError(f"{name} must be {' or '.join(known)}, is {value!r}")
+        for name in self.terms or ():
+            if name not in TERMS:
+                raise IdentificationError(f"terms: there is no {name!r}; there are {', '.join(TERMS)}")
+
+    def for_robot(self, robot: Robot) -> Options:
+        """These options with what was left to the robot."""
+        side = self.side or ("joint" if any(not j.spring.is_rigid for j in robot.independent_joints) else "motor")
+        default = (*_COMMON_TERMS, "rotor_inertia") if side == "motor" else _COMMON_TERMS
+        return replace(self, side=side, terms=default if self.terms is None else self.terms)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vector x (P,) of all parameters: base parameters beta, then those of the terms, joint by joint.
+
+x = (beta; x_1 … x_k),    beta = K pi,    each x_i (n,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..arrays import Array
+from ..robot import Robot
+from .joint_terms import TERMS
+from .regressor import Regressor
+
+# Terms whose parameters a robot cannot have negative.
+_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia")
+
+
+def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
+    """x (P,) of inertial parameters pi (10 B,) and of the terms, (n,) by name."""
+    columns = inertial if regressor.full else regressor.base(inertial)
+    return np.concatenate([columns, *(terms[name] for name in regressor.terms)])
+
+
+def vector_of_file(regressor: Regressor, side: str | None) -> Array:
+    """x (P,) of the robot's file, whose friction is that of the joints or of the motors."""
+    return parameter_vector(
+        regressor, regressor.dynamics.inertial_parameters, _terms_of_file(regressor.robot, motor_side=side == "motor")
+    )
+
+
+def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
+    """Parameters (n,) of all terms as the file has them, zero where it cannot have them."""
+    joints = robot.independent_joints
+    laws = [joint.actuator.friction if motor_side else joint.friction_law for joint in joints]
+    values: dict[str, Array] = {name: np.zeros(robot.n) for name in TERMS}
+    values["viscous"] = np.array([float(law.viscous) for law in laws])
+    values["coulomb"] = np.array([float(law.coulomb) for law in laws])
+    values["stribeck"] = np.array([float(law.static) - float(law.coulomb) for law in laws])
+    if motor_side:
+        values["rotor_inertia"] = np.asarray(robot.rotor_inertia)
+    return values
+
+
+def by_term(regressor: Regressor, values: Array) -> dict[str, Array]:
+    """Parameters (k n,) of all terms as (n,) by name."""
+    return dict(zip(regressor.terms, values.reshape(-1, regressor.robot.n), strict=True))
+
+
+def lower_bounds(regressor: Regressor) -> Array:
+    """Lower bounds (k n,) of the parameters of the terms."""
+    n = regressor.robot.n
+    bounds = [np.full(n, 0.0 if name in _NOT_NEGATIVE else -np.inf) for name in regressor.terms]
+    return np.concatenate(bounds) if bounds else np.zeros(0)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training data of an identification: filtered samples, cut into blocks, and the compressed equations of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from ..arrays import Array
+from .choice import blocks
+from .equations import Equations, equations
+from .exceptions import IdentificationError
+from .filtering import Filter, Samples, prepare
+from .recording import Recording
+from .regressor import Regressor
+from .stribeck import stribeck_velocities
+
+# Equations for each parameter below which nothing is identified.
+_LEAST_EQUATIONS = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Samples and their equations A x = b.
+
+    Attributes:
+        regressor: of base parameters and terms.
+        file: parameters x (P,) of the robot's file.
+        recordings: the samples are of these.
+        filter: of the samples.
+        samples: of each motion.
+        folds: the samples cut into blocks.
+        systems: equations of each block.
+    """
+
+    regressor: Regressor
+    file: Array
+    recordings: Sequence[Recording]
+    filter: Filter
+    samples: Sequence[Samples]
+    folds: Sequence[Sequence[Samples]]
+    systems: Sequence[Equations]
+
+    @property
+    def system(self) -> Equations:
+        """Equations of all blocks."""
+        return reduce(add, self.systems)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Efforts left out, by reason."""
+        counts: Counter[str] = Counter()
+        for part in self.samples:
+            counts.update(part.counts)
+        return dict(counts)
+
+
+def training_data(
+    regressor: Regressor, file: Array, recordings: Sequence[Recording], using: Filter, *, inertia: bool = True
+) -> TrainingData:
+    """Filter recordings and compress their equations.
+
+    Args:
+        regressor: of base parameters and terms.
+        file: parameters x (P,) of the robot's file.
+        recordings: to fit.
+        using: filter; with the term ``stribeck``, its Stribeck velocities are replaced by those of the data.
+        inertia: whether base parameters are unknowns; otherwise the right side has their efforts.
+
+    Raises:
+        IdentificationError: there are too few samples.
+    """
+    samples = prepared(recordings, regressor, using)
+    if "stribeck" in regressor.terms:
+        using = replace(using, stribeck_velocity=stribeck_velocities(regressor, samples, using, file))
+        samples = prepared(recordings, regressor, using)
+    folds = blocks(samples)
+    systems = [equations(regressor, fold) for fold in folds]
+    if not inertia:
+        systems = [_of_terms_alone(system, regressor.inertial, file) for system in systems]
+    data = TrainingData(regressor, file, recordings, using, samples, folds, systems)
+    _require_enough(data.system, recordings[0].name, using.cutoff)
+    return data
+
+
+def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[Samples]:
+    """Filtered samples of all motions; raises IdentificationError if there are none."""
+    samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
+    if not samples:
+        raise IdentificationError(
+            f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+            f"{2 / using.cutoff:.3g} s at least"
+        )
+    return samples
+
+
+def _of_terms_alone(system: Equations, inertial: int, file: Array) -> Equations:
+    """The same equations without inertial columns, A_t x_t = b - A_b beta with beta of the file."""
+    factors = []
+    for M in system.factors:
+        changed = M.copy()
+        changed[:, -1] -= M[:, :inertial] @ file[:inertial]
+        changed[:, :inertial] = 0.0
+        factors.append(changed)
+    return Equations(tuple(factors), system.counts)
+
+
+def _require_enough(system: Equations, name: str, cutoff: float) -> None:
+    """Raise IdentificationError if there are too few equations for the number of parameters."""
+    if not np.any(system.counts):
+        raise IdentificationError(f"{name}: no joint moves with a recorded effort; nothing can be identified")
+    if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
+        raise IdentificationError(
+            f"{name}: {int(system.counts.sum()):,} efforts with motion are too few for {system.parameters} parameters "
+            f"at a cut-off of {cutoff:.3g} Hz; record for longer, or identify fewer terms"
+        )
