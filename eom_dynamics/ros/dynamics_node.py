@@ -16,9 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
 
@@ -27,23 +25,23 @@ from ..elastic import ElasticArm, LimitViolation
 from ..elastic.limit_violations import summary
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..messages.refusals import is_held, refusal_reason
-from ..messages.samples import doubles
-from ..messages.setpoint_to_command import Solution, Solver, matrices
+from ..messages.setpoint_to_command import Solution, Solver
 from ..stream.compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
 from ..stream.watchdog import Response, Status
 from ..terminal import printable
 from .command_line import Program
 from .diagnostics import Level, Report
 from .dynamics.command_topics import CommandTopics
+from .dynamics.inverse_dynamics_service import InverseDynamicsService
 from .dynamics.parameters import TABLE
-from .dynamics.realtime import SchedulingError, lock_memory, stream_in_real_time, stream_on_processors
+from .dynamics.realtime import schedule
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME, StreamStatistics
 from .dynamics.supervision import Supervision
 from .dynamics.task_topic import TaskTopic
 from .dynamics.trajectory_player import TrajectoryPlayer
-from .dynamics.transitions import reported
-from .interfaces import ComputeInverseDynamics, JointTrajectorySetpoint, TaskSetpoint
+from .dynamics.transitions import refuse_impossible_transitions, reported, state_label
+from .interfaces import JointTrajectorySetpoint, TaskSetpoint
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
@@ -100,7 +98,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """
         # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
-        self._refuse_impossible_transitions()
+        refuse_impossible_transitions(self)
         self._solver: Solver | None = None
         self._starting_up = False
         self._scheduling_problem = self._failed_transition = ""
@@ -135,13 +133,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         )
         self._supervision.watch_quality(setpoints, quality["qos_profile"])
         self._trajectories.on_finished = self._supervision.expect_nothing
-        self.create_service(
-            ComputeInverseDynamics,
-            "~/inverse_dynamics",
-            self._on_inverse_dynamics,
-            # For bursts of many clients, or of one that does not wait for answers.
-            qos_profile=QoSProfile(depth=_INPUT_DEPTH),
-        )
+        InverseDynamicsService(self, self._solver_to_answer, lambda: self._limits)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot and parameters -----------------------------------------------------------
@@ -149,8 +141,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @property
     def state(self) -> str:
         """Label of the lifecycle state or transition, such as ``inactive``."""
-        label: str = self._state_machine.current_state[1]
-        return label
+        return state_label(self)
 
     @property
     def arm(self) -> ElasticArm | None:
@@ -303,34 +294,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _schedule(self) -> None:
         """Apply priority, processors and locked memory; only after loading, which would block a core."""
-        problems = []
-        for apply in (
-            lambda: stream_on_processors(self.get_parameter("cpu_affinity").value),
-            lambda: stream_in_real_time(self.get_parameter("realtime_priority").value),
-            lambda: lock_memory() if self.get_parameter("lock_memory").value else None,
-        ):
-            try:
-                apply()
-            except SchedulingError as error:
-                problems.append(printable(str(error)))
-                self.get_logger().warning(problems[-1])
+        processors, priority, locks_memory = (
+            self.get_parameter(name).value for name in ("cpu_affinity", "realtime_priority", "lock_memory")
+        )
+        problems = [printable(text) for text in schedule(processors, priority, locks_memory=locks_memory)]
+        for problem in problems:
+            self.get_logger().warning(problem)
         self._scheduling_problem = "; ".join(problems)
-
-    def _refuse_impossible_transitions(self) -> None:
-        """Refuse transitions that the state does not allow, which in rclpy end the process."""
-        service = self._service_change_state
-        change_state = service.callback
-
-        def guarded(request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
-            try:
-                return change_state(request, response)
-            except Exception as error:
-                if self.context.ok():  # at shutdown the transition event cannot be published
-                    self.get_logger().warning(f"transition refused in state {self.state}: {error}")
-                response.success = False
-                return response
-
-        service.callback = guarded
 
     def destroy_node(self) -> None:
         """Destroy the node, with its lifecycle, which rclpy leaves to the end of the interpreter."""
@@ -451,6 +421,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         )
         return True
 
+    def _solver_to_answer(self) -> Solver:
+        """Return the solver; StateError unless the node is active."""
+        if not self.active or self._solver is None:
+            raise StateError(f"the node is {self.state}; it answers only when active")
+        return self._solver
+
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
         if not self.active or self._solver is None:
@@ -547,39 +523,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.get_logger().warning(
             "\n".join(filter(None, [f"setpoint refused: {reason}", detail])), throttle_duration_sec=self.warning_period
         )
-
-    # --- Service ------------------------------------------------------------------------
-
-    def _on_inverse_dynamics(
-        self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response
-    ) -> ComputeInverseDynamics.Response:
-        try:
-            self._answer(request, response)
-        except StateError as error:
-            response = ComputeInverseDynamics.Response(message=str(error))
-            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=self.warning_period)
-        except Exception as error:
-            response = ComputeInverseDynamics.Response(message=refusal_reason(error))
-            self.get_logger().error(f"request failed:\n{traceback.format_exc()}")
-        return response
-
-    def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
-        if not self.active or self._solver is None:
-            raise StateError(f"the node is {self.state}; it answers only when active")
-        limits = "warn" if self._limits == "clip" else self._limits
-        if request.include_matrices and len(request.base):
-            raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-        solution = self._solver.solve(request, optional=("jerk", "snap"), limits=limits)
-        fields = solution.fields()
-        if request.include_matrices:
-            fields |= matrices(self._solver, solution)
-        for name, values in fields.items():
-            setattr(response, name, doubles(values))
-        response.joint_names = solution.order.names
-        response.motor_names = solution.order.motor_names
-        if solution.exceeded:
-            response.message = f"exceeds limits: {summary(solution.exceeded)}"
-        response.success = True
 
     # --- Diagnostics --------------------------------------------------------------------
 
