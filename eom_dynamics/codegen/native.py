@@ -7,12 +7,12 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sysconfig
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from ..robot import Robot
 from ..states import all_finite
 from .cache import digest
 from .compiler import compiled
-from .emit_c import c_source
+from .emit_c import c_source, csrc
 from .fingerprint import kernel_fingerprint
 from .program import c_name
 from .recipe import Recipe
@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 # Smallest number of states for which another thread saves time.
 _STATES_PER_THREAD = 4096
+
+_OWN_HEADER = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 
 
 class NativeKernel:
@@ -164,7 +166,7 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     python = sysconfig.get_path("include")
     if not (Path(python) / "Python.h").exists():
         raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
-    source = (resources.files(__package__) / "csrc" / f"{name}.c").read_text()
+    source = extension_source(name)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     module_name, key = f"eom_dynamics_{name}", digest(name, source, suffix, version)
     includes = [f"-I{folder}" for folder in (python, include) if folder]
@@ -178,3 +180,11 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
         except ImportError as error:
             raise KernelError(f"the compiled {name} cannot be loaded: {error}") from None
     return module
+
+
+def extension_source(name: str) -> str:
+    """Source ``{name}.c`` of an extension module, with the headers of its folder in the places that include them.
+
+    So that one text, and its digest, has all that is compiled.
+    """
+    return _OWN_HEADER.sub(lambda include: csrc(include.group(1)), csrc(f"{name}.c"))

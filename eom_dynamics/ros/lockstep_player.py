@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import os
 import struct
 import sys
 import time
@@ -29,21 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
-from rclpy.utilities import remove_ros_args, try_shutdown
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from ..terminal import prepare_streams, printable
 from .executors import make_executor
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .player import positive
-from .setpoint_file import PlayerError, Setpoints, read_setpoints
+from .playing import ReportCounts, positive, run_player
+from .setpoint_file import PlayerError, Setpoints
 from .simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
@@ -62,9 +56,9 @@ _SECOND = 1_000_000_000
 
 
 class LockstepPlayer(Node):
-    """Node that sends setpoints and time, and records what comes of them."""
+    """Node that sends setpoints and time, and records the answers."""
 
-    def __init__(self, setpoints: Setpoints, rate: float, report: Callable[[dict[str, int]], None]) -> None:
+    def __init__(self, setpoints: Setpoints, rate: float, report: ReportCounts) -> None:
         """Create publishers and subscriptions.
 
         Args:
@@ -135,8 +129,11 @@ class LockstepPlayer(Node):
         rows = {
             topic: np.array([np.frombuffer(data, np.uint8) for data in messages]) for topic, messages in kept.items()
         }
-        self._report({"sent": count, "received": count})
         return {"stamp": stamps, **rows}
+
+    def counts(self) -> dict[str, int]:
+        """Count setpoints sent and answered (received): all, as each waits for the one before."""
+        return {"sent": self._setpoints.count, "received": self._setpoints.count}
 
     def _step(self, index: int, stamp: int) -> None:
         """Send a setpoint, stamped with the middle of its step, and when it is answered the time of its end, ns."""
@@ -180,7 +177,7 @@ class LockstepPlayer(Node):
         self._clock_publisher.publish(clock)
 
     def _until(self, condition: Callable[[], bool], send: Callable[[], None], what: str) -> None:
-        """Send, and again where nothing comes of it, until the condition holds."""
+        """Send, and again while there is no answer, until the condition holds."""
         deadline = time.monotonic() + _PATIENCE
         send()
         while not self._spin(condition, _REPEAT):
@@ -204,8 +201,6 @@ class LockstepPlayer(Node):
 
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; return the exit code."""
-    prepare_streams()
-    arguments = sys.argv if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="lockstep_player", description="play setpoints in lock step with /clock")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
     parser.add_argument("recording", type=Path, help=".npz to write")
@@ -213,35 +208,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
     )
-    options = parser.parse_args(remove_ros_args(arguments)[1:])
-    try:
-        setpoints = read_setpoints(options.setpoints)
-    except PlayerError as error:
-        print(f"lockstep_player: {printable(str(error))}", file=sys.stderr)
-        return 2
-    # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
-    stdout = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    return run_player(
+        parser, arguments, lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, report), _play
+    )
 
-    def report(counts: dict[str, int]) -> None:
-        print(json.dumps(counts), file=stdout, flush=True)
 
-    rclpy.init(args=arguments)
-    player = LockstepPlayer(setpoints, options.rate, report)
-    try:
-        player.connect(options.timeout)
-        gc.disable()
-        np.savez(options.recording, **player.play())
-    except (PlayerError, OSError) as error:
-        print(f"lockstep_player: {printable(str(error))}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        print("lockstep_player: interrupted", file=sys.stderr)
-        return 1
-    finally:
-        player.close()
-        try_shutdown()
-    return 0
+def _play(player: LockstepPlayer, options: argparse.Namespace) -> dict[str, Any]:
+    """Play all setpoints; returns the recording."""
+    player.connect(options.timeout)
+    gc.disable()
+    return player.play()
 
 
 if __name__ == "__main__":

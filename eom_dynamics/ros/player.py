@@ -37,30 +37,23 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import math
-import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
-from ..terminal import prepare_streams, printable
-from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
+from .dynamics.realtime import HIGHEST, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
 from .executors import make_executor
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .setpoint_file import PlayerError, Setpoints, read_setpoints
+from .playing import ReportCounts, positive, run_player
+from .setpoint_file import PlayerError, Setpoints
 
 _QOS = QoSProfile(depth=1000)
 _PROGRESS_PERIOD = 0.1
@@ -73,7 +66,7 @@ class Player(Node):
     It has one thread, which receives answers while it waits for the time of the next setpoint.
     """
 
-    def __init__(self, setpoints: Setpoints, report: Callable[[dict[str, int]], None]) -> None:
+    def __init__(self, setpoints: Setpoints, report: ReportCounts) -> None:
         """Create publisher and subscriptions; ``report`` is called periodically with the counts."""
         super().__init__("setpoint_player")
         self._report = report
@@ -218,11 +211,9 @@ class Player(Node):
 
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; return the exit code."""
-    prepare_streams()
-    arguments = sys.argv if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
-    parser.add_argument("answers", type=Path, help=".npz to write")
+    parser.add_argument("recording", metavar="answers", type=Path, help=".npz to write")
     parser.add_argument("--rate", type=positive, default=1000.0, help="setpoints per second; default: %(default)g")
     parser.add_argument(
         "--timeout", type=positive, default=10.0, help="time to wait for the node, in s; default: %(default)g"
@@ -241,46 +232,16 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help=f"SCHED_FIFO priority of the player, 1 to {HIGHEST}; default: normal scheduling",
     )
-    options = parser.parse_args(remove_ros_args(arguments)[1:])
-    try:
-        setpoints = read_setpoints(options.setpoints)
-    except PlayerError as error:
-        print(f"player: {printable(str(error))}", file=sys.stderr)
-        return 2
-    # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
-    stdout = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def report(counts: dict[str, int]) -> None:
-        print(json.dumps(counts), file=stdout, flush=True)
-
-    rclpy.init(args=arguments)
-    player = Player(setpoints, report)
-    try:
-        player.wait_for_answers(options.timeout)
-        stream_in_real_time(options.realtime_priority)
-        gc.disable()  # a collection would lengthen measured round trips
-        player.play(options.rate, options.grace)
-        np.savez(options.answers, **player.record())
-        report(player.counts())
-    except (PlayerError, SchedulingError, OSError) as error:
-        print(f"player: {printable(str(error))}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        print("player: interrupted", file=sys.stderr)
-        return 1
-    finally:
-        player.close()
-        try_shutdown()
-    return 0
+    return run_player(parser, arguments, lambda setpoints, report, _: Player(setpoints, report), _play)
 
 
-def positive(text: str) -> float:
-    """Read a positive number of an argument; raises argparse.ArgumentTypeError for others."""
-    value = float(text)
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")
-    return value
+def _play(player: Player, options: argparse.Namespace) -> dict[str, Any]:
+    """Play all setpoints; returns the content of the answers file."""
+    player.wait_for_answers(options.timeout)
+    stream_in_real_time(options.realtime_priority)
+    gc.disable()  # a collection would lengthen measured round trips
+    player.play(options.rate, options.grace)
+    return player.record()
 
 
 if __name__ == "__main__":

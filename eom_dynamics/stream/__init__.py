@@ -12,5 +12,6 @@
 :mod:`.doubts`                  these three checks of a stream, each ignored, reported or refused
 :mod:`.compiled_motors`         the motor side as compiled code
 :mod:`.compiled_stream`         from the bytes of a setpoint to those of its command in one call
+:mod:`.learned_shapes`          such calls for the shapes that messages turn out to have
 ==============================  ======================================================================
 """

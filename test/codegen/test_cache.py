@@ -263,9 +263,12 @@ def _read_only(*arguments: Any, **keywords: Any) -> Any:
 
 
 class TestKey:
-    """Properties on which the key of a kernel depends."""
+    """Properties on which the key of a kernel or of an extension module depends."""
 
     def key(self, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> str:
+        return self.key_of(lambda: native.NativeKernel(robot, PROGRAMS["effort"]), monkeypatch)
+
+    def key_of(self, compile: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> str:
         keys = []
 
         def record(key: str, build: Callable[[Path], None]) -> Path:
@@ -275,7 +278,7 @@ class TestKey:
         with monkeypatch.context() as patch:
             patch.setattr(compiler, "cached", record)
             with pytest.raises(KernelError):
-                native.NativeKernel(robot, PROGRAMS["effort"])
+                compile()
         return keys[0]
 
     @pytest.mark.parametrize(
@@ -345,6 +348,17 @@ class TestKey:
             (package / name).write_text(text + "\n")
             assert fingerprint.generator_fingerprint.__wrapped__() != before, name
             (package / name).write_text(text)
+
+    @pytest.mark.parametrize("changed", ["stream_call.c", "shaped_messages.h"])
+    def test_of_an_extension_depends_on_each_of_its_sources(
+        self, changed: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def key() -> str:
+            return self.key_of(lambda: native.extension.__wrapped__("stream_call"), monkeypatch)
+
+        before, text = key(), native.csrc
+        monkeypatch.setattr(native, "csrc", lambda name: text(name) + "\n" * (name == changed))
+        assert key() != before
 
     def test_depends_on_the_version_of_the_compiler(self, tmp_path: Path) -> None:
         path = tmp_path / "cc"

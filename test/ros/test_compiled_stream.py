@@ -127,6 +127,7 @@ from eom_dynamics.ros.stopping import StopSignals
 rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
 node = DynamicsNode(StopSignals())
 node.start_up()
+stream = node._stream
 messages = []
 for k in range(20):
     setpoint = JointTrajectorySetpoint()
@@ -134,19 +135,19 @@ for k in range(20):
     for field in STATE_FIELDS:
         setattr(setpoint, field, doubles(np.full(7, 0.01 * k)))
     messages.append(serialize_message(setpoint))
-def stream(rounds):
+def play(rounds):
     for _ in range(rounds):
         for message in messages:
-            node._on_setpoint_bytes(message)
-        node._statistics._times.clear()  # as once in a diagnostic period
-stream(60)  # Python 3.10 allocates a cache for each function that was called 1,024 times
-assert node._streams, "no compiled call"
+            stream.answer_bytes(message)
+        stream.statistics._times.clear()  # as once in a diagnostic period
+play(60)  # Python 3.10 allocates a cache for each function that was called 1,024 times
+assert stream._shapes.latest, "no compiled call"
 gc.collect()
 tracemalloc.start()
-stream(10)
+play(10)
 before = tracemalloc.get_traced_memory()[0]
-stream(150)
-print(tracemalloc.get_traced_memory()[0] - before, node._statistics.published)
+play(150)
+print(tracemalloc.get_traced_memory()[0] - before, stream.statistics.published)
 import os, sys
 sys.stdout.flush()
 os._exit(0)

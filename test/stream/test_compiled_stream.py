@@ -4,6 +4,7 @@
 import gc
 import struct
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -195,6 +196,43 @@ def test_random_bytes_are_not_taken_and_break_nothing():
             answer = stream.call(bytes(changed))
             assert answer is None or np.isfinite(setup.deserialize(answer, setup.kinds[FEEDFORWARD]).effort).all()
     setup.assert_equal(stream)
+
+
+def replaced(entries, k, **places):
+    """Tuples with some places of the k-th replaced."""
+    entry = list(entries[k])
+    for place, value in places.items():
+        entry[int(place[1:])] = value
+    return (*entries[:k], tuple(entry), *entries[k + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("constants", lambda x: replaced(x, 0, _0=-1), "a constant lies beyond the message"),
+        ("constants", lambda x: replaced(x, -2, _0=10_000), "a constant lies beyond the message"),
+        ("inputs", lambda x: replaced(x, 0, _0=-1), "numbers lie beyond the message or the array"),
+        ("inputs", lambda x: replaced(x, 1, _0=10_000), "numbers lie beyond the message or the array"),
+        ("inputs", lambda x: replaced(x, 2, _1=100), "numbers lie beyond the message or the array"),
+        ("inputs", lambda x: replaced(x, 3, _2=2**60), "numbers lie beyond the message or the array"),
+        ("inputs", lambda x: replaced(x, 4, _3=(0, 1, 2, 3, 4, 5, 7)), "an order has places beyond its numbers"),
+        ("inputs", lambda x: replaced(x, 4, _3=(0, 1)), "a tuple of the length of its numbers"),
+        ("outputs", lambda x: replaced(x, 0, _1=10_000), "a stamp lies beyond the message"),
+        ("outputs", lambda x: replaced(x, 1, _2=replaced(x[1][2], 0, _1=-1)), "numbers lie beyond the message"),
+        ("outputs", lambda x: replaced(x, 2, _0=bytes(16)), "numbers lie beyond the message"),
+        ("stamp", lambda x: x + 10_000, "the stamp within the message"),
+        ("row", lambda x: x[:-1], "an array has the wrong size"),
+    ],
+)
+def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
+    setup, given = Setup("iiwa"), {}
+    create = setup.compiled.module.StreamCall
+    setup.compiled.module = SimpleNamespace(StreamCall=lambda **arguments: given.update(arguments))
+    setup.draw()
+    setup.stream()
+    assert create(**given)
+    with pytest.raises(ValueError, match=reason):
+        create(**given | {name: change(given[name])})
 
 
 @pytest.mark.parametrize("policy", [True, False], ids=["checked", "ignored"])

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from rclpy.node import Node
+
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...stream.doubts import DOUBT_POLICIES
 from ...stream.watchdog import LOSS_POLICIES
@@ -175,3 +177,9 @@ TABLE: Table = {
     "executor": EXECUTOR,
     **COMMON,
 }
+
+
+def limit_policy(node: Node) -> str:
+    """Policy for limits: the parameter ``limits`` of a node, unless the deprecated ``clip_to_limits`` decides."""
+    policy: str = node.get_parameter("limits").value
+    return "clip" if policy == "warn" and node.get_parameter("clip_to_limits").value else policy

@@ -35,6 +35,27 @@ class SchedulingError(EomDynamicsError, RuntimeError):
     """Real-time scheduling, processors or locked memory were requested but are unavailable."""
 
 
+def schedule(processors: str, priority: int, *, locks_memory: bool) -> list[str]:
+    """Apply what is permitted of processors, priority and locked memory; return why the others are not.
+
+    Args:
+        processors: as for :func:`stream_on_processors`.
+        priority: as for :func:`stream_in_real_time`.
+        locks_memory: whether to :func:`lock_memory`.
+    """
+    problems = []
+    for apply in (
+        lambda: stream_on_processors(processors),
+        lambda: stream_in_real_time(priority),
+        lambda: lock_memory() if locks_memory else None,
+    ):
+        try:
+            apply()
+        except SchedulingError as error:
+            problems.append(str(error))
+    return problems
+
+
 def stream_in_real_time(priority: int) -> None:
     """Run the calling thread and those of the middleware under SCHED_FIFO.
 

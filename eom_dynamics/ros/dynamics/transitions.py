@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log of lifecycle transitions, and of their exceptions, which rclpy turns into the error state without a word."""
+"""Lifecycle transitions: impossible ones are refused, the others logged, exceptions included.
+
+rclpy ends the process at an impossible transition, and turns an exception into the error state without a word.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from lifecycle_msgs.srv import ChangeState
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 
 class _Reporting(Protocol):
@@ -41,3 +45,26 @@ def reported(callback: _Callback[AnyNode]) -> _Callback[AnyNode]:
         return result
 
     return reporting
+
+
+def state_label(node: LifecycleNode) -> str:
+    """Label of the lifecycle state or transition, such as ``inactive``."""
+    label: str = node._state_machine.current_state[1]
+    return label
+
+
+def refuse_impossible_transitions(node: LifecycleNode) -> None:
+    """Refuse requested transitions that the state does not allow, which in rclpy end the process."""
+    service = node._service_change_state
+    change_state = service.callback
+
+    def guarded(request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        try:
+            return change_state(request, response)
+        except Exception as error:
+            if node.context.ok():  # at shutdown the transition event cannot be published
+                node.get_logger().warning(f"transition refused in state {state_label(node)}: {error}")
+            response.success = False
+            return response
+
+    service.callback = guarded

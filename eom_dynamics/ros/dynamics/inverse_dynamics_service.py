@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Service ``~/inverse_dynamics``: the command for one state, and on request the matrices of the dynamics."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from rclpy.qos import QoSProfile
+
+from ...elastic.limit_violations import summary
+from ...exceptions import StateError
+from ...messages.refusals import refusal_reason
+from ...messages.samples import doubles
+from ...messages.setpoint_to_command import Solver, matrices
+from ..interfaces import ComputeInverseDynamics
+from ..robot_node import RobotNode
+
+# For bursts of many clients, or of one that does not wait for answers.
+_QOS = QoSProfile(depth=1000)
+
+
+class InverseDynamicsService:
+    """Server of the service; refused requests do not affect the stream."""
+
+    def __init__(self, node: RobotNode, solver: Callable[[], Solver], limits: Callable[[], str]) -> None:
+        """Create the service.
+
+        Args:
+            node: the node.
+            solver: returns the current solver; raises StateError if requests cannot be answered now.
+            limits: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
+        """
+        self._node, self._solver, self._limits = node, solver, limits
+        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=_QOS)
+
+    def _receive(
+        self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response
+    ) -> ComputeInverseDynamics.Response:
+        node = self._node
+        try:
+            self._answer(request, response)
+        except StateError as error:
+            response = ComputeInverseDynamics.Response(message=str(error))
+            node.get_logger().warning(f"request refused: {error}", throttle_duration_sec=node.warning_period)
+        except Exception as error:
+            response = ComputeInverseDynamics.Response(message=refusal_reason(error))
+            node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
+        return response
+
+    def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
+        """Write the command for a request into a response.
+
+        Raises:
+            StateError: the request cannot be answered.
+        """
+        solver, limits = self._solver(), self._limits()
+        if request.include_matrices and len(request.base):
+            raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
+        limits = "warn" if limits == "clip" else limits
+        solution = solver.solve(request, optional=("jerk", "snap"), limits=limits)
+        fields = solution.fields()
+        if request.include_matrices:
+            fields |= matrices(solver, solution)
+        for name, values in fields.items():
+            setattr(response, name, doubles(values))
+        response.joint_names = solution.order.names
+        response.motor_names = solution.order.motor_names
+        if solution.exceeded:
+            response.message = f"exceeds limits: {summary(solution.exceeded)}"
+        response.success = True

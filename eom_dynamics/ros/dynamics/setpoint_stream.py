@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stream of setpoints: each is answered with a command, or refused."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import Header
+
+from ...arrays import Array
+from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...messages.refusals import is_held, refusal_reason
+from ...messages.setpoint_to_command import Solution, Solver
+from ...stream.compiled_stream import CompiledStream
+from ...stream.learned_shapes import LearnedShapes
+from ...stream.watchdog import Response, Status
+from ..diagnostics import Report
+from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
+from ..robot_node import RobotNode
+from ..stream_qos import stream_qos
+from .command_topics import CommandTopics
+from .parameters import limit_policy
+from .statistics import StreamStatistics
+from .stream_warnings import StreamWarnings
+from .supervision import Supervision
+from .task_topic import TaskTopic
+from .trajectory_player import TrajectoryPlayer
+
+# One second of setpoints at 1 kHz, so that none is lost when the node stalls.
+_INPUT_DEPTH = 1000
+
+_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan")
+
+
+class SetpointStream:
+    """Answers setpoints with commands; all methods are called by the node's executor.
+
+    Setpoints come from the topics ``setpoint`` and ``task_setpoint``, or from the player while it plays a trajectory.
+    Those of one shape, as a stream repeats it, are answered by one compiled call, others field by field. An invalid one
+    is refused and does not affect later ones. While setpoints are lost, commands come from the supervision.
+
+    Attributes:
+        solver: solver of the current robot; None without one.
+        limits: one of LIMIT_POLICIES, for setpoints of the joints.
+        player: player of trajectories.
+        supervision: watchdog and checks of the stream.
+        statistics: of the setpoints.
+    """
+
+    def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
+        """Subscribe, knowing no robot.
+
+        Args:
+            node: the node.
+            commands: where commands are published.
+            deactivate: deactivates the node.
+        """
+        self._node, self._commands = node, commands
+        self.solver: Solver | None = None
+        self._compiled: CompiledStream | None = None
+        self._shapes = LearnedShapes()
+        self.statistics = StreamStatistics()
+        self._warnings = StreamWarnings(node, self.statistics)
+        for name in _PARAMETERS:
+            self.on_parameter(name, node.get_parameter(name).value)
+        # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
+        self._admit: Callable[[int, Array], None] | None = None
+        self._stamp, self._frame_id = 0, ""
+        quality = stream_qos(_INPUT_DEPTH, watched=True)
+        setpoints = node.create_subscription(
+            JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
+        )
+        self._tasks = TaskTopic(node, self._answer_task, _INPUT_DEPTH)
+        self.player = TrajectoryPlayer(node, self.answer)
+        self.supervision = Supervision(
+            node,
+            self._respond,
+            deactivate,
+            lambda: setpoints.get_publisher_count() + self._tasks.publishers,
+            lambda: self.player.playing,
+        )
+        self.supervision.watch_quality(setpoints, quality["qos_profile"])
+
+    def on_parameter(self, name: str, value: object) -> None:
+        """Apply a changed parameter of the node, if it concerns the stream."""
+        if name == "effort_command":
+            self._commands.commands_motors = value == "motor"
+        elif name in ("limits", "clip_to_limits"):
+            self.limits = limit_policy(self._node)
+        elif name == "task_limits":
+            self._task_limits = str(value)
+        elif name == "hold_last_command":
+            self._hold = str(value)
+        elif name == "setpoint_lifespan":
+            self._lifespan = round(float(str(value)) * 1e9)
+
+    def take(self, solver: Solver, compiled: CompiledStream | None) -> None:
+        """Begin a stream for a robot.
+
+        Args:
+            solver: its solver.
+            compiled: its compiled calls, if any.
+        """
+        self.solver, self._compiled = solver, compiled
+        self.begin()
+        self._tasks.take(solver.arm.robot)
+
+    def begin(self) -> None:
+        """Discard the state of the previous stream; supervise the new one if the node is active."""
+        self._commands.forget()
+        self._shapes.forget()
+        self._tasks.forget()
+        self._admit = None
+        if self.solver:
+            self.solver.restart()
+            if self._node.active:
+                self.supervision.begin(self.solver.arm)
+                self._admit = self.supervision.admit if self.supervision.on else None
+
+    def end(self) -> None:
+        """End the stream: the node is no longer active."""
+        self._shapes.forget()
+        self.supervision.end()
+
+    def release(self) -> None:
+        """Release the robot, after the stream has ended."""
+        self.solver = None
+        self._commands.forget()
+
+    # --- Setpoints ----------------------------------------------------------------------
+
+    def answer_bytes(self, message: bytes) -> None:
+        """Answer a serialised setpoint: by a compiled call, if it takes the message, or else field by field."""
+        started = time.perf_counter_ns()
+        shaped = self._shapes.latest
+        if shaped is None or self.player.remembers:
+            self._answer_serialised(message)
+            return
+        call = shaped.call
+        call.first = self._commands.first
+        command = call(message)
+        if command is None:
+            if self._shapes.turn_to(message):
+                self.answer_bytes(message)
+            else:
+                self._answer_serialised(message)
+            return
+        stamp = call.stamp
+        if self._lifespan and self._is_expired(stamp):
+            return
+        statistics, admit = self.statistics, self._admit
+        statistics.received += 1
+        try:
+            if admit is not None:
+                admit(stamp, shaped.state)
+            self._commands.publish_bytes(shaped, command)
+            call.commit()
+            self._tasks.command(stamp, shaped.committed_state)
+            if admit is not None:
+                self._stamp, self._frame_id = stamp, shaped.shape.frame_id
+                self.supervision.feed(stamp, shaped.solution())
+        except StateError as error:
+            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
+        except Exception as error:
+            if self._node.context.ok():  # at shutdown the publishers are gone
+                self._refuse(deserialize_message(message, JointTrajectorySetpoint), error, traceback.format_exc())
+        else:
+            statistics.published += 1
+        statistics.add_time(time.perf_counter_ns() - started)
+
+    def _answer_serialised(self, message: bytes) -> None:
+        """Answer a serialised setpoint field by field, and learn its shape."""
+        try:
+            setpoint = deserialize_message(message, JointTrajectorySetpoint)
+        except Exception as error:
+            self._warnings.unreadable(error)
+            return
+        compiled = self._compiled
+        if self._begins(setpoint) and self.answer(setpoint) and self.solver and compiled and compiled.motors:
+            compiled.commands_motors, compiled.checks_limits = self._commands.commands_motors, self.limits != "ignore"
+            self._shapes.learn(compiled, self.solver, setpoint, message)
+
+    def _answer_task(self, task: TaskSetpoint) -> None:
+        """Answer a setpoint of a tool by that of the joints."""
+        if not self._begins(task):
+            return
+        setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
+        try:
+            if self._node.active and self.solver is not None:
+                setpoint = self._tasks.solve(task)
+        except Exception as error:
+            self.statistics.received += 1
+            self._refuse(task, error, "" if isinstance(error, EomDynamicsError) else traceback.format_exc())
+        else:
+            self.answer(setpoint, self._task_limits, started)
+
+    def _begins(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
+        """Whether a setpoint is to be solved: in time, and while no trajectory is played."""
+        if self._lifespan and self._node.active:
+            stamp = setpoint.header.stamp
+            if self._is_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
+                return False
+        if not self.player.playing:
+            # The setpoint, not a trajectory, now determines the commanded state.
+            self.player.stop("", forget=True)
+            return True
+        self.statistics.received += 1
+        self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
+        return False
+
+    def _is_expired(self, stamp: int) -> bool:
+        """Whether a setpoint of a stamp, ns, is older than its lifespan, and counted and logged as such."""
+        age = self._node.get_clock().now().nanoseconds - stamp
+        if age <= self._lifespan:
+            return False
+        self._warnings.expired(age, self._lifespan)
+        return True
+
+    def answer(self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0) -> bool:
+        """Publish the command for a setpoint; return whether the setpoint was valid.
+
+        Args:
+            setpoint: the setpoint.
+            limits: one of LIMIT_POLICIES; by default :attr:`limits`.
+            started: when its computation began, ns; by default now.
+        """
+        started = started or time.perf_counter_ns()
+        statistics = self.statistics
+        statistics.received += 1
+        if not self._node.active or self.solver is None:
+            statistics.ignored += 1
+            return False
+        answered = False
+        stamp = setpoint.header.stamp
+        try:
+            nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
+            solution = self.solver.solve(setpoint, stamp=nanoseconds, limits=limits or self.limits, admit=self._admit)
+            self._commands.publish(setpoint.header, solution, Status.FRESH)
+            self._tasks.command(nanoseconds, solution.state)
+            if self._admit is not None:
+                self._stamp, self._frame_id = nanoseconds, setpoint.header.frame_id
+                self.supervision.feed(nanoseconds, solution)
+        except StateError as error:
+            self._refuse(setpoint, error)
+        except Exception as error:
+            if self._node.context.ok():  # at shutdown the publishers are gone
+                self._refuse(setpoint, error, traceback.format_exc())
+        else:
+            answered = True
+            statistics.published += 1
+            if solution.exceeded:
+                self._warnings.exceeded(solution.exceeded, clips=self.limits == "clip")
+        statistics.add_time(time.perf_counter_ns() - started)
+        return answered
+
+    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
+        """Report a refused setpoint, and repeat the last command if it is to be held."""
+        if self._commands.holds_command and is_held(error, self._hold) and not self.supervision.responding:
+            self._commands.repeat(setpoint.header)
+            self.statistics.held += 1
+        self._warnings.refused(refusal_reason(error), detail)
+
+    # --- Loss of setpoints --------------------------------------------------------------
+
+    def _respond(self, last: Solution, response: Response) -> None:
+        """Publish the response to a loss of setpoints, in the joint order of the last one."""
+        assert self.solver is not None  # the node is active
+        now = self._node.get_clock().now()
+        header = Header(stamp=now.to_msg(), frame_id=self._frame_id)
+        # Dampers go on from the last setpoint, as the response does.
+        stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
+        limits = "warn" if self.limits == "refuse" else self.limits
+        try:
+            solution = self.solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
+            if response.fade:
+                solution = response.fade.of(solution)
+            self._commands.publish(header, solution, response.status)
+            self._tasks.command(now.nanoseconds, solution.state)
+        except StateError as error:
+            self._node.get_logger().error(
+                f"no command for the response to lost setpoints: {error}",
+                throttle_duration_sec=self._node.warning_period,
+            )
+            return
+        if solution.exceeded:
+            self._warnings.exceeded(solution.exceeded, clips=self.limits == "clip")
+
+    # --- Diagnostics --------------------------------------------------------------------
+
+    def report(self, seconds: float) -> Report:
+        """Diagnostic status of setpoints, without that of their supervision."""
+        level, message, figures = self.statistics.report(seconds)
+        self._commands.count_listeners()
+        whole = self._compiled is not None and self._compiled.motors
+        return Report(level, message, {"stream": "compiled" if whole else "general", **figures})

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled calls for the shapes that a stream's messages turn out to have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..messages.setpoint_to_command import Solver
+from .compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
+
+# Shapes that are kept: of publishers of setpoints that take turns.
+_MOST_SHAPES = 4
+
+
+class LearnedShapes:
+    """Calls for the latest shapes of messages.
+
+    Attributes:
+        latest: call for messages of the shape that was taken last; None until a shape is learned.
+    """
+
+    latest: ShapedStream | None
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all shapes."""
+        self.latest = None
+        # That of `latest` first.
+        self._streams: list[ShapedStream] = []
+        self._before: Shape | None = None
+
+    def turn_to(self, message: bytes) -> bool:
+        """Whether another call takes the message, which then is :attr:`latest`."""
+        for k, stream in enumerate(self._streams[1:], start=1):
+            if stream.call(message) is not None:
+                self._streams.insert(0, self._streams.pop(k))
+                self.latest = stream
+                return True
+        return False
+
+    def learn(self, compiled: CompiledStream, solver: Solver, setpoint: Any, message: bytes) -> None:
+        """Prepare a call for messages like a valid one, once two in a row are alike.
+
+        Args:
+            compiled: creates calls.
+            solver: has answered the setpoint.
+            setpoint: the setpoint.
+            message: the same as it came, in bytes.
+        """
+        shape, before = shape_of(setpoint), self._before
+        self._before = shape
+        if shape is None or shape != before:
+            return
+        if any(stream.shape == shape for stream in self._streams):  # it has taken others and not this one
+            return
+        if stream := compiled.shaped(setpoint, message, solver.order_of(setpoint)):
+            self._streams = [stream, *self._streams[: _MOST_SHAPES - 1]]
+            self.latest = stream
