@@ -167,3 +167,15 @@ def test_deflections_over_time_start_without_transient() -> None:
     found = arm.deflections_over_time(time, efforts)
     np.testing.assert_allclose(found[:, 0], (a[0] + b[0] * time - b[0] * 15 / 500) / 500, rtol=1e-13)
     assert not np.any(found[:, 1])
+
+
+def test_deflections_over_time_refuse_times_that_do_not_fit() -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"]))
+    efforts = [np.zeros((3, 2))] * 3
+    for time in ([0.0, 0.1], [0.0, 0.1, 0.1], [0.0, 0.2, 0.1], [[0.0], [0.1], [0.2]]):
+        with pytest.raises(StateError, match=r"time must increase and have shape \(N,\), efforts .* shape \(N, 2\)"):
+            arm.deflections_over_time(time, efforts)
+    with pytest.raises(StateError, match="deflection must be finite at damped joints"):
+        arm.deflections_over_time([0.0, 0.1, 0.2], efforts, start=[0.0, np.nan])
+    undamped = ElasticArm(load_robot("planar_2r"))
+    np.testing.assert_array_equal(undamped.deflections_over_time([0.0, 0.1, 0.2], efforts), np.zeros((3, 2)))
