@@ -19,6 +19,7 @@ from eom_dynamics.codegen.expressions import Expression, Op
 from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, operands, trace
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.straight_line import used_inputs
 
 points = st.lists(st.fractions(-3, 3, max_denominator=4), min_size=3, max_size=3)
 
@@ -122,6 +123,7 @@ def test_equal_angles_share_a_sine() -> None:
 def test_unused_inputs_are_not_read() -> None:
     program = trace("p", {"a": 2, "b": 2}, lambda x: {"y": [x["b"][1] * 2.0]})
     assert [(node.op, node.left) for node in program.nodes] == [(Op.INPUT, 3)]
+    assert used_inputs(traced(lambda x: [x[0].sin() + 1.0 / x[2]])) == {0, 2}
 
 
 @pytest.mark.parametrize(
