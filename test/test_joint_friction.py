@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Dynamics, ElasticArm, Robot, RobotDescriptionError, load_robot
+from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Robot, RobotDescriptionError, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.program import trace
 from eom_dynamics.export.project import project
 from eom_dynamics.recursion import inverse_dynamics, link_tree
+from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
 from eom_dynamics.tools.inspect.facts import robot_facts
@@ -107,6 +108,19 @@ def test_all_programs(backend: str) -> None:
         assert deviation(found, wanted) < 1e-13
     # At rest there is no friction.
     assert np.array_equal(rough.effort(q, zero, qdd), smooth.effort(q, zero, qdd))
+
+
+def test_friction_of_joints_on_a_floating_base() -> None:
+    """In the efforts of the joints, none on the base; accelerations are those of efforts less friction."""
+    base = Inertial.about_center(4.0, np.array([0.1, -0.05, 0.2]), np.diag([0.1, 0.2, 0.25]))
+    robot = replace(rubbing(load_robot("planar_2r")), base=base)
+    rough, smooth = (FloatingBase(robot, backend="numpy", friction=friction) for friction in (True, False))
+    rng = np.random.default_rng(3)
+    pose, q, (nu, nud, tau) = lie.exp(rng.uniform(-1, 1, 6)), rng.uniform(-1, 1, 2), rng.uniform(-1, 1, (3, 8))
+    friction = np.concatenate([np.zeros(6), law(robot, nu[6:])])
+    assert deviation(rough.effort(pose, q, nu, nud) - smooth.effort(pose, q, nu, nud), friction) < 1e-12
+    accelerations = smooth.forward_dynamics(pose, q, nu, tau - friction)
+    assert deviation(rough.forward_dynamics(pose, q, nu, tau), accelerations) < 1e-12
 
 
 def test_copies_have_friction() -> None:

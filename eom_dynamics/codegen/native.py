@@ -139,7 +139,7 @@ def _pointers(addresses: Sequence[int]) -> Any:
 
 
 def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 @cache

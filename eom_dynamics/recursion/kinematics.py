@@ -145,7 +145,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
         found.append(levels[0])
         levels = [
             [
-                plus(column, _leibniz(twists[: k + 1], [level[i] for level in levels[: k + 1]], k, _bracket))
+                plus(column, _leibniz(twists, [level[i] for level in levels], k, _bracket))
                 for i, column in enumerate(levels[k + 1])
             ]
             for k in range(len(levels) - 1)

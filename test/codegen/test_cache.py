@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import grp
 import multiprocessing
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -16,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -195,6 +198,28 @@ class TestEntries:
         shared = os.stat_result((0o040775, *status[1:5], 12345, *status[6:]))
         assert private_folder._group_has_others(shared)
         assert not private_folder._group_has_others(os.stat_result((0o040755, *status[1:5], 12345, *status[6:])))
+
+    @pytest.mark.parametrize(
+        ("group", "shared"),
+        [
+            ((1000, "ada", []), False),
+            ((1000, "ada", ["ada"]), False),
+            ((1001, "ada", []), True),
+            ((1000, "staff", []), True),
+            ((1000, "ada", ["ada", "bob"]), True),
+        ],
+        ids=["own", "own, listed", "another number", "another name", "another member"],
+    )
+    def test_group_of_the_user_alone(
+        self, group: tuple[int, str, list[str]], shared: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gid, name, members = group
+        monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_gid=1000, pw_name="ada"))
+        monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_gid=gid, gr_name=name, gr_mem=members))
+        writable = os.stat_result((0o040775, *range(4), gid, *range(4)))
+        assert private_folder._group_has_others(writable) == shared
+        of_root = os.stat_result((0o040775, *range(4), 0, *range(4)))
+        assert not private_folder._group_has_others(of_root)
 
     def test_only_the_user_has_access(self, folder: Path) -> None:
         previous = os.umask(0)
@@ -430,7 +455,7 @@ class TestFallback:
     def test_compiler_that_hangs(
         self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        cc(f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+        cc(f"sleep 600 & echo $! > {tmp_path}/pid; wait")
         monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.5)
         self.fallback("did not finish within 0.5 s")
         assert has_ended(int((tmp_path / "pid").read_text()))

@@ -156,3 +156,26 @@ def test_deflections_over_time_are_those_of_the_filter() -> None:
     )
     assert found[-1, 0] == pytest.approx(solution.y[0, -1], rel=1e-9)
     assert not np.any(found[:, 1])
+
+
+def test_deflections_over_time_start_without_transient() -> None:
+    """Under tau = a + b t, delta = (tau - b D / K) / K solves D deltad + K delta = tau."""
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"], EVERY_KIND["cubic"]))
+    time = np.linspace(0, 0.4, 9)
+    a, b = np.array([3.0, -2.0]), np.array([7.0, 1.0])
+    efforts = [a + np.outer(time, b), np.tile(b, (9, 1)), np.zeros((9, 2))]
+    found = arm.deflections_over_time(time, efforts)
+    np.testing.assert_allclose(found[:, 0], (a[0] + b[0] * time - b[0] * 15 / 500) / 500, rtol=1e-13)
+    assert not np.any(found[:, 1])
+
+
+def test_deflections_over_time_refuse_times_that_do_not_fit() -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"]))
+    efforts = [np.zeros((3, 2))] * 3
+    for time in ([0.0, 0.1], [0.0, 0.1, 0.1], [0.0, 0.2, 0.1], [[0.0], [0.1], [0.2]]):
+        with pytest.raises(StateError, match=r"time must increase and have shape \(N,\), efforts .* shape \(N, 2\)"):
+            arm.deflections_over_time(time, efforts)
+    with pytest.raises(StateError, match="deflection must be finite at damped joints"):
+        arm.deflections_over_time([0.0, 0.1, 0.2], efforts, start=[0.0, np.nan])
+    undamped = ElasticArm(load_robot("planar_2r"))
+    np.testing.assert_array_equal(undamped.deflections_over_time([0.0, 0.1, 0.2], efforts), np.zeros((3, 2)))

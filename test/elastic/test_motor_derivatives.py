@@ -133,6 +133,13 @@ def test_too_few_derivatives_are_refused() -> None:
         motor_jet(
             arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]), MOTION.derivatives(0.0), stiffness=[[1.0, 1.0]]
         )
+    nominal, zero = [400.0, 400.0], [0.0, 0.0]
+    with pytest.raises(StateError, match=r"stiffness must have shape \(2,\)"):
+        motor_jet(
+            arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]),
+            MOTION.derivatives(0.0),
+            stiffness=[nominal, zero, zero, [0.0]],
+        )
 
 
 def test_rotors_that_act_on_their_own_links_are_refused() -> None:

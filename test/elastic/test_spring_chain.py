@@ -109,6 +109,11 @@ def test_rigid_and_inertialess_stages() -> None:
     assert stuck.position[0][0] == q[0] and stuck.effort[0][0] == pytest.approx(tau[0] + 0.2 * q[2])
 
 
+def test_a_chain_prints_its_stages() -> None:
+    stages = [SpringStage(LinearSpring(60.0), 0.1), SpringStage(RIGID, 0.2)]
+    assert repr(SpringChain(stages)) == f"SpringChain({stages!r})"
+
+
 def test_chains_that_are_refused() -> None:
     chain = SpringChain([SpringStage(LinearSpring(60.0), 0.1)] * 2)
     with pytest.raises(RobotDescriptionError, match="spring: must not be damped, since its deflection is a state"):

@@ -8,8 +8,9 @@ import pytest
 from chains import numbers
 from differences import deviation
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from trees import RIGHT_ANGLES, SMALL, MovingTree, chain, moving_trees, tilt, trees, turn_z
+from trees import RIGHT_ANGLES, SMALL, MovingTree, chain, moving_trees, rotations, tilt, trees, turn_z
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.recursion import inverse_dynamics, link_tree
@@ -51,6 +52,18 @@ def test_links_are_rigid_and_regrouped(robot: Robot) -> None:
             assert not np.any(link.second_moment)
         elif link.pitch == 0:
             assert link.mass == link.first_moment[2] == link.second_moment[2, 2] == 0
+
+
+@given(steps=st.lists(st.tuples(rotations(), numbers(0.5, 3)), min_size=3, max_size=3))
+def test_x_is_the_common_normal_to_the_next_axis(steps: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """So that the constant part of a step is along x alone, to rounding of rotations times lengths.
+
+    Not where axes are almost parallel, since the normal may then be too far away.
+    """
+    for link in link_tree(chain(steps)).links[1:]:
+        if np.hypot(*link.rotation[:2, 2]) > 0.3:
+            assert abs(link.rotation[0, 2]) < 1e-14
+            assert np.max(np.abs(link.translation[1:])) < 1e-13
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "helical"])

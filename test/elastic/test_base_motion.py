@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feedforward of an elastic arm on a moving base, against the robot on a floating base along a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from differences import derivative, deviation
+from floating_motion import FloatingState, floating_motion
+from springs import with_springs
+
+from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, StateError, base_motion
+from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.arrays import Array
+
+# Gravity along no axis, so that each of its components counts.
+ROBOT = replace(
+    with_springs(fixed_case("planar_2r", 0).robot, LinearSpring(500.0), rotor_inertia=0.2),
+    gravity=np.array([1.0, -2.0, -9.0]),
+)
+ARM = ElasticArm(ROBOT)
+WRENCH = np.random.default_rng(6).uniform(-5, 5, (3, *ROBOT.wrench_shape))
+
+
+@pytest.fixture(scope="module")
+def motion() -> Callable[[float], FloatingState]:
+    return floating_motion(np.random.default_rng(5).uniform(-1, 1, (6, 6 + ROBOT.n)))
+
+
+def base_of(state: FloatingState) -> BaseMotion:
+    return base_motion(ROBOT, state.pose, *state.rates[:4, :6])
+
+
+def joints_of(state: FloatingState) -> Array:
+    return np.array([state.q, *state.rates[:4, 6:]])
+
+
+def test_angular_velocity_and_specific_force_of_a_motion(motion: Callable[[float], FloatingState]) -> None:
+    """The force from positions of the origin; each difference of a difference loses two digits."""
+
+    def force(t: float) -> Array:
+        velocity = derivative(lambda s: motion(t + s).pose[:3, 3])
+        acceleration = derivative(lambda s: motion(t + s).pose[:3, :3] @ motion(t + s).rates[0, 3:6])
+        assert deviation(velocity, motion(t).pose[:3, :3] @ motion(t).rates[0, 3:6]) < 1e-11
+        return motion(t).pose[:3, :3].T @ (acceleration - ROBOT.gravity)
+
+    base = base_of(motion(0.0))
+    np.testing.assert_array_equal(base.angular_velocity, motion(0.0).rates[:4, :3])
+    assert base.specific_force.shape == (3, 3)
+    assert deviation(base.specific_force[0], force(0.0)) < 1e-11
+    for k in range(2):
+        rate = derivative(lambda t, k=k: base_of(motion(t)).specific_force[k])
+        assert deviation(base.specific_force[k + 1], rate) < 1e-10
+
+
+def test_feedforward_is_that_of_the_springs_under_the_efforts_on_a_floating_base(
+    motion: Callable[[float], FloatingState],
+) -> None:
+    """Of the same motion, with all of its derivatives; with them, motor accelerations hold taudd / k."""
+    state = motion(0.0)
+    joints = joints_of(state)
+    command = ARM.feedforward(*joints, wrench=tuple(WRENCH), base=base_of(state))
+    efforts = FloatingBase(ROBOT, backend="numpy").joint_efforts(
+        state.pose, state.q, *state.rates[:4], wrench=tuple(WRENCH)
+    )
+    for ours, theirs in zip(command[:3], efforts, strict=True):
+        assert deviation(ours, theirs) < 1e-12
+    for ours, link, effort in zip(command[3:6], joints, efforts, strict=False):
+        assert deviation(ours, link + effort / 500.0) < 1e-12
+    assert deviation(command.motor_effort, 0.2 * (joints[2] + efforts[2] / 500.0) + efforts[0]) < 1e-12
+
+
+def test_derivatives_that_are_omitted_are_zero(motion: Callable[[float], FloatingState]) -> None:
+    state = motion(0.0)
+    zero = np.zeros(6)
+    short = base_motion(ROBOT, state.pose, *state.rates[:2, :6])
+    full = base_motion(ROBOT, state.pose, *state.rates[:2, :6], zero, zero)
+    for ours, theirs in zip(short, full, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert np.any(ours[1])
+
+
+def test_a_base_that_rests_is_a_fixed_one_that_may_be_inclined(motion: Callable[[float], FloatingState]) -> None:
+    state = motion(0.0)
+    joints = joints_of(state)
+    command = ARM.feedforward(*joints, base=base_motion(ROBOT, state.pose, np.zeros(6), np.zeros(6)))
+    inclined = ElasticArm(replace(ROBOT, gravity=state.pose[:3, :3].T @ ROBOT.gravity))
+    for ours, theirs in zip(command, inclined.feedforward(*joints), strict=True):
+        assert deviation(ours, theirs) < 1e-12
+
+
+def test_a_batch_has_a_base_for_each_state(motion: Callable[[float], FloatingState]) -> None:
+    states = [motion(t) for t in (0.0, 0.1, 0.2)]
+    bases = [base_of(state) for state in states]
+    joints = np.stack([joints_of(state) for state in states], axis=1)
+    stacked = BaseMotion(*(np.stack(parts, axis=1) for parts in zip(*bases, strict=True)))
+    batch = ARM.feedforward(*joints, base=stacked)
+    for i, base in enumerate(bases):
+        for quantity, expected in zip(batch, ARM.feedforward(*joints[:, i], base=base), strict=True):
+            assert deviation(quantity[i], expected) < 1e-12
+
+
+def test_the_complete_rotor_model_has_no_moving_base(motion: Callable[[float], FloatingState]) -> None:
+    arm = ElasticArm(ROBOT, rotor_model="complete")
+    with pytest.raises(StateError, match="the complete rotor model has no moving base; the reduced one has"):
+        arm.feedforward(*joints_of(motion(0.0)), base=base_of(motion(0.0)))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([np.zeros((4, 3))], "base must have angular_velocity and specific_force, see BaseMotion; has 1 parts"),
+        ([np.zeros((3, 3)), np.zeros((3, 3))], r"base angular_velocity must have shape \(4, 3\) or \(4, N, 3\)"),
+        ([np.zeros((4, 2)), np.zeros((3, 3))], r"angular_velocity must .*; has \(4, 2\)"),
+        ([np.zeros((4, 3)), np.zeros((3, 1, 1, 3))], r"specific_force must have shape \(3, 3\) or \(3, N, 3\)"),
+        ([np.zeros((4, 3)), np.zeros(3)], r"specific_force must .*; has \(3,\)"),
+        ([np.zeros((4, 3)), np.full((3, 3), np.inf)], "base specific_force must be finite"),
+    ],
+    ids=["one part", "rows", "columns", "four axes", "one axis", "infinite"],
+)
+def test_bases_that_are_refused(parts: list[Array], message: str, motion: Callable[[float], FloatingState]) -> None:
+    with pytest.raises(StateError, match=message):
+        ARM.feedforward(*joints_of(motion(0.0)), base=parts)  # type: ignore[arg-type]
