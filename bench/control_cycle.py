@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cycle of the C++ control loop, beside Pinocchio's rnea in C++."""
+"""One cycle of the C++ control loop, beside Pinocchio's rnea in C++; and the error of single precision."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -14,7 +15,7 @@ from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
-from eom_dynamics.export import LANGUAGES, PLANT, project, stored_values
+from eom_dynamics.export import LANGUAGES, PLANT, Project, project, stored_values
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 
@@ -31,6 +32,9 @@ _BOOST = (
     "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
     "BOOST_FUSION_INVOKE_MAX_ARITY=12",
 )
+
+# Robots in single precision: rigid links, stiff linear springs, hardening ones with losses, antagonistic pairs.
+_SINGLE = ("panda", "iiwa", "sea_planar_2r", "vsa_planar_2r")
 
 _ROWS = {
     "clock": "nothing: the clock alone",
@@ -59,7 +63,7 @@ def run(settings: Settings) -> Section:
     clock = rows["clock"][0]
     median, _, worst, _ = rows["cycle"]
     ratio = (median - clock) / (rows["rnea"][0] - clock)
-    section.tables = [table]
+    section.tables = [table, _single_precision()]
     section.bars = [
         Bar(f"a cycle takes at most {seconds(_MEDIAN)}, median", seconds(median), median <= _MEDIAN),
         Bar(f"99.99 % of the cycles take at most {seconds(_WORST)}", seconds(worst), worst <= _WORST),
@@ -71,15 +75,9 @@ def run(settings: Settings) -> Section:
 def _built(robot: Robot) -> Path:
     """Path of the program, compiled with the same flags for both libraries."""
     folder = scratch() / "control_cycle"
-    exported = project(robot, [PLANT])
-    for name, content in LANGUAGES["cpp"](exported, stored_values(exported)).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    exported = _exported(robot, folder)
     (folder / "model.inc").write_text(_model(pinocchio_model(robot)))
-    sources = [path for path in (folder / "c").glob("*.c") if not path.name.startswith("test_")]
-    sources = [path for path in sources if not path.name.endswith("_batch.c")]
     flags = ["-O3", "-DNDEBUG"]
-    subprocess.run(["cc", "-std=c99", *flags, "-c", *sources], check=True, cwd=folder)
     prefix = Path(pin.__file__).parents[4]
     eigen = [Path("/usr/include/eigen3"), Path(sysconfig.get_path("purelib")) / "casadi/include/eigen3"]
     includes = [f"-I{folder / 'include'}", f"-I{folder / 'c'}", f"-I{folder}", f"-isystem{prefix / 'include'}"]
@@ -91,6 +89,34 @@ def _built(robot: Robot) -> Path:
     source = Path(__file__).with_suffix(".cpp")
     subprocess.run([*command, source, *folder.glob("*.o"), "-o", folder / "built", *libraries], check=True)
     return folder / "built"
+
+
+def _exported(robot: Robot, folder: Path, precision: str = "double") -> Project:
+    """The robot's C++ in a folder, with objects of its functions for one state."""
+    exported = project(robot, [PLANT], precision=precision)
+    for name, content in LANGUAGES["cpp"](exported, stored_values(exported)).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    sources = [path for path in (folder / "c").glob("*.c") if not re.search(r"^test_|_batch\.c$", path.name)]
+    subprocess.run(["cc", "-std=c99", "-O3", "-c", *sources], check=True, cwd=folder)
+    return exported
+
+
+def _single_precision() -> Table:
+    """Errors that the exported tests print in single precision."""
+    title = "Largest error in single precision, of 1 + the largest entry, at the stored states of the exported tests"
+    table, errors = Table(title, ("", *_SINGLE)), {}
+    for name in _SINGLE:
+        folder = scratch() / f"single_{name}"
+        _exported(load_robot(name), folder, "single")
+        includes = ["-DEOM_EIGEN=0", f"-I{folder / 'include'}", f"-I{folder / 'c'}"]
+        source, built = folder / "test/test_feedforward.cpp", folder / "built"
+        subprocess.run(["c++", "-std=c++17", *includes, source, *folder.glob("*.o"), "-o", built, "-lm"], check=True)
+        output = subprocess.run([built, "10"], check=True, capture_output=True, text=True).stdout
+        errors[name] = dict(re.findall(r"^ok +(\w+) +error +(\S+)", output, re.MULTILINE))
+    for quantity in errors[_SINGLE[0]]:
+        table.add(f"`{quantity}`", *(errors[name][quantity] for name in _SINGLE))
+    return table
 
 
 def _model(model: pin.Model) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from .. import __version__
+from ..codegen.backends import require_robot
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS
@@ -225,9 +226,11 @@ def project(robot: Robot, functions: Iterable[str], *, precision: str = PRECISIO
         precision: one of :data:`.PRECISIONS`; languages other than C and C++ have double precision only.
 
     Raises:
+        TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops.
         RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`,
             or the plant, see :func:`.require_plant`; or joint friction is part of its efforts.
     """
+    require_robot(robot)
     if robot.joint_friction:
         raise RobotDescriptionError(
             f"{robot.name}: joint friction cannot be exported; leave joint_friction out, and add D qd + c tanh(qd/v_0)"

@@ -66,7 +66,7 @@ def package_name(project: Project) -> str:
 def _library(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Headers and tests of the C++ export, and C for one state."""
     contents = cpp_project.files(project, stored)
-    skipped = re.compile(r"CMakeLists|_batch\.c$|^c/test_")
+    skipped = re.compile(rf"CMakeLists|_batch\.c$|^c/test_{project.library}\.c$")
     return {name: content for name, content in contents.items() if not skipped.search(name)}
 
 

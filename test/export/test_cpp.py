@@ -13,6 +13,7 @@ from compilation import COMPILERS
 from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
 
 from eom_dynamics import Robot
+from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project
 from eom_dynamics.export.cpp_robot import literal
@@ -59,6 +60,18 @@ def results(program: Path, *arguments: str) -> list[str]:
 def test_its_tests_pass(name: str, sea: Path) -> None:
     lines = results(test_program(sea, name), "100000")
     assert len(lines) >= 12
+    assert all(line.startswith(("ok", "none")) for line in lines), lines
+
+
+def test_soft_and_stiff_springs(tmp_path: Path) -> None:
+    """A stop needs many times the effort of the motion before it, and the simulated arm steps of some microseconds."""
+    planar = robot("planar_2r")
+    springs = ((LinearSpring(0.5), 20.0), (LinearSpring(2e4), 1e-4))
+    rows = zip(planar.joints, springs, strict=True)
+    joints = (replace(joint, spring=spring, rotor_inertia=inertia) for joint, (spring, inertia) in rows)
+    export(replace(planar, joints=tuple(joints)), "cpp", tmp_path, [PLANT])
+    compile_c(tmp_path / "c")
+    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shutil
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from compilation import COMPILERS
 from exported import export, robot, succeed
+from setpoint_streams import COUNT, PERIOD, stream
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
@@ -26,8 +26,6 @@ from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchd
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
-START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
-COUNT = 400
 TIMEOUT, RAMP = 0.005, 0.4
 
 DRIVER = """
@@ -85,24 +83,6 @@ int main(int, char **arguments)
 """
 
 
-def stream(subject: Robot, arm: ElasticArm, size: float) -> Iterator[tuple[int, list[Array]]]:
-    """Stamps and vectors of setpoints: a smooth motion with wrenches and stiffness; some are not finite."""
-    n, tools = subject.n, len(subject.tools)
-    phase, tool_phase = 1.3 * np.arange(n), 0.7 * np.arange(6 * tools)
-    w = 4.0 + 0.3 * np.arange(n)
-    for i in range(COUNT):
-        t = i * PERIOD * 1e-9
-        motion = [0.4 * size * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(5)]
-        wrench = [3.0 * 5.0**k * np.sin(5.0 * t + tool_phase + k * np.pi / 2) for k in range(3)]
-        rest = np.where(arm.variable, arm.stiffness, 0.0)
-        stiffness = [rest * (k == 0) + 0.1 * rest * 2.0**k * np.sin(2.0 * t + phase + k * np.pi / 2) for k in range(3)]
-        if i % 97 == 50:
-            motion[i % 5][i % n] = (np.nan, np.inf, 1e300)[i % 3]
-        # Stamps go back once, and jump ahead.
-        stamp = START + PERIOD * (i + 500 * (i > 300) - 700 * (i > 350))
-        yield stamp, [*motion, *wrench, *stiffness]
-
-
 def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
     fields = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
     values = [array("d", row) for row in rows]
@@ -131,7 +111,7 @@ def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> No
     subject = robot(name)
     arm = ElasticArm(subject)
     program = compiled(subject, tmp_path)
-    setpoints = list(stream(subject, arm, size))
+    setpoints = list(stream(arm, size))
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number in (("clip", 3), ("refuse", 2)):
@@ -162,7 +142,7 @@ def test_lost_setpoints_as_in_the_node(name: str, tmp_path: Path) -> None:
     subject = robot(name)
     arm = ElasticArm(subject)
     program = compiled(subject, tmp_path)
-    (stamp, rows), *_ = stream(subject, arm, 0.05)
+    (stamp, rows), *_ = stream(arm, 0.05)
     write([(stamp, rows)], tmp_path / "setpoints")
     n, m, silent = subject.n, len(arm.motor_names), 450
     late = round(TIMEOUT * 1e9) // PERIOD

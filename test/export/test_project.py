@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from compilation import COMPILERS
 from exported import export, robot, succeed
+from linkages import four_bar
 
 import eom_dynamics as eom
-from eom_dynamics.export import project
+from eom_dynamics.export import PLANT, project
 from eom_dynamics.export.project import identifier, plain
 
 
@@ -81,3 +82,10 @@ def test_header_of_each_file(tmp_path: Path) -> None:
             "[1 -3 -9] m/s^2",
         ):
             assert wanted in text, (file.name, wanted)
+
+
+@pytest.mark.parametrize("other", [four_bar(), eom.FloatingBase(robot("planar_2r")), "planar_2r"])
+def test_what_is_no_robot_is_refused(other: object) -> None:
+    """Closed loops and a floating base have no export."""
+    with pytest.raises(TypeError, match=r"^robot must be a Robot, as returned by load_robot, is "):
+        project(other, [PLANT])  # type: ignore[arg-type]

@@ -107,6 +107,13 @@ def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> 
     assert joints_of(files["description/mock.urdf"])[:2] == list(names)
 
 
+@pytest.mark.parametrize("name", ["planar_2r", "test", "test_arm", "batch"])
+def test_all_functions_for_one_state_and_nothing_else_is_compiled(name: str) -> None:
+    sources = {Path(file).stem for file in contents(renamed(name, "a", "b")) if file.endswith(".c")}
+    functions = ("inverse_dynamics", "feedforward", "effort", "mass_matrix", "spring_efforts", "plant")
+    assert sources == {f"{name}_{function}" for function in functions}
+
+
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "\x01", "\uffff"])
 def test_names_that_cannot_be_written(name: str) -> None:
     for subject in (renamed(name, "a", "b"), renamed("arm", "a", name)):

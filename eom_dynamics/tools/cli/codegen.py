@@ -33,6 +33,9 @@ SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code"
 # Languages with a choice of the precision.
 _WITH_PRECISION = ("c", "cpp")
 
+# Languages that are nothing without the motor feedforward.
+_WITH_FEEDFORWARD = ("cpp", "ros2_control")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
@@ -98,16 +101,23 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         return project(robot, options.functions, precision=options.precision)
     if set(options.language or LANGUAGES) == {"casadi"}:
         return project(robot, STRAIGHT_LINE)
-    functions = list(FUNCTIONS)
+    functions, missing = list(FUNCTIONS), []
     for name in (PLANT, FEEDFORWARD):
         try:
-            return project(robot, functions, precision=options.precision)
+            exported = project(robot, functions, precision=options.precision)
+            break
         except RobotDescriptionError as error:
+            if name == FEEDFORWARD and not set(_WITH_FEEDFORWARD).isdisjoint(options.language or ()):
+                raise
             functions.remove(name)
             # Without a feedforward there is no plant either, for the same reason.
             if name == FEEDFORWARD or _has_feedforward(robot):
-                complain(options.program, f"no {name}: {error}")
-    return project(robot, functions, precision=options.precision)
+                missing.append(f"no {name}: {error}")
+    else:
+        exported = project(robot, functions, precision=options.precision)
+    for line in missing:
+        complain(options.program, line)
+    return exported
 
 
 def _has_feedforward(robot: Robot) -> bool:

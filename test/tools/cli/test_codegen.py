@@ -134,6 +134,26 @@ def test_a_language_that_needs_the_feedforward_is_one_line_and_2(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("language", ["cpp", "ros2_control"])
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("rotor_model: complete", "rotor_model must be reduced for code of feedforward, is complete"),
+        ("joint_friction: included", "joint friction cannot be exported"),
+    ],
+)
+def test_a_robot_without_a_feedforward_is_one_line_and_2(
+    entry: str, reason: str, language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "arm.yaml"
+    text = (CONFIG / "planar_2r.yaml").read_text()
+    file.write_text(text.replace("inertia_reference:", f"{entry}\n      inertia_reference:"))
+    assert main(["codegen", str(file), "-o", str(tmp_path / "code"), f"--language={language}"]) == 2
+    error = capsys.readouterr().err
+    assert reason in error and error.count("\n") == 1
+    assert not (tmp_path / "code").exists()
+
+
 def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_bytes(b"mine")
     command = ["codegen", "planar_2r", "--language=matlab", "-o", str(tmp_path)]

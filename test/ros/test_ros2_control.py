@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bag of setpoints through the node, through ``replay``, and through the exported controller: the same commands."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="reads bags")
+
+import yaml
+from bag_files import OPTIONAL, SETPOINT, STORE, read_bag, setpoint, write_bag
+from exported import export, robot, succeed
+from paths import CONFIG
+from setpoint_streams import PERIOD, START, stream
+
+from eom_dynamics import ElasticArm
+from eom_dynamics.export import PLANT
+from eom_dynamics.messages.fields import STIFFNESS_FIELDS
+from eom_dynamics.stream.watchdog import Status
+from eom_dynamics.tools.cli.main import main
+
+PREFIXES = [Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
+
+
+def _installed(package):
+    return any((prefix / "share" / package / "cmake").is_dir() for prefix in PREFIXES)
+
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (_installed("controller_manager") and _installed("eom_dynamics") and shutil.which("cmake")),
+        reason="ros2_control is not installed, or eom_dynamics is not in a workspace",
+    ),
+    # Compiles a package and a controller manager.
+    pytest.mark.timeout(1200),
+]
+
+TOLERANCE = 1e-12
+
+FIELDS = (
+    "effort",
+    "effort_rate",
+    "effort_acceleration",
+    "effort",
+    "motor_position",
+    "motor_velocity",
+    "motor_effort",
+)
+"""Of a FeedforwardCommand, in the order of the columns: state interfaces, then commands."""
+
+
+def recorded(arm, size, path):
+    """A bag of setpoints with increasing times; some cannot be used."""
+    names, messages = arm.robot.joint_names, []
+    for i, (_, rows) in enumerate(stream(arm, size)):
+        time = START + PERIOD * (i + 1)
+        optional = dict(zip(OPTIONAL, rows[5:], strict=True))
+        if not arm.variable.any():
+            optional = {name: values for name, values in optional.items() if name not in STIFFNESS_FIELDS}
+        messages.append((time, setpoint(time, names, rows[:5], **optional)))
+    return write_bag(path, {"/setpoint": (SETPOINT, messages)})
+
+
+def played(name, bag, limits, folder):
+    """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
+    subject, package = robot(name), folder / "package"
+    program = folder / "build" / "play_setpoints"
+    if not program.exists():
+        package.mkdir()
+        export(subject, "ros2_control", package, [PLANT])
+        source = Path(__file__).with_name("controller_manager")
+        installed = folder / "installed"
+        configured = [f"-DPACKAGE={name}_control", f"-DPACKAGE_FOLDER={package}", f"-DCMAKE_INSTALL_PREFIX={installed}"]
+        succeed(["cmake", "-S", source, "-B", "build", *configured], folder)
+        succeed(["cmake", "--build", "build", "--target", "install"], folder)
+    description = (package / "description/mock.urdf").read_text()
+    # Mock hardware repeats commands that it has as states.
+    state = '      <state_interface name="effort"/>\n    </joint>'
+    (folder / "mock.urdf").write_text(description.replace("    </joint>", state))
+    parameters = yaml.safe_load((package / "config/controllers.yaml").read_text())
+    given = parameters["feedforward_controller"]["ros__parameters"]
+    commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
+    names = {each: given[each] for each in ("joints", "motors")}
+    parameters["feedforward_controller"]["ros__parameters"] = names | {"commands": commands, "limits": limits}
+    (folder / "parameters.yaml").write_text(yaml.safe_dump(parameters))
+    with (folder / "setpoints").open("wb") as file:
+        for _, message in read_bag(bag)["/setpoint"]:
+            data = bytes(STORE.serialize_cdr(message, SETPOINT))
+            file.write(np.int64(len(data)).tobytes() + data)
+    prefixes = os.pathsep.join([str(folder / "installed"), os.environ["AMENT_PREFIX_PATH"]])
+    libraries = os.pathsep.join([str(folder / "installed/lib"), os.environ.get("LD_LIBRARY_PATH", "")])
+    environment = ["env", f"AMENT_PREFIX_PATH={prefixes}", f"LD_LIBRARY_PATH={libraries}"]
+    succeed([*environment, program, "mock.urdf", "parameters.yaml", "setpoints", "commands"], folder)
+    n, m = subject.n, len(ElasticArm(subject).motor_names)
+    rows = np.fromfile(folder / "commands").reshape(-1, 1 + 7 * n + 6 * m)
+    return np.split(rows, np.cumsum([1] + 4 * [n] + 3 * [m] + 3 * [n] + 2 * [m]), axis=1)
+
+
+def assert_same(computed, expected):
+    computed, expected = np.asarray(computed), np.asarray(expected)
+    assert np.max(np.abs(computed - expected)) <= TOLERANCE * max(1.0, np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize(("name", "size"), [("sea_planar_2r", 1.0), ("iiwa", 0.3)])
+def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, start, tmp_path):
+    """All with clipped limits; and the controller without has the bits of the C function."""
+    arm = ElasticArm(robot(name))
+    bag = recorded(arm, size, tmp_path / "bag")
+    offline = tmp_path / "offline"
+    assert main(["replay", str(bag), "--robot", name, "--limits", "clip", "-o", str(offline)]) == 0
+    replayed = [message for _, message in read_bag(offline)["/feedforward"]]
+
+    client = start("--params-file", CONFIG / f"{name}.yaml", "-p", "limits:=clip")
+    for _, message in read_bag(bag)["/setpoint"]:
+        client.publish_serialized(bytes(STORE.serialize_cdr(message, SETPOINT)))
+    client.wait(lambda: len(client.feedforward) >= len(replayed), f"{len(replayed)} answers")
+
+    status, *columns = played(name, bag, "clip", tmp_path)
+    stamps = [message.header.stamp for _, message in read_bag(bag)["/setpoint"]]
+    row_of = {(stamp.sec, stamp.nanosec): row for row, stamp in enumerate(stamps)}
+    fresh = set()
+    for one, live in zip(replayed, client.feedforward, strict=True):
+        assert one.header.stamp.nanosec == live.header.stamp.nanosec and one.held == live.held
+        row = row_of[one.header.stamp.sec, one.header.stamp.nanosec]
+        if not one.held:
+            fresh.add(row)
+        for field, values in zip(FIELDS, columns, strict=False):
+            assert_same(values[row], getattr(one, field))
+            assert_same(values[row], getattr(live, field))
+    assert {row for row, (each,) in enumerate(status) if each == Status.FRESH.value} == fresh
+    assert 3 <= len(stamps) - len(fresh) <= 4
+
+    _, tau, taud, taudd, effort, *motors, a, b, c, x, y, z = played(name, bag, "ignore", tmp_path)
+    for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
+        np.testing.assert_array_equal(got, function)
