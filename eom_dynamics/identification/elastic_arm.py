@@ -8,8 +8,8 @@ was not, motors and springs are fitted together, and the efforts of the links ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,9 @@ import numpy as np
 from ..actuators.springs import CubicSpring, LinearSpring
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import RobotDescriptionError
 from ..robot import Joint, Robot
-from ..spelling import hint
 from .both_sides import ArmRecording, joined
+from .elastic_options import KEEP, SPRING_TERMS, ElasticOptions, check_elastic
 from .elastic_robot import with_motors, with_springs
 from .exceptions import IdentificationError
 from .fit import Fit, fit
@@ -31,26 +30,7 @@ from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
 from .sampling import checked
-from .spring_laws import LAWS
 from .springs import SpringFit, fit_springs
-
-# Laws of identification by the kind of the spring in the robot's file.
-_LAW_OF = {"tabulated": "table"}
-
-JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
-"""Laws of springs of one motor."""
-
-KEEP = "keep"
-"""In place of a law: the spring of the file stays."""
-
-SPRING_TERMS = ("damping", "hysteresis", "offset")
-"""Terms of :func:`.fit_spring`."""
-
-ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
-"""Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
-:func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
-
-_DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
 # Laws that are lines.
 _LINES = ("linear", "damped")
@@ -61,56 +41,8 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 # A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
 _REST = 1e-3
 
-
 # Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
 _DOUBTFUL, _MISFIT = 2.0, 10.0
-
-
-@dataclass(frozen=True)
-class ElasticOptions:
-    """What of springs and motors is identified.
-
-    Attributes:
-        laws: of springs by joint, one of :data:`.LAWS` or KEEP, None for all others; by default that of the file.
-        spring_terms: of SPRING_TERMS.
-        motor_terms: of ACTUATOR_TERMS; None for viscous and Coulomb friction, rotor inertia, offset and, where the file
-            has gear loss, efficiency.
-        points: number of points of a table.
-    """
-
-    laws: Mapping[str | None, str] = field(default_factory=dict)
-    spring_terms: tuple[str, ...] = SPRING_TERMS
-    motor_terms: tuple[str, ...] | None = None
-    points: int = 9
-
-    def __post_init__(self) -> None:
-        """Check names; raises IdentificationError."""
-        for what, given, known in (
-            ("laws", tuple(self.laws.values()), (*JOINT_LAWS, KEEP)),
-            ("spring_terms", self.spring_terms, SPRING_TERMS),
-            ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
-        ):
-            for name in given:
-                if name not in known:
-                    raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
-
-    def check(self, robot: Robot) -> None:
-        """Raise RobotDescriptionError if a law is that of a joint that the robot does not have."""
-        for name in self.laws:
-            if name is not None and name not in robot.joint_names:
-                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
-
-    def law(self, joint: Joint) -> str:
-        """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
-        given = self.laws.get(joint.name, self.laws.get(None))
-        return given or _LAW_OF.get(joint.spring.kind, joint.spring.kind)
-
-    def terms(self, robot: Robot) -> tuple[str, ...]:
-        """The terms of motors, with what was left to the robot."""
-        if self.motor_terms is not None:
-            return self.motor_terms
-        lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
-        return (*_DEFAULT_TERMS, "efficiency") if lossy else _DEFAULT_TERMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,21 +83,6 @@ class ArmFit:
     springs: tuple[SpringFit, ...]
     motors: tuple[MotorFit, ...]
     notes: tuple[str, ...] = ()
-
-
-def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
-    """Raise RobotDescriptionError unless each joint has a spring and a motor of its own, of a known law."""
-    options = options or ElasticOptions()
-    if robot.coupled_stiffness is not None or robot.transmission is not None:
-        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
-    options.check(robot)
-    for joint in robot.independent_joints:
-        law = options.law(joint)
-        if len(joint.spring.motors) != 1 or law not in (*JOINT_LAWS, KEEP):
-            raise RobotDescriptionError(
-                f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(JOINT_LAWS))}"
-            )
 
 
 def identify_arm(

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     check_folder(options.output, force=options.force)
     if options.identify:
         require("replay")
-        from ...identification.elastic_arm import check_elastic
+        from ...identification.elastic_options import check_elastic
 
         check_elastic(robot)
 

@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         require("report")
     # After the check for the libraries that these import.
     from ...identification import Options
-    from ...identification.elastic_arm import ElasticOptions
+    from ...identification.elastic_options import ElasticOptions
     from .. import provenance
     from ..identify.outputs import robot_file
     from ..identify.read import Source

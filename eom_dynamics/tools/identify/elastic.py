@@ -11,13 +11,12 @@ from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.both_sides import ArmRecording
 from ...identification.elastic_arm import (
     Elasticity,
-    ElasticOptions,
-    check_elastic,
     identify_elasticity,
     identify_resonance,
     measured,
     with_spring_efforts,
 )
+from ...identification.elastic_options import ElasticOptions, check_elastic
 from ...identification.elastic_robot import with_resonance
 from ...identification.elastic_scores import ElasticScore, elastic_score
 from ...robot import Robot

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot
-from ...identification.elastic_arm import ElasticOptions
+from ...identification.elastic_options import ElasticOptions
 from ...robot import Robot
 from . import elastic_summary, summary
 from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of

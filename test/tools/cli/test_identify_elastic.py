@@ -22,7 +22,7 @@ from bag_files import JOINT_STATE, START, joint_state, write_bag
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.identification import elastic_arm
+from eom_dynamics.identification import elastic_options
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.tools.cli import identify as command
@@ -385,7 +385,7 @@ def test_wrong_use(arguments: list[str], message: str, tmp_path: Path, capsys: p
 
 
 def test_options_name_what_the_library_has() -> None:
-    assert elastic_arm.ACTUATOR_TERMS == command._MOTOR_TERMS
-    assert elastic_arm.SPRING_TERMS == command._SPRING_TERMS
-    assert (*elastic_arm.JOINT_LAWS, elastic_arm.KEEP) == command._LAWS
+    assert elastic_options.ACTUATOR_TERMS == command._MOTOR_TERMS
+    assert elastic_options.SPRING_TERMS == command._SPRING_TERMS
+    assert (*elastic_options.JOINT_LAWS, elastic_options.KEEP) == command._LAWS
     assert elastic.MODES == command._SPRINGS

@@ -13,7 +13,7 @@ import numpy as np
 from ....arrays import Array
 from ....elastic import ElasticArm
 from ....identification import Excitation
-from ....identification.elastic_arm import check_elastic
+from ....identification.elastic_options import check_elastic
 from ....robot import Robot
 from ....robot.model import Joint
 from ....simulation import SimulatedRobot

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the identification of springs and motors: laws of springs and terms of motors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..exceptions import RobotDescriptionError
+from ..robot import Joint, Robot
+from ..spelling import hint
+from .exceptions import IdentificationError
+from .motor import TERMS as MOTOR_TERMS
+from .spring_laws import LAWS
+
+# Laws of identification by the kind of the spring in the robot's file.
+_LAW_OF = {"tabulated": "table"}
+
+JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
+"""Laws of springs of one motor."""
+
+KEEP = "keep"
+"""In place of a law: the spring of the file stays."""
+
+SPRING_TERMS = ("damping", "hysteresis", "offset")
+"""Terms of :func:`.fit_spring`."""
+
+ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
+"""Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
+:func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
+
+_DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
+
+
+@dataclass(frozen=True)
+class ElasticOptions:
+    """What of springs and motors is identified.
+
+    Attributes:
+        laws: of springs by joint, one of :data:`.LAWS` or KEEP, None for all others; by default that of the file.
+        spring_terms: of SPRING_TERMS.
+        motor_terms: of ACTUATOR_TERMS; None for viscous and Coulomb friction, rotor inertia, offset and, where the file
+            has gear loss, efficiency.
+        points: number of points of a table.
+    """
+
+    laws: Mapping[str | None, str] = field(default_factory=dict)
+    spring_terms: tuple[str, ...] = SPRING_TERMS
+    motor_terms: tuple[str, ...] | None = None
+    points: int = 9
+
+    def __post_init__(self) -> None:
+        """Check names; raises IdentificationError."""
+        for what, given, known in (
+            ("laws", tuple(self.laws.values()), (*JOINT_LAWS, KEEP)),
+            ("spring_terms", self.spring_terms, SPRING_TERMS),
+            ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
+        ):
+            for name in given:
+                if name not in known:
+                    raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
+
+    def check(self, robot: Robot) -> None:
+        """Raise RobotDescriptionError if a law is that of a joint that the robot does not have."""
+        for name in self.laws:
+            if name is not None and name not in robot.joint_names:
+                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+
+    def law(self, joint: Joint) -> str:
+        """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
+        given = self.laws.get(joint.name, self.laws.get(None))
+        return given or _LAW_OF.get(joint.spring.kind, joint.spring.kind)
+
+    def terms(self, robot: Robot) -> tuple[str, ...]:
+        """The terms of motors, with what was left to the robot."""
+        if self.motor_terms is not None:
+            return self.motor_terms
+        lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
+        return (*_DEFAULT_TERMS, "efficiency") if lossy else _DEFAULT_TERMS
+
+
+def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
+    """Raise RobotDescriptionError unless each joint has a spring and a motor of its own, of a known law."""
+    options = options or ElasticOptions()
+    if robot.coupled_stiffness is not None or robot.transmission is not None:
+        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
+    options.check(robot)
+    for joint in robot.independent_joints:
+        law = options.law(joint)
+        if len(joint.spring.motors) != 1 or law not in (*JOINT_LAWS, KEEP):
+            raise RobotDescriptionError(
+                f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
+                f"types {', '.join(sorted(JOINT_LAWS))}"
+            )
