@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=_functions,
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has. {FEEDFORWARD}, motion and efforts of "
+        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has, for ros2_control "
+        f"alone those that it calls. {FEEDFORWARD}, motion and efforts of "
         "the motors of elastic joints, is not available for CasADi and for the complete rotor model; inverse_dynamics, "
         f"which it calls, is written too. {PLANT}, for simulation and feedback, is in C and C++ alone, and is written "
         "with the functions that it calls",
@@ -101,7 +102,9 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         return project(robot, options.functions, precision=options.precision)
     if set(options.language or LANGUAGES) == {"casadi"}:
         return project(robot, STRAIGHT_LINE)
-    functions, missing = list(FUNCTIONS), []
+    # The controller calls no others, and stored values of all of them take long for a robot of many joints.
+    alone = set(options.language or ()) == {"ros2_control"}
+    functions, missing = [FEEDFORWARD, PLANT] if alone else list(FUNCTIONS), []
     for name in (PLANT, FEEDFORWARD):
         try:
             exported = project(robot, functions, precision=options.precision)

@@ -219,3 +219,10 @@ def _traced(program: Any) -> Any:
     from eom_dynamics import load_robot
 
     return program(load_robot("planar_2r"))
+
+
+def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
+    assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
+    sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
+    functions = ("inverse_dynamics", "feedforward", "effort", "mass_matrix", "spring_efforts", "plant")
+    assert sources == {f"planar_2r_{function}" for function in functions}
