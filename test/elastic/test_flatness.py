@@ -104,6 +104,10 @@ def test_bad_measurements_are_refused() -> None:
         ({"deflections": [zero]}, r"deflections must be \(delta, deltad\), has 1"),
         ({"deflections": [zero, np.zeros(3)]}, r"deflections must both have shape \(2,\)"),
         ({"deflections": [zero, zero * np.nan]}, "deflections must be finite"),
+        (
+            {"deflections": [zero, zero], "stiffness": [np.full((2, 2), 400.0)]},
+            r"stiffness k must have shape \(2,\), has \(2, 2\)",
+        ),
         ({"efforts": [zero]}, r"efforts must be \(tau, taud\), has 1"),
         ({"efforts": [zero] * 3}, r"efforts must be \(tau, taud\), has 3"),
         ({"rigid": [zero]}, r"rigid must be \(qdd, qddd\), has 1"),

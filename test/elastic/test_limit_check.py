@@ -71,7 +71,7 @@ def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
         }
         answer = found.violations(one, Feedforward(*(x[k] for x in command)))
         assert {(violation.name, violation.quantity) for violation in answer} == expected
-        assert violated[k] == bool(expected)
+        assert violated[k] == found.violated(rows(states, command)[k]) == bool(expected)
 
 
 def test_worst_sample_of_a_batch_is_reported_with_its_sign() -> None:

@@ -109,6 +109,13 @@ def test_rigid_and_inertialess_stages() -> None:
     assert stuck.position[0][0] == q[0] and stuck.effort[0][0] == pytest.approx(tau[0] + 0.2 * q[2])
 
 
+def test_each_spring_takes_two_derivatives() -> None:
+    chains = [SpringChain([SpringStage(LinearSpring(60.0), 0.1)] * k) for k in range(4)]
+    assert [chain.derivatives_needed() for chain in chains] == [0, 2, 4, 6]
+    assert [chain.derivatives_needed(3) for chain in chains] == [3, 5, 7, 9]
+    assert chain_derivatives_needed(chains) == 8 and chain_derivatives_needed(chains[:2], 3) == 7
+
+
 def test_a_chain_prints_its_stages() -> None:
     stages = [SpringStage(LinearSpring(60.0), 0.1), SpringStage(RIGID, 0.2)]
     assert repr(SpringChain(stages)) == f"SpringChain({stages!r})"
