@@ -174,7 +174,7 @@ def _identified(truth: Truth, seed: int, options: Options) -> Run:
         name: found.terms[name] / [float(getattr(law, name)) for law in laws] - 1 for name in ("viscous", "coulomb")
     }
     if side == "motor":
-        identifiable = found.term_told["rotor_inertia"]
+        identifiable = found.term_identifiable["rotor_inertia"]
         errors["rotor_inertia"] = (found.terms["rotor_inertia"] / truth.true.rotor_inertia - 1)[identifiable]
     return Run(np.where(np.isfinite(spread), off, np.nan), errors, _is_possible(found))
 

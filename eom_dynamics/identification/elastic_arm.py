@@ -248,11 +248,11 @@ def identify_resonance(
             f"{motors.name}: the linear model of motors, springs and links does not explain it, misfit "
             f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
         )
-    if not found.told.any():
+    if not found.identifiable.any():
         raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
     notes += [
         f"{name}: its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
-        for name, identifiable in zip(robot.joint_names, found.told, strict=True)
+        for name, identifiable in zip(robot.joint_names, found.identifiable, strict=True)
         if not identifiable
     ]
     if found.misfit > _DOUBTFUL:

@@ -64,7 +64,7 @@ def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
     """
     if len(fit.stiffness) != robot.n:
         raise IdentificationError(f"{robot.name} has {robot.n} joints, the fit has {len(fit.stiffness)}")
-    identifiable = {name: k for k, name in enumerate(robot.joint_names) if fit.told[k]}
+    identifiable = {name: k for k, name in enumerate(robot.joint_names) if fit.identifiable[k]}
     return _changed(robot, identifiable, lambda joint, k: _resonant(joint, fit, k))
 
 

@@ -88,7 +88,7 @@ class Fit:
         return prepare(recording, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
-    def term_told(self) -> dict[str, Array]:
+    def term_identifiable(self) -> dict[str, Array]:
         """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
 

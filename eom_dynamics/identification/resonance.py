@@ -88,7 +88,7 @@ class ResonanceFit:
     method: str = "from the resonance of the motor side; link positions were not measured"
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def identifiable(self) -> NDArray[np.bool_]:
         """Whether the stiffness of each joint is identifiable (n,): its standard deviation is below a third of it."""
         return np.asarray(self.stiffness[:, 0] > _SIGNIFICANT * self.stiffness[:, 1])
 

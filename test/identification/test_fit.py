@@ -68,7 +68,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
     assert is_possible(found.parameters)
     if side == "motor":
         # The rotor of joint 1 turns with the arm: only the sum with its inertia shows.
-        assert found.term_told["rotor_inertia"].tolist() == [False, True]
+        assert found.term_identifiable["rotor_inertia"].tolist() == [False, True]
         assert found.terms["rotor_inertia"][1] == pytest.approx(joints[1].rotor_inertia, rel=0.02)
         assert any("rotor_inertia of joint_1 is not identifiable" in note for note in found.notes)
         sums = [r.rotor_inertia[0] + base_of(r, found)[2] for r in (true, identified_robot(found))]
@@ -334,8 +334,8 @@ def test_bad_recordings(kind: str, note: str) -> None:
     assert np.all(found.terms["viscous"] >= 0)
     assert not note or any(line.startswith(note) for line in found.notes)
     if kind in ("one joint at rest", "one effort zero"):
-        assert not found.term_told["viscous"][1]
-        assert found.term_told["viscous"][0]
+        assert not found.term_identifiable["viscous"][1]
+        assert found.term_identifiable["viscous"][0]
     if kind == "clock":
         assert np.all(found.training.after < 0.1)
 
