@@ -63,7 +63,8 @@ class Tolerances:
             error: deviations (n,) of position, velocity and acceleration, or the first of them; NaN if unknown.
         """
         rows = np.abs(np.array([*error, *[np.full(len(self.names), np.nan)] * (len(_QUANTITIES) - len(error))]))
-        ratio = np.nan_to_num(rows / self.allowed, nan=0.0)
+        with np.errstate(over="ignore"):  # beyond any tolerance
+            ratio = np.nan_to_num(rows / self.allowed, nan=0.0, posinf=np.inf)
         i, joint = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
         if not ratio[i, joint] > 1:
             return ""

@@ -68,4 +68,10 @@ def _twists(points: Any, place: int, pose: Array) -> list[Array]:
         if len(entries) > 1:
             raise StateError(f"points[{k}].{name} must have one entry or none, has {len(entries)}")
     world_aligned = [read_twist(entries[0], f"points[{k}]") for entries in given if entries]
-    return [np.asarray(x, dtype=float) for x in lie.body_twists(pose, *world_aligned)] if world_aligned else []
+    if not world_aligned:
+        return []
+    with np.errstate(over="ignore", invalid="ignore"):
+        twists = [np.asarray(x, dtype=float) for x in lie.body_twists(pose, *world_aligned)]
+    if not np.isfinite(twists).all():
+        raise StateError(f"numbers too large: the body twist of points[{k}] would be infinite")
+    return twists

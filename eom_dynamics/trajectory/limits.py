@@ -176,7 +176,8 @@ def check(
 
     def slowed(s: float) -> Load:
         slower = Scaled(trajectory, s)
-        finest = min(rate, _MOST / (slower.end - slower.start))
+        duration = slower.end - slower.start
+        finest = rate if rate * duration <= _MOST else _MOST / duration
         t = slower.start + s * (check_times(trajectory, finest * s) - slower.start)
         states = slower.derivatives(t, len(STATE_NAMES) - 1)
         # A constant wrench may have derivatives, which are slowed down with the motion.

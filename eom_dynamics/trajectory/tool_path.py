@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -163,6 +164,6 @@ def _require_start(here: Array, first: Array) -> None:
     away = lie.log(lie.inverse(here) @ first)
     if np.max(np.abs(away)) > _START_TOLERANCE:
         raise TrajectoryError(
-            f"the path starts {np.linalg.norm(away[3:]):.3g} m and {np.linalg.norm(away[:3]):.3g} rad from the tool, "
+            f"the path starts {math.hypot(*away[3:]):.3g} m and {math.hypot(*away[:3]):.3g} rad from the tool, "
             f"must be at most {_START_TOLERANCE:g} of each"
         )

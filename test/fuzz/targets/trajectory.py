@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from array import array
 from functools import cache
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,7 +72,7 @@ def _of_polynomials(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     count = max(pieces, 1) * (degree + 1) * arm.robot.n
     message = SimpleNamespace(
         joint_names=_names(values, arm),
-        knots=array("d", np.cumsum([values.number(), *values.numbers(pieces)])),
+        knots=array("d", accumulate([values.number(), *values.numbers(pieces)])),
         degree=degree,
         coefficients=array("d", values.numbers(values.length(count))),
     )
