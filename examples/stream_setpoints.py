@@ -12,6 +12,7 @@ import time
 import rclpy
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from rclpy.signals import SignalHandlerOptions
+from rclpy.time import Time
 from rclpy.utilities import remove_ros_args
 
 from eom_dynamics.trajectory import paper_motion
@@ -27,25 +28,27 @@ def main(duration: float = 2.0) -> None:
     node = rclpy.create_node("stream_setpoints")
     motion, count, sent = paper_motion(), round(duration * RATE), 0
     commands: list[FeedforwardCommand] = []
-    latest, since = 0.0, 0
+    latest, start = 0.0, 0
 
-    def publish(t: float) -> None:
+    def publish(k: int) -> None:
+        t = k / RATE
         q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(t))
         setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
-        setpoint.header.stamp = node.get_clock().now().to_msg()
+        # By the time of the motion, also where this process does not hold the rate.
+        setpoint.header.stamp = Time(nanoseconds=start + round(t * 1e9)).to_msg()
         publisher.publish(setpoint)
 
     def send() -> None:
         nonlocal sent, latest
         if sent < count:
-            publish(sent / RATE)
             sent += 1
+            publish(sent)
             latest = time.monotonic()
 
     def receive(command: FeedforwardCommand) -> None:
         nonlocal latest
-        # The stamp is that of its setpoint.
-        if command.header.stamp.sec * 10**9 + command.header.stamp.nanosec > since:
+        # The stamp is that of its setpoint, unless the watchdog or a refusal holds the arm.
+        if not command.held and command.header.stamp.sec * 10**9 + command.header.stamp.nanosec >= start:
             commands.append(command)
             latest = time.monotonic()
 
@@ -55,10 +58,10 @@ def main(duration: float = 2.0) -> None:
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
     begin = time.monotonic()
     while not commands and time.monotonic() < begin + PATIENCE:
-        publish(0.0)
-        rclpy.spin_once(node, timeout_sec=0.1)  # until the node has met this process, too
+        start = node.get_clock().now().nanoseconds
+        publish(0)
+        rclpy.spin_once(node, timeout_sec=0.5)  # until the node has met this process, too
     commands.clear()
-    since = node.get_clock().now().nanoseconds
     node.create_timer(1 / RATE, send)
     # The node publishes with a depth of 1, so that a command may be lost.
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):

@@ -14,6 +14,7 @@ from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, TaskSe
 from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
 from numpy.typing import NDArray
 from rclpy.signals import SignalHandlerOptions
+from rclpy.time import Time
 from rclpy.utilities import remove_ros_args
 
 import eom_dynamics as eom
@@ -49,8 +50,8 @@ def main(duration: float = 2.0) -> None:
     since = 0
 
     def receive(command: FeedforwardCommand) -> None:
-        # The stamp is that of its setpoint.
-        if command.header.stamp.sec * 10**9 + command.header.stamp.nanosec > since:
+        # The stamp is that of its setpoint, unless the watchdog or a refusal holds the arm.
+        if not command.held and command.header.stamp.sec * 10**9 + command.header.stamp.nanosec > since:
             commands.append(command)
 
     def restart() -> None:
@@ -63,8 +64,10 @@ def main(duration: float = 2.0) -> None:
     while not (tool.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
 
-    def stamped(message: TaskSetpoint | JointTrajectorySetpoint) -> TaskSetpoint | JointTrajectorySetpoint:
-        message.header.stamp = node.get_clock().now().to_msg()
+    def stamped(
+        message: TaskSetpoint | JointTrajectorySetpoint, stamp: Time | None = None
+    ) -> TaskSetpoint | JointTrajectorySetpoint:
+        message.header.stamp = (stamp or node.get_clock().now()).to_msg()
         return message
 
     def repeat(publish: Callable[[], None], what: str) -> None:
@@ -92,8 +95,10 @@ def main(duration: float = 2.0) -> None:
     def send() -> None:
         nonlocal sent, latest
         if sent < count:
-            tool.publish(stamped(task_setpoint(*path.derivatives((sent + 1) / RATE))))
             sent, latest = sent + 1, time.monotonic()
+            # By the time of the motion, also where this process does not hold the rate.
+            stamp = Time(nanoseconds=since + round(sent / RATE * 1e9))
+            tool.publish(stamped(task_setpoint(*path.derivatives(sent / RATE)), stamp))
 
     node.create_timer(1 / RATE, send)
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):

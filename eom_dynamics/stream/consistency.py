@@ -26,6 +26,8 @@ _MEANINGS = (
     (-1.0, "opposite sign"),
 )
 _CLOSE = 0.02
+_STAMPS = "do stamps advance with the motion?"
+_SCALED = f"scaled; or {_STAMPS}"
 
 
 class ConsistencyCheck:
@@ -83,12 +85,12 @@ class ConsistencyCheck:
         k = int(np.argmax(wrong.any(axis=1)))
         misses = np.where(wrong[k], _squares(change - following)[k] / np.where(wrong[k], sizes[k], 1.0), 0.0)
         joint = int(np.argmax(misses))
-        cause = self._cause(k, joint, change[:, k, joint], integral)
+        cause = self._cause(k, joint, dt, change[:, k, joint], integral)
         more = int(np.sum(wrong.any(axis=0))) - 1
         others = f" (and {more} more joint{'s' if more > 1 else ''})" if more else ""
         return f"{STATE_FIELDS[k + 1]} of {self._names[joint]}{others} {cause}, over {len(dt)} setpoints"
 
-    def _cause(self, k: int, joint: int, change: Array, integral: Array) -> str:
+    def _cause(self, k: int, joint: int, dt: Array, change: Array, integral: Array) -> str:
         """Say in which way the derivative of field k of a joint is wrong."""
         own, before = integral[:, k + 1, joint], STATE_FIELDS[k]
         for other, name in enumerate(self._names):
@@ -100,8 +102,12 @@ class ConsistencyCheck:
         size = float(change @ change)
         factor = float(change @ own) / size if size > 0 else 0.0
         if factor and self._fits(own, factor * change):
-            meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), "scaled")
+            meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), _SCALED)
             return f"is {factor:.4g} times the rate of {before}: {meaning}"
+        mean = own / dt
+        step = float(mean @ change) / float(mean @ mean) if np.any(mean) else 0.0
+        if step > 0 and self._fits(change, step * mean):
+            return f"is the rate of {before} for steps of {step:.3g} s, which stamps do not have: {_STAMPS}"
         miss = np.sqrt(float(np.sum((change - own) ** 2)) / max(size, float(own @ own)))
         return f"is not the rate of {before}: it differs by {100 * miss:.0f} %"
 

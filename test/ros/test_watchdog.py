@@ -3,11 +3,12 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 from node_client import PATIENCE
-from paths import CONFIG
+from paths import CONFIG, ROOT
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -225,6 +226,33 @@ def test_parameters_that_cannot_be_are_refused(node, configure):
         assert reason in node.set_parameter(name, value), name
 
 
+def test_the_parameters_of_the_documentation_are_found_in_a_namespace(start, tmp_path):
+    """And the node says what it watches."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "watchdog.md").read_text(encoding="utf-8"), re.DOTALL)
+    path = tmp_path / "watchdog.yaml"
+    path.write_text(text)
+    node = start(*ARGUMENTS, "--params-file", path, name="eom_dynamics")
+    assert node.process.namespace != "/"
+    line = "watchdog: hold after 0.02 s without setpoints or the end of the last publisher"
+    node.wait(lambda: line in node.process.log, "the line")
+
+
+ANNOUNCED = {
+    "off": ({}, "watchdog: off (setpoint_timeout 0, on_setpoint_loss none)", False),
+    "reported": ({"setpoint_timeout": 0.3}, "watchdog: report after 0.3 s without setpoints or the end of", False),
+    "no timeout": ({"on_setpoint_loss": "ramp"}, "watchdog: ramp after the end of the last publisher", True),
+}
+
+
+@pytest.mark.parametrize(("values", "line", "warned"), ANNOUNCED.values(), ids=ANNOUNCED)
+def test_the_node_says_at_activation_what_it_watches(node, configure, values, line, warned):
+    node.transition("deactivate")
+    begin = len(node.process.log)
+    configure(**OFF | values)
+    node.wait(lambda: line in node.process.log[begin:], "the line")
+    assert ("but setpoint_timeout is 0: a publisher that hangs" in node.process.log[begin:]) == warned
+
+
 def test_the_last_publisher_that_goes_is_a_loss(node, configure):
     from eom_dynamics.msg import JointTrajectorySetpoint
 
@@ -289,7 +317,12 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
     node.wait_for_node()
     publish_until_answered(node)
     wait_for(node, STOPPING)
-    assert f"setpoints lost: {cause}" in node.process.log
+    log = node.process.log
+    assert f"setpoints lost: {cause}" in log
+    assert re.search(
+        r"watchdog: hold after a (missed deadline|lapsed lease) of 0.3 s or the end of the last publisher", log
+    )
+    assert "setpoint_timeout is 0" not in log
 
 
 def test_a_quality_that_cannot_be_is_refused_at_the_start(start):

@@ -113,6 +113,17 @@ def test_the_same_is_said_of_numbers_whose_squares_overflow(fault: str) -> None:
     assert doubt_about(stamps, 2.0**800 * states) == doubt_about(stamps, states)
 
 
+def test_stamps_that_do_not_advance_with_the_motion_are_named() -> None:
+    """Of a planner that advances by a fixed step and stamps by its clock, on a machine that does not hold the rate."""
+    stamps, states = motion(60)
+    slow = [12 * (stamp - stamps[0]) + stamps[0] for stamp in stamps]
+    text = "is 12 times the rate of position: scaled; or do stamps advance with the motion?, over 50 setpoints"
+    assert text in doubt_about(slow, states)
+    uneven = np.random.default_rng(7).exponential(0.012, size=60).clip(0.001, 0.09)
+    text = "is the rate of position for steps of 0.001 s, which stamps do not have: do stamps advance with the motion?"
+    assert text in doubt_about([stamps[0] + round(t * 1e9) for t in np.cumsum(uneven)], states)
+
+
 def test_only_the_orders_asked_for_are_checked() -> None:
     stamps, states = motion(60)
     states[:, 3:] = 0.0

@@ -70,6 +70,7 @@ class Supervision:
         self._watchdog: Watchdog | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
+        self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
         period = 1.0 / node.get_parameter("stream_rate").value
@@ -91,6 +92,7 @@ class Supervision:
         self.on = watches or checks.any
         self._lost_and_inactive = False
         self._reported = 0
+        self._announce(settings)
         if checks.jumps != "ignore" and self._doubts is not None and not self._doubts.limited:
             self._node.get_logger().warning(
                 "jump_check has no effect: the robot has no limits of velocity, acceleration or jerk"
@@ -146,6 +148,8 @@ class Supervision:
     def watch_quality(self, subscription: Subscription, quality: QoSProfile) -> None:
         """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
         deadline, lease = quality.deadline.nanoseconds, quality.liveliness_lease_duration.nanoseconds
+        self._events = [f"a missed deadline of {deadline * 1e-9:g} s"] if deadline else []
+        self._events += [f"a lapsed lease of {lease * 1e-9:g} s"] if lease else []
         callbacks = SubscriptionEventCallbacks(
             deadline=(lambda missed: self._lose(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
             liveliness=self._on_liveliness if lease else None,
@@ -176,6 +180,22 @@ class Supervision:
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return Report(level, message, values)
+
+    def _announce(self, settings: Settings) -> None:
+        """Log what counts as a loss of setpoints, and the response to it."""
+        policy, timeout, logger = settings.policy, settings.timeout, self._node.get_logger()
+        if not timeout and policy == "none":
+            logger.info("watchdog: off (setpoint_timeout 0, on_setpoint_loss none)")
+            return
+        causes = [f"{timeout:g} s without setpoints"] if timeout else []
+        causes += [*self._events, "the end of the last publisher"]
+        response = "report" if policy == "none" else policy
+        logger.info(f"watchdog: {response} after {' or '.join(causes)}")
+        if not timeout and not self._events:
+            logger.warning(
+                f"on_setpoint_loss is {policy}, but setpoint_timeout is 0: a publisher that hangs is not noticed, one "
+                "that was killed up to 20 s later; set setpoint_timeout, such as 0.02"
+            )
 
     def _on_liveliness(self, changed: Any) -> None:
         if not changed.alive_count and changed.alive_count_change < 0:

@@ -31,7 +31,7 @@ from .circle.section import section
 from .evaluate import CLOSED_FORM_SAMPLES, Evaluation, Recording
 from .motor_side import deflection, motor_load
 from .plan import Plan
-from .summary import Row, keeps_up, table
+from .summary import Row, keeps_up, rate_held, table
 
 # Largest number of round trips drawn as points.
 _ROUND_TRIPS = 10_000
@@ -61,7 +61,7 @@ def write_page(
     robot = escape(plan.robot.name)
     body = Template(resources.files(__package__).joinpath("demo_page.html").read_text(encoding="utf-8")).substitute(
         {name: place(name, tall=name.startswith("effort")) for name in figures},
-        headline=f"Motor feedforward of {robot}, {plan.rate:,.0f} times per second",
+        headline=f"Motor feedforward of {robot}, {rate_held(plan, evaluation, 'times per second')}",
         lead=f"A player process sent {evaluation.sent:,} setpoints to the dynamics node over ROS 2. Each answer holds "
         f"joint efforts, their two time derivatives, and motion and effort of {len(plan.arm.motor_joint)} motors.",
         verdict=_verdict(plan, evaluation),

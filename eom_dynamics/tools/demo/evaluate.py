@@ -28,6 +28,9 @@ _CLOSED_FORM_TOLERANCE = 1e-10
 CLOSED_FORM_SAMPLES = 250
 """Largest number of answers compared with the closed form, which takes a millisecond each."""
 
+REMEDY = "run again while the machine is idle, or with a lower --rate"
+"""What to do where setpoints are late or lost."""
+
 # Tolerance of numerical differentiation over the estimate of its error.
 _SAFETY = 10.0
 
@@ -104,6 +107,11 @@ class Evaluation:
         """All deviations."""
         return (*self.differentiation, self.closed_form)
 
+    @property
+    def answer_rate(self) -> float:
+        """Answers per second while setpoints were sent, Hz."""
+        return self.rate * self.received / self.sent
+
     def percentile(self, percent: float) -> float:
         """Return a percentile of the round trip, s; NaN without answers."""
         return float(np.percentile(self.round_trip, percent)) if len(self.round_trip) else float("nan")
@@ -111,7 +119,8 @@ class Evaluation:
     @property
     def failures(self) -> list[str]:
         """Failed checks, one line each."""
-        lines = [f"{self.lost} of {self.sent} setpoints were not answered"] if self.lost else []
+        remedy = f": {REMEDY}" if self.received else ""
+        lines = [f"{self.lost} of {self.sent} setpoints were not answered{remedy}"] if self.lost else []
         for deviation in self.deviations:
             if np.isnan(deviation.value):
                 lines.append(f"{deviation.name}: too few answers to compare")

@@ -19,6 +19,7 @@ from ..pages.style import CURVE_POINTS, INK, MARKERS, color
 from ..pages.units import effort_units, milli, position_units, together
 from .evaluate import Evaluation, Recording
 from .plan import Plan
+from .summary import rate_held
 
 
 def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Evaluation) -> None:
@@ -44,8 +45,8 @@ def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Eval
 
     lines = tau.get_lines()
     figure.suptitle(
-        f"{printable(plan.robot.name)} at {plan.rate:,.0f} Hz over ROS 2:  joint efforts with two time derivatives, "
-        "and the motor motion that follows from them",
+        f"{printable(plan.robot.name)} at {rate_held(plan, evaluation)} over ROS 2:  joint efforts with two time "
+        "derivatives, and the motor motion that follows from them",
         fontsize=15,
         color=INK,
         parse_math=False,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...terminal import printable
 from ..pages.numbers import microseconds, relative
 from ..text_tables import columns
-from .evaluate import Deviation, Evaluation, Recording
+from .evaluate import REMEDY, Deviation, Evaluation, Recording
 from .plan import Plan
 
 
@@ -47,18 +47,29 @@ def as_text(plan: Plan, recording: Recording, evaluation: Evaluation) -> str:
 
 
 def keeps_up(plan: Plan, evaluation: Evaluation) -> str | None:
-    """Return a warning if setpoints were sent or answered more slowly than requested, or None."""
+    """Return a warning if setpoints were sent or answered more slowly than requested, or None.
+
+    It ends with the remedy, unless that of lost setpoints in ``evaluation.failures`` is the same.
+    """
+    remedy = "" if evaluation.lost else f": {REMEDY}"
     if evaluation.late > evaluation.sent // 100:
         return (
             f"this machine did not hold {plan.rate:,.0f} Hz: {evaluation.late:,} of {evaluation.sent:,} setpoints "
-            "were sent late"
+            f"were sent late{remedy}"
         )
     if evaluation.percentile(50) > 1 / plan.rate:
         return (
             f"the node does not keep up with {plan.rate:,.0f} Hz on this machine: the median round trip is longer "
-            f"than the period of {microseconds(1 / plan.rate)}"
+            f"than the period of {microseconds(1 / plan.rate)}{remedy}"
         )
     return None
+
+
+def rate_held(plan: Plan, evaluation: Evaluation, unit: str = "Hz") -> str:
+    """The requested rate with its unit, or that which was measured where it was not held."""
+    if evaluation.lost or keeps_up(plan, evaluation):
+        return f"{evaluation.answer_rate:,.0f} {unit} ({plan.rate:,.0f} requested)"
+    return f"{plan.rate:,.0f} {unit}"
 
 
 def _deviation(deviation: Deviation) -> Row:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from recordings import recorded
@@ -21,6 +21,7 @@ import eom_dynamics as eom
 from eom_dynamics.tools.cli import demo
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo import processes, run
+from eom_dynamics.tools.demo.circle import summary
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
@@ -68,6 +69,27 @@ def test_answers_of_another_robot_fail(
     assert json.loads(output.out)["passed"] is False
     assert "eom_dynamics demo: failed: all quantities against closed form: off by" in output.err
     assert "Failed: all quantities" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize("gain", [4.0, 400.0])
+def test_lost_setpoints_leave_an_identification_its_success(
+    gain: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = SimpleNamespace(gain=gain)
+    monkeypatch.setattr(run, "play", lambda plan, *_: recorded(plan, lost=25))
+    monkeypatch.setattr(demo, "_identify", lambda *_: result)
+    monkeypatch.setattr("eom_dynamics.tools.demo.results.write_results", lambda folder, *_, **__: folder)
+    for name, returned in {"as_json": {}, "as_text": ""}.items():
+        monkeypatch.setattr(summary, name, lambda *_, returned=returned: returned)
+    arguments = [*SHORT, "--robot", "sea_planar_2r", "--identify", "--force", "-o", str(tmp_path)]
+    assert main(["demo", *arguments]) == 1
+    lost, last = capsys.readouterr().err.splitlines()[-2:]
+    assert "failed: 25 of 100 setpoints were not answered: run again while the machine is idle" in lost
+    expected = (
+        "failed: identification: the tracking error fell 4" if gain < 5 else "identification succeeded: it runs in"
+    )
+    assert last.startswith(f"eom_dynamics demo: {expected}")
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,18 @@ def test_the_page_of_a_run_without_answers(plan: Plan, tmp_path: Path) -> None:
     assert "Passed" not in page.text
 
 
+def test_the_title_has_the_rate_that_was_measured(plan: Plan, page: Page, tmp_path: Path) -> None:
+    assert "planar_2r, 200 times per second" in page.text
+    remedy = "run again while the machine is idle, or with a lower --rate"
+    right = recorded(plan)
+    slow = page_of(plan, replace(right, sent=2.5 * right.sent, received=2.5 * right.sent + 3e-4), tmp_path)
+    assert "planar_2r, 80 times per second (200 requested)" in slow.text
+    assert slow.text.count(f"99 of 100 setpoints were sent late: {remedy}") == 1
+    lossy = page_of(plan, recorded(plan, lost=25), tmp_path)
+    assert "planar_2r, 150 times per second (200 requested)" in lossy.text
+    assert lossy.text.count(remedy) == 1
+
+
 def test_names_from_a_robots_file_are_text_and_no_markup(tmp_path: Path) -> None:
     nasty = "</script><b>"
     joint = {
