@@ -91,6 +91,7 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--estimator", "magic"], "invalid choice"),
         (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
         (["-o", "arm.sdf"], "must end in .yaml, .yml or .urdf"),
+        (["--page", "page.png"], "must end in .html, is 'page.png'"),
     ],
 )
 def test_wrong_use(
