@@ -82,6 +82,9 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert identify(table, tmp_path / "arm.urdf") == 0
     assert "springs (elasticity) are left out" in capsys.readouterr().err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
+    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 0
+    assert "write .yaml, or identify with --side joint" in capsys.readouterr().err
+    assert load_robot(tmp_path / "motors.urdf").joints[0].damping == 0
 
 
 @pytest.mark.parametrize(
