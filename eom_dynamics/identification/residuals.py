@@ -46,7 +46,8 @@ class Score(EffortErrors):
 
     Attributes:
         unfiltered: RMS of the identified prediction less the efforts as they were recorded, N m or N.
-        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is.
+        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is, and
+            0.65 to 0.95 if it is white noise that passed the filter.
         samples: number of them.
     """
 

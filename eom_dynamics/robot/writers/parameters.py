@@ -23,7 +23,7 @@ from ..physical_consistency import body_violation, joints_without_inertia
 from ..readers.robot_section import BASE
 from .written import Written, inertial, moments, rpy
 
-_HEADER = "# Written by eom_dynamics convert. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
+_HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
 
 
 def robot_as_yaml(robot: Robot) -> Written:

@@ -16,6 +16,13 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def html_path(text: str) -> Path:
+    """Return the path of a page; with another ending it could be that of a bag, which must not be overwritten."""
+    if path(text).suffix.lower() != ".html":
+        raise argparse.ArgumentTypeError(f"must end in .html, is {text!r}")
+    return Path(text)
+
+
 def number(accepts: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
     """Return a type for finite numbers.
 

@@ -158,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
-    """Close the circle, with a progress bar for each step.
+    """Identify a simulated robot and track again, with a progress bar for each step.
 
     Args:
         robot: as its file describes it.

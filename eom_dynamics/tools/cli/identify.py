@@ -16,7 +16,7 @@ from pathlib import Path
 from ...extras import require
 from ...terminal import printable
 from ..writing import check_file, whole_file
-from .arguments import not_negative, number, path, positive, whole_number
+from .arguments import html_path, not_negative, number, path, positive, whole_number
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .robot_arguments import add_robot_arguments, load
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=_output, required=True, help="robot file to write, .yaml or .urdf"
     )
-    parser.add_argument("--page", metavar="PAGE.html", type=path, help="write a page with charts of the results")
+    parser.add_argument("--page", metavar="PAGE.html", type=html_path, help="write a page with charts of the results")
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     judge = parser.add_argument_group("validation")

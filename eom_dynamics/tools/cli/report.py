@@ -18,7 +18,7 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
 from ..writing import check_file, whole_file
-from .arguments import path
+from .arguments import html_path, path
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
@@ -35,7 +35,7 @@ SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
-    parser.add_argument("-o", "--output", metavar="PAGE.html", type=_page, required=True, help="page to write")
+    parser.add_argument("-o", "--output", metavar="PAGE.html", type=html_path, required=True, help="page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
     add_motion_arguments(parser)
     add_convention_arguments(parser)
@@ -124,11 +124,3 @@ def _noted(bag: Path, complaints: list[str]) -> Iterator[None]:
 
 def _advance(bars: Progress, task: TaskID, share: float) -> None:
     bars.update(task, completed=share)
-
-
-def _page(text: str) -> Path:
-    """Return the path of a page; with another ending it could be that of a bag, which must not be overwritten."""
-    page = Path(text)
-    if page.suffix.lower() != ".html":
-        raise argparse.ArgumentTypeError(f"must end in .html, is {text!r}")
-    return page

@@ -47,7 +47,7 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
     """
     fit = found.links
     section, figures = ("", {}) if found.elastic is None else elastic_section(found.elastic)
-    notes = "".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in found.notes)
+    notes = _notes(found.notes)
     if fit is None:
         assert found.elastic is not None
         template = _template("resonance_page.html")
@@ -71,7 +71,7 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
         notes=notes,
         scores="".join(tables),
         efforts="".join(place(name) for name in figures if name.startswith(("effort", "residual"))),
-        friction=f'<div class="pair">{"".join(place(name) for name in figures if name.startswith("friction"))}</div>',
+        friction=_friction_section([name for name in figures if name.startswith("friction")]),
         elastic=section,
         terms=table(term_rows(fit)) if fit.regressor.terms else "",
         base=table(base_rows(fit)) if fit.options.inertia else "",
@@ -83,6 +83,25 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
 
 def _template(name: str) -> Template:
     return Template(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _notes(notes: Sequence[str]) -> str:
+    """A list of notes that opens on a click, since a recording may have many."""
+    if not notes:
+        return ""
+    lines = "".join(f"<li>{escape(line)}.</li>" for line in notes)
+    return f"<details><summary>{len(notes)} note{'s' * (len(notes) > 1)}</summary><ul>{lines}</ul></details>"
+
+
+def _friction_section(places: Sequence[str]) -> str:
+    """Charts of the friction of the links; nothing without any, as where friction is that of the motors."""
+    if not places:
+        return ""
+    charts = "".join(map(place, places))
+    return (
+        '<section>\n<h2>Friction over velocity</h2>\n<p class="soft">Dots: measured effort less that of the identified '
+        f'inertias and offsets. Line: identified friction.</p>\n<div class="pair">{charts}</div>\n</section>'
+    )
 
 
 def _scores(fit: Fit) -> list[tuple[str, Score]]:

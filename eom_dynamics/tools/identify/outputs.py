@@ -56,5 +56,8 @@ def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, .
     if elastic is not None:
         return ("springs, rotors and motor friction are left out: a URDF has none; write .yaml",)
     if fit is not None and fit.options.side == "motor":
-        return ("friction and rotor inertia of motors are left out: a URDF has them of joints only; write .yaml",)
+        return (
+            "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
+            "identify with --side joint",
+        )
     return ()

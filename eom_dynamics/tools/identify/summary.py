@@ -13,9 +13,12 @@ from ...arrays import Array
 from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
-from ..pages.numbers import number
+from ..pages.numbers import NOTHING, number
 from ..pages.units import effort_units, together
 from ..text_tables import columns
+
+# SI units; what rounding leaves of a parameter that is zero.
+_ROUNDING = 1e-9
 
 _INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
 
@@ -66,7 +69,7 @@ def term_rows(fit: Fit) -> list[tuple[str, ...]]:
     header = ("joint", *(_with_unit(fit, name) for name in fit.regressor.terms))
     lines = []
     for j, name in enumerate(fit.robot.joint_names):
-        cells = (with_deviation(fit.terms[term][j], fit.term_deviations[term][j]) for term in fit.regressor.terms)
+        cells = (_if_known(fit.terms[term][j], fit.term_deviations[term][j]) for term in fit.regressor.terms)
         lines.append((name, *cells))
     return [header, *lines]
 
@@ -79,7 +82,7 @@ def base_rows(fit: Fit) -> list[tuple[str, ...]]:
     return [
         header,
         *(
-            (words, number(before), with_deviation(x, spread), number(after))
+            (words, number(before), _if_known(x, spread), number(after))
             for words, before, x, spread, after in zip(
                 fit.regressor.base.words,
                 file,
@@ -95,6 +98,11 @@ def base_rows(fit: Fit) -> list[tuple[str, ...]]:
 def with_deviation(value: float, deviation: float) -> str:
     """Return a number and its standard deviation, ``?`` where it is not identifiable."""
     return f"{number(value)} ± {number(deviation)}" if math.isfinite(deviation) else f"{number(value)} ± ?"
+
+
+def _if_known(value: float, deviation: float) -> str:
+    """A number and its deviation; a dash where nothing is known of it, as of a joint that was not recorded."""
+    return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
 def as_json(fit: Fit) -> dict[str, Any]:
@@ -156,7 +164,7 @@ def comments(fit: Fit, about: Mapping[str, str]) -> str:
             lines += [f"  {joint.name}: {', '.join(cells)}"]
     for term in fit.regressor.terms:
         pairs = zip(fit.robot.joint_names, fit.terms[term], fit.term_deviations[term], strict=True)
-        lines.append(f"{term}: " + ", ".join(f"{name} {with_deviation(x, s)}" for name, x, s in pairs))
+        lines.append(f"{term}: " + ", ".join(f"{name} {_if_known(x, s)}" for name, x, s in pairs))
     lines += [f"Not part of this file: {line}" for line in not_in_file(fit)]
     lines += list(fit.notes)
     return "".join(f"# {line}\n" for line in lines)

@@ -47,6 +47,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     assert "cut-off 8.00 Hz, differences of positions" in out
     assert out.count("joint_1") == 3  # training, validation, terms
     text = output.read_text()
+    assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
     assert "# Validation: the last 0.3 of each" in text
     assert "#   joint_2: m2 " in text and "# Not part of this file: offset: joint_1 " in text
     robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
@@ -81,6 +82,9 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert identify(table, tmp_path / "arm.urdf") == 0
     assert "springs (elasticity) are left out" in capsys.readouterr().err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
+    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 0
+    assert "write .yaml, or identify with --side joint" in capsys.readouterr().err
+    assert load_robot(tmp_path / "motors.urdf").joints[0].damping == 0
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,7 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--estimator", "magic"], "invalid choice"),
         (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
         (["-o", "arm.sdf"], "must end in .yaml, .yml or .urdf"),
+        (["--page", "page.png"], "must end in .html, is 'page.png'"),
     ],
 )
 def test_wrong_use(
@@ -219,6 +224,21 @@ def test_recordings_of_different_joints(table: Path, tmp_path: Path, capsys: pyt
     assert "note: first.csv: joint_2 was not recorded, and is taken to be at rest at 0" in out
     assert "note: second.csv: joint_1 was not recorded, and is taken to be at rest at 0" in out
     load_robot(tmp_path / "arm.yaml", unphysical="refuse")
+
+
+def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path) -> None:
+    """Nothing known is a dash, without what rounding leaves, and notes are one list."""
+    header = table.read_text().partition("\n")[0].split(",")
+    rows, kept = np.loadtxt(table, delimiter=",", skiprows=1), [0, 1, 3]
+    recorded = tmp_path / "first.csv"
+    np.savetxt(recorded, rows[:, kept], delimiter=",", header=",".join(header[k] for k in kept), comments="")
+    output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
+    assert identify(recorded, output, "--page", str(page)) == 0
+    html = page.read_text()
+    assert '<tr><td>joint_2</td><td class="number">–</td><td class="number">–</td>' in html
+    assert ">0 ± ?" not in html and "joint_2 –\n" in output.read_text()
+    assert html.count("<details><summary>") == 1 and 'class="warning"' not in html
+    assert "Friction over velocity" in html
 
 
 def test_outputs_are_not_overwritten(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,6 +128,8 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys: p
     html = page.read_text()
     for piece in ("Springs and motors", '"spring_0"', '"motor_friction_1"', "torque constant", "joint_2: spring"):
         assert piece in html
+    assert "Friction over velocity" not in html  # of the links, which have none: it is that of the motors
+    assert " notes</summary>" in html
 
 
 def test_terms_are_switched(

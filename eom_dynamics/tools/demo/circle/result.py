@@ -46,7 +46,7 @@ class Tracking:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A closed circle.
+    """An identification of a simulated robot, and tracking before and after.
 
     Attributes:
         task: what was to be identified.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section of the demo's page: the closed circle."""
+"""Section of the demo's page: identification of a simulated robot."""
 
 from __future__ import annotations
 

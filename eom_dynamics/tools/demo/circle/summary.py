@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a closed circle, for terminal, HTML page and JSON."""
+"""Tracking errors and identified numbers of the demo, for terminal, HTML page and JSON."""
 
 from __future__ import annotations
 
