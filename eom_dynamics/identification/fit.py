@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..robot import Robot
@@ -51,6 +52,7 @@ class Fit:
         parameter_deviations: (10 B,) of the data and the file together.
         terms: parameters of the terms by name, (n,).
         term_deviations: likewise.
+        term_of_file: (n,) by name, whether the value is that of the file.
         prior_weight: of the distance from the file.
         training, validation: figures of the data; None without validation.
         counts: of training efforts left out, by reason.
@@ -68,6 +70,7 @@ class Fit:
     parameter_deviations: Array
     terms: dict[str, Array]
     term_deviations: dict[str, Array]
+    term_of_file: dict[str, NDArray[np.bool_]]
     prior_weight: float
     training: Score
     validation: Score | None
@@ -140,6 +143,7 @@ def fit(
     report("possible inertias", 0.0)
     solution = _solution(data, linear, options, lambda done: report("possible inertias", done))
     terms, term_deviations = (by_term(regressor, x) for x in (solution.terms, solution.term_deviations))
+    of_file = {name: x.astype(bool) for name, x in by_term(regressor, solution.of_file).items()}
     report("judge", 0.0)
     both = np.column_stack([file, parameter_vector(regressor, solution.parameters, terms)])
     judged, validated = (_score(regressor, x, data.filter, both) if x else None for x in (training, validation))
@@ -147,7 +151,7 @@ def fit(
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (judged, validated) if x is not None])]
     if options.payload is None:
         notes += base_parameters_without_data(regressor, deviations) if options.inertia else []
-        notes += doubtful_terms(robot, terms, term_deviations)
+        notes += doubtful_terms(robot, terms, term_deviations, of_file)
     return Fit(
         robot=robot,
         options=options,
@@ -160,6 +164,7 @@ def fit(
         parameter_deviations=solution.deviations,
         terms=terms,
         term_deviations=term_deviations,
+        term_of_file=of_file,
         prior_weight=solution.prior_weight,
         training=judged,
         validation=validated,
