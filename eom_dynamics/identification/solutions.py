@@ -64,7 +64,7 @@ def possible_inertias(
     bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior)
     if not bodies.free:
         raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each body an estimate of its mass")
-    identifiable, file = linear.estimate.identifiable[k:], data.file[k:]
+    identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
     of_file = _of_file(linear.estimate, k)
     likely = np.where(of_file | (~identifiable & (file != 0)), file, np.nan)
     # Rotors of the file share what is left unexplained with the links that turn with them.
@@ -96,7 +96,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     """
     size = np.linalg.norm(estimate.R, axis=0)
     R = estimate.R / np.where(size > 0, size, 1.0)
-    unknown = ~estimate.identifiable
+    unknown = ~estimate.identifiable.astype(bool)
     unknown[:inertial] = False
     for column in np.flatnonzero(unknown):
         kept = ~unknown
