@@ -143,7 +143,7 @@ def solve(
         weight: of the distances; 1 if inertias are known to a factor of e.
         start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
         likely: values of terms (k,) that are not identifiable, known to a factor of e as inertias are with this weight;
-            NaN for the others.
+            those of zero stay zero; NaN for the others.
         draft: stop after the first step, without a covariance.
     """
     b = len(combinations)
@@ -154,13 +154,16 @@ def solve(
     right = right - R[:, :b] @ (combinations @ fixed)
     own = R[:, b:]
     theta: Array = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
-    if likely is not None and (known := np.isfinite(likely) & (likely != 0)).any():
-        # A row for each: x / (value) - 1.
-        rows = np.sqrt(weight) * np.diag(np.where(known, 1 / np.where(known, likely, 1.0), 0.0))[known]
-        own = np.concatenate([own, rows])
-        columns = [np.concatenate([column, np.zeros((len(rows), PARAMETERS))]) for column in columns]
-        right = np.concatenate([right, np.full(len(rows), np.sqrt(weight))])
     free: NDArray[np.bool_] = np.ones(own.shape[1], dtype=bool)
+    if likely is not None:
+        free = likely != 0
+        own = np.where(free, own, 0.0)
+        if (known := free & np.isfinite(likely)).any():
+            # A row for each: x / (value) - 1.
+            rows = np.sqrt(weight) * np.diag(np.where(known, 1 / np.where(known, likely, 1.0), 0.0))[known]
+            own = np.concatenate([own, rows])
+            columns = [np.concatenate([column, np.zeros((len(rows), PARAMETERS))]) for column in columns]
+            right = np.concatenate([right, np.full(len(rows), np.sqrt(weight))])
     for _ in range(own.shape[1] + 1):
         basis = _basis(own[:, free])
         A = [column - basis @ (basis.T @ column) for column in columns]

@@ -24,8 +24,8 @@ ESTIMATORS = ("weighted", "ordinary", "huber", "total")
 HUBER = 1.345
 """Residual in standard deviations beyond which it counts linearly: 95 % efficient for normal noise (Huber, 1981)."""
 
-# Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts.
-_NULL = 1e-8
+DEPENDENT = 1e-8
+"""Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts."""
 
 # Iterations of the weights of joints; they converge to 1e-6 in about five.
 _ITERATIONS = 30
@@ -54,7 +54,7 @@ class Estimate:
         """Standard deviations (P,); infinite where a parameter is not identifiable."""
         size = _sizes(self.R)
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
-        known = values > _NULL**2 * values[-1]
+        known = values > DEPENDENT**2 * values[-1]
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
         return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
@@ -62,7 +62,7 @@ class Estimate:
         """Covariance (P, P) of the identifiable combinations."""
         size = _sizes(self.R)
         scaled = self.R / size
-        inverse = np.linalg.pinv(scaled.T @ scaled, rcond=_NULL**2, hermitian=True)
+        inverse = np.linalg.pinv(scaled.T @ scaled, rcond=DEPENDENT**2, hermitian=True)
         return np.asarray(inverse / np.outer(size, size))
 
 
@@ -108,7 +108,7 @@ def huber(
     A, b = _rows([part[::step] for part in samples], regressor, sigma)
     size = _sizes(A)
     U, values, Vt = np.linalg.svd(A / size, full_matrices=False)
-    known = values > _NULL * values[0]
+    known = values > DEPENDENT * values[0]
     # In these coordinates all directions are alike.
     basis = (Vt[known].T / values[known]) / size[:, np.newaxis]
     U, rest = U[:, known], b - A @ file
@@ -168,7 +168,7 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
     R, right = system.weighted(weights)
     size = _sizes(R)
     U, values, Vt = np.linalg.svd(R / size, full_matrices=False)
-    known = values > _NULL * values[0] if len(values) else np.zeros(0, dtype=bool)
+    known = values > DEPENDENT * values[0] if len(values) else np.zeros(0, dtype=bool)
     rest = right - R @ file
     x = file + (Vt[known].T @ ((U[:, known].T @ rest) / values[known])) / size
     identifiable = np.linalg.norm(Vt[known], axis=0) > 1 - 1e-6 if known.any() else np.zeros(len(file), dtype=bool)

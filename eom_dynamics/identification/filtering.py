@@ -29,8 +29,11 @@ _JITTER = 0.02
 # velocity, and above this many standard deviations of its velocity's noise.
 _SMOOTHING, _SLOW, _NOISE = 3.0, 0.1, 3.0
 
-# Efforts within this part of the limit are saturated, and so are this many equal extremes in a row.
-_AT_LIMIT, _EQUAL = 0.999, 4
+AT_LIMIT = 0.999
+"""Efforts beyond this part of their limit are saturated."""
+
+# So are this many equal extremes in a row.
+_EQUAL = 4
 
 # A joint that moves less, rad or m, is at rest throughout.
 REST = 1e-3
@@ -230,7 +233,7 @@ def _repeated(values: Array) -> NDArray[np.bool_]:
 def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
     """Which efforts (N, n) are at their limits, or at their extremes for several samples in a row."""
     with np.errstate(invalid="ignore"):
-        bad = np.abs(tau) >= _AT_LIMIT * limits
+        bad = np.abs(tau) >= AT_LIMIT * limits
         for j, column in enumerate(tau.T):
             for extreme in (np.min(column), np.max(column)):
                 at = (column == extreme) & (extreme != 0) & (np.ptp(column) > 0)

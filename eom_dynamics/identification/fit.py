@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..robot import Robot
@@ -30,6 +31,7 @@ from .residuals import Score, score
 from .sampling import PER_PERIOD
 from .solutions import Solution, payload_alone, possible_inertias, terms_alone
 from .training_data import TrainingData, prepared, training_data
+from .unit_hints import opposite_signs, unit_hints
 
 # Samples beyond which only those that the cut-off needs are judged by; the RMS is the same.
 _JUDGED = 20_000
@@ -51,6 +53,7 @@ class Fit:
         parameter_deviations: (10 B,) of the data and the file together.
         terms: parameters of the terms by name, (n,).
         term_deviations: likewise.
+        term_of_file: (n,) by name, whether the value is that of the file.
         prior_weight: of the distance from the file.
         training, validation: figures of the data; None without validation.
         counts: of training efforts left out, by reason.
@@ -68,6 +71,7 @@ class Fit:
     parameter_deviations: Array
     terms: dict[str, Array]
     term_deviations: dict[str, Array]
+    term_of_file: dict[str, NDArray[np.bool_]]
     prior_weight: float
     training: Score
     validation: Score | None
@@ -121,33 +125,39 @@ def fit(
         raise IdentificationError("there is no recording to train on")
     report = progress or (lambda step, done: None)
     notes = recording_notes(robot, [*training, *validation])
+    hints = unit_hints(robot, training)
     report("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms)
-    using, trials = choose(
-        regressor,
-        training,
-        settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
-        cutoff=options.cutoff,
-        measured_velocity=options.measured_velocity,
-        progress=lambda done: report("choose the cut-off", done),
-    )
-    report("filter", 0.0)
     file = vector_of_file(regressor, options.side)
-    data = training_data(regressor, file, training, using, inertia=options.inertia)
+    try:
+        using, trials = choose(
+            regressor,
+            training,
+            settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+            cutoff=options.cutoff,
+            measured_velocity=options.measured_velocity,
+            progress=lambda done: report("choose the cut-off", done),
+        )
+        report("filter", 0.0)
+        data = training_data(regressor, file, training, using, inertia=options.inertia)
+    except IdentificationError as error:
+        raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
     deviations = linear.estimate.deviations()
     report("possible inertias", 0.0)
     solution = _solution(data, linear, options, lambda done: report("possible inertias", done))
     terms, term_deviations = (by_term(regressor, x) for x in (solution.terms, solution.term_deviations))
+    of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
     report("judge", 0.0)
     both = np.column_stack([file, parameter_vector(regressor, solution.parameters, terms)])
     judged, validated = (_score(regressor, x, data.filter, both) if x else None for x in (training, validation))
     assert judged is not None
+    notes += [*hints, *opposite_signs(robot, data.samples, [predictions(regressor, x, file) for x in data.samples])]
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (judged, validated) if x is not None])]
     if options.payload is None:
         notes += base_parameters_without_data(regressor, deviations) if options.inertia else []
-        notes += doubtful_terms(robot, terms, term_deviations)
+        notes += doubtful_terms(robot, terms, term_deviations, of_file)
     return Fit(
         robot=robot,
         options=options,
@@ -160,6 +170,7 @@ def fit(
         parameter_deviations=solution.deviations,
         terms=terms,
         term_deviations=term_deviations,
+        term_of_file=of_file,
         prior_weight=solution.prior_weight,
         training=judged,
         validation=validated,

@@ -81,16 +81,26 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
     ]
 
 
-def doubtful_terms(robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array]) -> list[str]:
+def doubtful_terms(
+    robot: Robot,
+    terms: Mapping[str, Array],
+    deviations: Mapping[str, Array],
+    of_file: Mapping[str, NDArray[np.bool_]],
+) -> list[str]:
     """Lines on terms (n,) by name that are not identifiable, or as small as their standard deviation."""
     lines = []
     for name, values in terms.items():
         unknown = ~np.isfinite(deviations[name])
         weak = ~unknown & (np.abs(values) < deviations[name])
-        if unknown.any():
-            lines.append(f"{name} of {', '.join(_chosen(robot, unknown))} is not identifiable from these data")
-        if weak.any():
-            lines.append(f"{name} of {', '.join(_chosen(robot, weak))} is within one standard deviation of zero")
+        for which, what in (
+            (unknown & of_file[name], "not identifiable from these data: as in the file"),
+            (unknown & ~of_file[name], "not identifiable from these data but with inertias or other terms together"),
+            (weak, "within one standard deviation of zero"),
+        ):
+            if names := _chosen(robot, which):
+                one = len(names) == 1
+                plural = "s" if name == "offset" and not one else ""
+                lines.append(f"{name}{plural} of {', '.join(names)} {'is' if one else 'are'} {what}")
     return lines
 
 

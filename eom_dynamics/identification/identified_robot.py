@@ -39,8 +39,10 @@ def not_in_file(fit: Fit) -> list[str]:
     lines = []
     names = fit.robot.joint_names
     for term in fit.regressor.terms:
-        values = dict(zip(names, fit.terms[term], strict=True))
-        listed = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+        values = zip(names, fit.terms[term], fit.term_of_file[term], strict=True)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
+        if not listed:
+            continue
         if term in _WITHOUT_PLACE:
             lines.append(f"{term}: {listed}")
         elif term == "stribeck" and fit.options.side == "joint":

@@ -9,12 +9,14 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from . import consistent
 from .choice import FOLDS, others
 from .consistent import Bodies, free_bodies
+from .estimators import DEPENDENT, Estimate
 from .exceptions import IdentificationError
 from .linear_estimate import Weighted
 from .options import Options
@@ -33,6 +35,7 @@ class Solution:
     Attributes:
         parameters, deviations: inertial parameters of all bodies (10 B,), physically possible; kg, kg m, kg m².
         terms, term_deviations: parameters (k n,) of the terms, joint by joint.
+        of_file: (k n,), whether the value of a term is that of the file.
         prior_weight: of the distance from the file; 0 without a prior.
         notes: what else is to be known, a line each.
     """
@@ -41,6 +44,7 @@ class Solution:
     deviations: Array
     terms: Array
     term_deviations: Array
+    of_file: NDArray[np.bool_]
     prior_weight: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -60,8 +64,11 @@ def possible_inertias(
     bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior)
     if not bodies.free:
         raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each body an estimate of its mass")
-    identifiable = linear.estimate.identifiable[k:]
-    likely = np.where(identifiable, np.nan, data.file[k:])
+    identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
+    of_file = _of_file(linear.estimate, k)
+    likely = np.where(of_file | (~identifiable & (file != 0)), file, np.nan)
+    # Rotors of the file share what is left unexplained with the links that turn with them.
+    of_file &= (file == 0) | ~linear.estimate.R[:, k:].any(axis=0)
     weight = options.prior_weight
     if weight is None:
         weight = _prior_weight(data, linear, bodies, likely, progress)
@@ -73,11 +80,30 @@ def possible_inertias(
     return Solution(
         found.parameters,
         found.parameter_deviations(bodies),
-        found.terms,
+        np.where(of_file, file, found.terms),
         np.where(identifiable, found.term_deviations, np.inf),
+        of_file,
         weight,
         () if found.converged else ("the optimiser stopped before it converged",),
     )
+
+
+def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
+    """Terms (k,) that stay as in the file: not identifiable, and the others explain as much without them.
+
+    Of terms that are identifiable together only, such as Coulomb friction and offset of a joint that turns one way,
+    the first one stands for all.
+    """
+    size = np.linalg.norm(estimate.R, axis=0)
+    R = estimate.R / np.where(size > 0, size, 1.0)
+    unknown = ~estimate.identifiable.astype(bool)
+    unknown[:inertial] = False
+    for column in np.flatnonzero(unknown):
+        kept = ~unknown
+        rank = np.linalg.matrix_rank(R[:, kept], tol=DEPENDENT)
+        kept[column] = True
+        unknown[column] = np.linalg.matrix_rank(R[:, kept], tol=DEPENDENT) == rank
+    return np.asarray(unknown[inertial:])
 
 
 def _prior_weight(
@@ -101,10 +127,18 @@ def _prior_weight(
 
 def terms_alone(data: TrainingData, linear: Weighted) -> Solution:
     """Terms of the linear estimate within their bounds, and the inertias of the file."""
-    k = data.regressor.inertial
+    k, estimate = data.regressor.inertial, linear.estimate
     parameters = data.regressor.dynamics.inertial_parameters
-    terms = np.maximum(linear.estimate.x[k:], lower_bounds(data.regressor))
-    return Solution(parameters, np.zeros_like(parameters), terms, linear.estimate.deviations()[k:])
+    of_file = _of_file(estimate, k)
+    terms = data.file[k:].copy()
+    # Columns of inertias are zero here, and those of the terms that are left are independent.
+    R = estimate.R[:, k:][:, ~of_file]
+    terms[~of_file] = (
+        estimate.x[k:][~of_file]
+        + np.linalg.lstsq(R, estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file], rcond=None)[0]
+    )
+    terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
+    return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
 
 
 def payload_alone(data: TrainingData, joint: str) -> Solution:
@@ -122,9 +156,10 @@ def payload_alone(data: TrainingData, joint: str) -> Solution:
     parameters[rows] += payload.parameters
     deviations[rows] = payload.deviations
     terms = data.file[regressor.inertial :].copy()
-    term_deviations = np.zeros_like(terms)
+    term_deviations, of_file = np.zeros_like(terms), np.ones(len(terms), dtype=bool)
     if "offset" in regressor.terms:
         first = regressor.column("offset", 0) - regressor.inertial
         offsets = slice(first, first + regressor.robot.n)
         terms[offsets], term_deviations[offsets] = payload.offsets, payload.offset_deviations
-    return Solution(parameters, deviations, terms, term_deviations, notes=(payload.words,))
+        of_file[offsets] = False
+    return Solution(parameters, deviations, terms, term_deviations, of_file, notes=(payload.words,))

@@ -75,6 +75,39 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
         assert sums[1] == pytest.approx(sums[0], rel=0.02)
 
 
+def test_unidentifiable_terms_stay_as_in_the_file() -> None:
+    """A rotor that turns with its link, of a file without it, in data without accelerations, is not made up."""
+    robot = load_robot("sea_planar_2r")
+    robot = replace(robot, joints=tuple(replace(joint, rotor_inertia=0.0) for joint in robot.joints))
+    source = recording(robot, true_robot(robot, "motor"), "motor")
+    slow = replace(source, t=1000 * source.t)
+    found = fit(robot, slow, options=replace(QUICK, side="motor", cutoff=0.008))
+    assert found.term_of_file["rotor_inertia"][0] and not found.term_of_file["viscous"].any()
+    assert identified_robot(found).joints[0].rotor_inertia == 0
+    assert "rotor_inertia of joint_1 is not identifiable from these data: as in the file" in found.notes
+    # In quick data the link has the inertia of both.
+    quick = fit(robot, source, options=replace(QUICK, side="motor"))
+    assert quick.terms["rotor_inertia"][0] == 0
+    assert np.all(quick.training.relative < 0.01)
+
+
+@pytest.mark.parametrize("inertia", [True, False])
+def test_terms_identifiable_together(inertia: bool) -> None:
+    """Of a joint that turns one way, Coulomb friction stands for the offset, too, and nothing is explained worse."""
+    robot = load_robot("sea_planar_2r")
+    true = robot if not inertia else true_robot(robot)
+    t = np.arange(0.0, 40.0, 0.005)
+    q, qd, qdd = motion(2, t)
+    q[:, 0], qd[:, 0], qdd[:, 0] = t + 0.2 * np.sin(t), 1 + 0.2 * np.cos(t), -0.2 * np.sin(t)
+    tau = efforts(true, q, qd, qdd) + [2.0, 0.0] + 1e-3 * np.random.default_rng(0).standard_normal(q.shape)
+    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=replace(QUICK, inertia=inertia))
+    assert not found.term_identifiable["coulomb"][0] and not found.term_identifiable["offset"][0]
+    assert found.term_of_file["offset"].tolist() == [True, False] and not found.term_of_file["coulomb"].any()
+    assert found.terms["offset"][0] == 0
+    assert found.terms["coulomb"][0] == pytest.approx(true.joints[0].friction + 2.0, rel=0.01)
+    assert not_in_file(found)[0].startswith("offset: joint_2 ")
+
+
 def test_deviations_are_honest() -> None:
     """Of 20 runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
     robot = load_robot("sea_planar_2r")

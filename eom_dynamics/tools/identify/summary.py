@@ -69,9 +69,15 @@ def term_rows(fit: Fit) -> list[tuple[str, ...]]:
     header = ("joint", *(_with_unit(fit, name) for name in fit.regressor.terms))
     lines = []
     for j, name in enumerate(fit.robot.joint_names):
-        cells = (_if_known(fit.terms[term][j], fit.term_deviations[term][j]) for term in fit.regressor.terms)
-        lines.append((name, *cells))
+        lines.append((name, *(term_cell(fit, term, j) for term in fit.regressor.terms)))
     return [header, *lines]
+
+
+def term_cell(fit: Fit, term: str, j: int) -> str:
+    """Return a term of a joint with its standard deviation, or that it is as in the file."""
+    if fit.term_of_file[term][j]:
+        return "as in the file"
+    return with_deviation(fit.terms[term][j], fit.term_deviations[term][j])
 
 
 def base_rows(fit: Fit) -> list[tuple[str, ...]]:
@@ -163,8 +169,8 @@ def comments(fit: Fit, about: Mapping[str, str]) -> str:
             )
             lines += [f"  {joint.name}: {', '.join(cells)}"]
     for term in fit.regressor.terms:
-        pairs = zip(fit.robot.joint_names, fit.terms[term], fit.term_deviations[term], strict=True)
-        lines.append(f"{term}: " + ", ".join(f"{name} {_if_known(x, s)}" for name, x, s in pairs))
+        cells = (f"{name} {term_cell(fit, term, j)}" for j, name in enumerate(fit.robot.joint_names))
+        lines.append(f"{term}: {', '.join(cells)}")
     lines += [f"Not part of this file: {line}" for line in not_in_file(fit)]
     lines += list(fit.notes)
     return "".join(f"# {line}\n" for line in lines)

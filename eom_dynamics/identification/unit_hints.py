@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints at recordings whose times or efforts are in another unit, or of another sign, than those of the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..robot import Robot
+from .exceptions import IdentificationError
+from .filtering import AT_LIMIT, Samples
+from .recording import Recording
+
+# Hz; the drives of no robot report at a lower or higher rate.
+_LOWEST_RATE, _HIGHEST_RATE = 2.0, 1e6
+
+# Share of the limits of velocity below which the whole motion of an arm is too slow to be one for identification.
+_SLOW = 0.002
+
+# Steps of a recording over which velocities are means: shorter ones are of noise.
+_STEPS = 1000
+
+# Share of samples beyond the limit of effort from which on the limit, or the unit, is another one.
+_BEYOND = 0.5
+
+# Correlation of measured efforts and those by the file below which signs differ.
+_OPPOSITE = -0.5
+
+
+def unit_hints(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
+    """Lines on times that do not look like seconds, and on efforts that are mostly beyond their limits."""
+    found = [hint for each in recordings for hint in (_on_times(robot, each), _on_efforts(robot, each)) if hint]
+    return list(dict.fromkeys(found))
+
+
+def opposite_signs(robot: Robot, samples: Sequence[Samples], by_file: Sequence[Array]) -> list[str]:
+    """A line on joints whose measured efforts fall where those by the robot's file (N, n), of each motion, rise."""
+    measured, predicted = (np.concatenate(list(x)) for x in ([part.tau for part in samples], by_file))
+    used = np.concatenate([part.used for part in samples])
+    correlation = np.zeros(robot.n)
+    for j in range(robot.n):
+        x, y = measured[used[:, j], j], predicted[used[:, j], j]
+        if len(x) > 1 and np.std(x) > 0 and np.std(y) > 0:
+            correlation[j] = np.corrcoef(x, y)[0, 1]
+    names = _names(robot, correlation < _OPPOSITE)
+    if not names:
+        return []
+    option = " ".join(f"--effort-scale {name}=-1" for name in names)
+    if np.all(correlation <= 0):
+        option = "--effort-scale -1"
+    return [f"efforts of {', '.join(names)} have the opposite sign of the file's prediction: {option} turns them"]
+
+
+def _on_times(robot: Robot, recording: Recording) -> str:
+    try:
+        rate = 1 / recording.period
+    except IdentificationError:
+        return ""
+    if not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
+        return f"{recording.name}: are times in seconds? The rate is {rate:.3g} Hz"
+    limits = np.array([joint.limits.velocity for joint in robot.independent_joints])
+    fastest = np.zeros(robot.n)
+    for motion in recording.motions():
+        step = max(1, len(motion) // _STEPS)
+        steps = np.abs(np.diff(motion.q[::step], axis=0)) / np.diff(motion.t[::step])[:, np.newaxis]
+        fastest = np.maximum(fastest, np.max(steps, axis=0, initial=0.0))
+    known = np.isfinite(limits) & (fastest > 0)
+    if not known.any() or np.any(fastest[known] > _SLOW * limits[known]):
+        return ""
+    share = float(np.max(fastest[known] / limits[known]))
+    return f"{recording.name}: are times in seconds? Velocities stay below {100 * share:.2g} % of their limits"
+
+
+def _on_efforts(robot: Robot, recording: Recording) -> str:
+    limits = np.array([joint.limits.effort for joint in robot.independent_joints])
+    with np.errstate(invalid="ignore"):
+        beyond: NDArray[np.intp] = np.sum(np.abs(recording.tau) >= AT_LIMIT * limits, axis=0)
+    bad = np.asarray(beyond > _BEYOND * max(1, len(recording)))
+    if not bad.any():
+        return ""
+    return (
+        f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
+        f"{', '.join(_names(robot, bad))} are at or beyond the limits of effort in the robot's file, and count as "
+        "saturated; if they are in mN m, --effort-scale 0.001 converts them"
+    )
+
+
+def _names(robot: Robot, which: NDArray[np.bool_]) -> list[str]:
+    return [name for name, bad in zip(robot.joint_names, which.tolist(), strict=True) if bad]
