@@ -237,7 +237,7 @@ def test_recordings_of_different_joints(table: Path, tmp_path: Path, capsys: pyt
 
 
 def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path) -> None:
-    """Nothing known is a dash, without what rounding leaves, and notes are one list."""
+    """What is not known stays as in the file, without what rounding leaves, and notes are one list."""
     header = table.read_text().partition("\n")[0].split(",")
     rows, kept = np.loadtxt(table, delimiter=",", skiprows=1), [0, 1, 3]
     recorded = tmp_path / "first.csv"
@@ -245,8 +245,9 @@ def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path) -> N
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
     assert identify(recorded, output, "--page", str(page)) == 0
     html = page.read_text()
-    assert '<tr><td>joint_2</td><td class="number">–</td><td class="number">–</td>' in html
-    assert ">0 ± ?" not in html and "joint_2 –\n" in output.read_text()
+    kept = '<td class="number">as in the file</td>'
+    assert f"<tr><td>joint_2</td>{kept}{kept}" in html
+    assert ">0 ± ?" not in html and "joint_2 as in the file\n" in output.read_text()
     assert html.count("<details><summary>") == 1 and 'class="warning"' not in html
     assert "Friction over velocity" in html
 
