@@ -190,9 +190,10 @@ class MotionLimits:
         if missing:
             which = names[np.any(list(missing.values()), axis=0)]
             flags = ", ".join(f"--{quantity}" for quantity in missing)
+            verb = "has" if len(which) == 1 else "have"
             raise TrajectoryError(
-                f"{self.arm.robot.name}: an excitation requires limits, and {', '.join(which)} lack "
-                f"{', '.join(missing)}: give them in the robot's file, or by {flags}"
+                f"{self.arm.robot.name}: excite needs limits: {', '.join(which)} {verb} no {', '.join(missing)}; "
+                f"give them in the robot's file, or by {flags}"
             )
 
 

@@ -45,7 +45,10 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
     if still.all():
         raise IdentificationError(f"{recording.name}: no joint moves")
     if silent.all():
-        raise IdentificationError(f"{recording.name}: efforts are missing or the same throughout")
+        raise IdentificationError(
+            f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
+            "or in columns effort.NAME of a table, or name their topic, --effort-topic"
+        )
     notes += [
         f"{name} does not move; its friction and the inertias that only its motion excites are not identifiable"
         for name in _chosen(robot, still)

@@ -362,7 +362,7 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
     if "coulomb" in found and "offset" in found:
-        lines.append("offset: that of the sensor and the difference of dry friction between both directions, together")
+        lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
     if "asymmetry" in found:
         lines.append("asymmetry: robot files have one viscous friction for both directions, the mean")
     return MotorFit(

@@ -137,8 +137,10 @@ class Recording:
         """The first part, and the last ``share`` of the samples, 0 to 1, to judge by.
 
         Raises:
-            IdentificationError: a part has too few samples.
+            IdentificationError: the share is not between 0 and 1, or a part has too few samples.
         """
+        if not 0 < share < 1:
+            raise IdentificationError(f"the share to hold out must be between 0 and 1, is {share:g}")
         self = self._in_order()
         first = round(len(self) * (1 - share))
         if min(first, len(self) - first) < LEAST_SAMPLES:

@@ -270,7 +270,9 @@ def _effective(slope: Array, noise: tuple[float, float]) -> Array:
 def _undetermined(estimate: Estimate, law: dict[str, float], delta: Array) -> tuple[str, ...]:
     lines = list(estimate.undetermined)
     if delta.ndim == 1 and not (np.min(delta) < 0 < np.max(delta)) and "offset" in estimate.names:
-        lines.append("offset: deflections of one sign alone; it depends on the law, and so does the effort near zero")
+        lines.append(
+            "offset: all deflections have one sign, so the offset and the effort near zero depend on the assumed law"
+        )
     if "cubic" in estimate.at_bound:
         lines.append("cubic: the data do not harden; a softening spring is a table")
     return tuple(lines)

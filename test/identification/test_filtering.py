@@ -166,3 +166,6 @@ def test_too_few_samples() -> None:
         _ = recorded(30).period
     with pytest.raises(IdentificationError, match="too few to hold out"):
         recorded(50).split(0.3)
+    for share in (3, 0, 1, -0.1, float("nan")):
+        with pytest.raises(IdentificationError, match="share to hold out must be between 0 and 1, is"):
+            recorded(500).split(share)

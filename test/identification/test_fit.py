@@ -26,6 +26,7 @@ from eom_dynamics.identification.choice import blocks
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
 from eom_dynamics.identification.filtering import prepare, settings
+from eom_dynamics.identification.fit_notes import doubtful_terms
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, whiteness
 from eom_dynamics.recursion import inertial_parameters
@@ -73,6 +74,18 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
         assert any("rotor_inertia of joint_1 is not identifiable" in note for note in found.notes)
         sums = [r.rotor_inertia[0] + base_of(r, found)[2] for r in (true, identified_robot(found))]
         assert sums[1] == pytest.approx(sums[0], rel=0.02)
+
+
+def test_notes_of_several_joints_are_in_the_plural() -> None:
+    _, _, found = arm()
+    zero, deviation = np.zeros(2), np.array([1.0, 2.0])
+    of_file = np.zeros(2, dtype=bool)
+    for name, some, words in (
+        ("offset", zero, "offsets of joint_1, joint_2 are within one standard deviation of zero"),
+        ("offset", np.array([0.0, 9.0]), "offset of joint_1 is within one standard deviation of zero"),
+        ("viscous", zero, "viscous of joint_1, joint_2 are within one standard deviation of zero"),
+    ):
+        assert doubtful_terms(found.robot, {name: some}, {name: deviation}, {name: of_file}) == [words]
 
 
 def test_unidentifiable_terms_stay_as_in_the_file() -> None:

@@ -282,7 +282,7 @@ def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Re
     missing = [joint for joint in robot.joint_names if joint not in place]
     if len(missing) == robot.n:
         raise IdentificationError(
-            f"{name}: has none of the joints of {robot.name}, {', '.join(robot.joint_names)}; it has "
+            f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
             f"{', '.join(columns.names[:20])}; rename them, --rename PATTERN=REPLACEMENT"
         )
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
@@ -379,8 +379,9 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     converted = replace(recording, q=recording.q * scale, qd=qd)
     if unit == "deg":
         return converted
-    names = ", ".join(name for name, is_beyond in zip(robot.joint_names, beyond, strict=True) if is_beyond)
-    return converted.with_note(f"positions are in degrees, since {names} is beyond its limits otherwise; converted")
+    names = [name for name, is_beyond in zip(robot.joint_names, beyond, strict=True) if is_beyond]
+    where = "is beyond its limits" if len(names) == 1 else "are beyond their limits"
+    return converted.with_note(f"positions are in degrees, since {', '.join(names)} {where} otherwise; converted")
 
 
 def described(recordings: Mapping[str, Recording]) -> list[str]:

@@ -13,7 +13,7 @@ from ...identification.elastic_options import ElasticOptions
 from ...robot import Robot
 from . import elastic_summary, summary
 from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import Source, read_recording
+from .read import TABLES, Source, read_recording
 from .sides import MotorSource, Sides, read_sides
 
 Progress = Callable[[str, float], None]
@@ -117,8 +117,9 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
     mode, notes = mode_of(asked, robot, request.elastic, training)
+    notes += _without_effect(request, mode)
     if mode == "resonance":
-        return _from_motors(robot, request, training)
+        return _from_motors(robot, request, training, notes)
     if mode == "off":
         training, validation = _links_alone(training), _links_alone(validation)
     if request.hold_out:
@@ -144,12 +145,30 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
     )
 
 
+def _without_effect(request: Request, mode: str) -> list[str]:
+    """A line on each option that has no effect on these recordings."""
+    topics = {
+        "--topic": request.source.topic,
+        "--effort-topic": request.source.effort_topic,
+        "--motor-topic": request.motors.topic,
+        "--motor-effort-topic": request.motors.effort_topic,
+        "--current-topic": request.motors.current_topic,
+    }
+    lines = []
+    if all(file.suffix in TABLES for file in (*request.training, *request.validation)):
+        lines += [f"{option} has no effect: a table has no topics" for option, given in topics.items() if given]
+    if request.elastic.laws and mode != "both":
+        reason = {"off": "no springs are identified", "resonance": "a resonance identifies linear springs"}[mode]
+        lines.append(f"--spring-law has no effect: {reason}")
+    return lines
+
+
 def _links_alone(sides: Sequence[Sides]) -> list[Sides]:
     """Recordings of the links; motors alone count as those of rigid joints."""
     return [Sides(each.motors if each.links is None else each.links) for each in sides]
 
 
-def _from_motors(robot: Robot, request: Request, training: Sequence[Sides]) -> Identified:
+def _from_motors(robot: Robot, request: Request, training: Sequence[Sides], notes: Sequence[str]) -> Identified:
     judged = {"--hold-out": request.hold_out, "--validate": request.validation, "--tolerance": request.tolerance}
     for option, given in judged.items():
         if given:
@@ -158,4 +177,5 @@ def _from_motors(robot: Robot, request: Request, training: Sequence[Sides]) -> I
                 "recording of motors"
             )
     found = identify_motor_side(robot, training, request.elastic, request.motors)
+    found = replace(found, notes=(*found.notes, *notes))
     return Identified(found.on(robot), None, found, (), (), ())

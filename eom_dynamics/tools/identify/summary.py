@@ -20,6 +20,9 @@ from ..text_tables import columns
 # SI units; what rounding leaves of a parameter that is zero.
 _ROUNDING = 1e-9
 
+# Reasons that are counted in the recording, before it is decimated, and their words.
+_OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
+
 _INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
 
 
@@ -59,8 +62,9 @@ def as_text(fit: Fit) -> str:
         lines += ["", f"validation, RMS residual of {fit.validation.samples:,} samples"]
         lines += columns(rows(fit, fit.validation), right_from=2)
     lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
-    left_out = ", ".join(f"{count:,} {reason}" for reason, count in fit.counts.items() if count)
-    lines += ["", f"efforts left out of training: {left_out or 'none'}"]
+    lines += ["", f"efforts left out of training: {_counts(fit, recorded=False)}"]
+    if any(fit.counts.get(reason) for reason in _OF_RECORDING):
+        lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
     return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
 
 
@@ -208,6 +212,12 @@ def _figures(score: Score) -> dict[str, Any]:
         "rms_after_unfiltered": numbers(score.unfiltered),
         "whiteness": numbers(score.whiteness),
     }
+
+
+def _counts(fit: Fit, *, recorded: bool) -> str:
+    """Counts of efforts among all that were recorded, or among those that decimation leaves."""
+    found = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
+    return ", ".join(f"{n:,} {own or reason}" for own, reason, n in found if (own is not None) == recorded) or "none"
 
 
 def _velocities(fit: Fit) -> str:

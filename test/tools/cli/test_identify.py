@@ -137,7 +137,7 @@ def moved_clock(jump: float) -> Callable[[np.ndarray], np.ndarray]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or the same throughout"),
+        (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or the same throughout; record them"),
         (lambda rows: 0 * rows + [[1, 1, 1, 3, 4]], "run.csv: has 1 samples with increasing times, at least 41"),
         (lambda rows: rows * [1, 0, 0, 1, 1], "run.csv: no joint moves"),
         (lambda rows: rows[:0], "run.csv: has no rows of numbers"),
@@ -220,6 +220,37 @@ def test_bad_recordings_tell_what_they_can(
     assert err == "" and (not note or sum(note in line for line in notes) == 1)
     assert "inf" not in out and "nan" not in out
     load_robot(tmp_path / "arm.yaml", unphysical="refuse")
+
+
+def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the recording, and those that decimation leaves of it, are on lines of their own."""
+
+    def clipped(rows: np.ndarray) -> np.ndarray:
+        top = 0.8 * rows[:, 3].max()
+        rows[:, 3] = np.minimum(rows[:, 3], top)
+        return rows
+
+    path = rewritten(table, tmp_path / "run.csv", clipped)
+    rows = np.loadtxt(path, delimiter=",", skiprows=1)
+    at_limit = rows[:, 3] == rows[:, 3].max()
+    runs = np.split(at_limit, np.flatnonzero(np.diff(at_limit.astype(int))) + 1)
+    count = sum(len(run) for run in runs if run[0] and len(run) >= 4)
+    assert identify(path, tmp_path / "arm.yaml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    (left_out,) = (line for line in lines if line.startswith("efforts left out of training: "))
+    assert " saturated" in left_out
+    assert f"among all efforts of the recording: {count:,} saturated" in lines
+
+
+def test_options_without_effect(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--topic", "a", "--effort-topic", "b", "--spring-law", "cubic", "--no-inertia"]
+    assert identify(table, tmp_path / "arm.yaml", *arguments) == 0
+    out = capsys.readouterr().out
+    for option in ("--topic", "--effort-topic"):
+        assert out.count(f"note: {option} has no effect: a table has no topics") == 1
+    assert out.count("note: --spring-law has no effect: no springs are identified") == 1
+    assert identify(table, tmp_path / "other.yaml", "--no-inertia") == 0
+    assert "no effect" not in capsys.readouterr().out
 
 
 def test_recordings_of_different_joints(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ def test_files_of_one_seed_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "lack lower, upper: give them in the robot's file, or by --lower, --upper"),
+        ((), "have no lower, upper; give them in the robot's file, or by --lower, --upper"),
         ((*RANGE, "--velocity", "1,2,3"), "--velocity: 3 numbers, must be 1 or 2: joint_1, joint_2"),
         ((*RANGE, "--effort", "knee=3"), "--effort: sea_planar_2r has no joint 'knee'; it has joint_1, joint_2"),
         ((*RANGE, "--effort-rate", "joint_1=0"), "joint_1: limit effort_rate must be positive, is 0"),

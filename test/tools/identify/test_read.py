@@ -80,7 +80,8 @@ def test_degrees(tmp_path: Path) -> None:
     path = bag(tmp_path, robot.joint_names, np.degrees(q), q)
     found = read_recording(path, robot)
     np.testing.assert_allclose(found.q, q)
-    assert found.notes[0].startswith("positions are in degrees, since ") and found.notes[0].endswith("; converted")
+    assert found.notes[0].startswith("positions are in degrees, since ")
+    assert found.notes[0].endswith(" are beyond their limits otherwise; converted")
     kept = read_recording(path, robot, Source(position_unit="rad"))
     np.testing.assert_array_equal(kept.q, np.degrees(q))
     # Some motion beyond the limits of a file is no proof of degrees.
@@ -140,7 +141,7 @@ def test_tables(kind: str, tmp_path: Path) -> None:
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
         ("t,q.joint_1\n0,x\n", "could not convert string 'x' to float64"),
         ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
-        ("t,q.other\n0,1\n", "has none of the joints of planar_2r, joint_1, joint_2; it has other; rename them"),
+        ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
     ],
 )
 def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
