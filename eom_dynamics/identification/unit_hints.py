@@ -26,6 +26,11 @@ _STEPS = 1000
 # Share of samples beyond the limit of effort from which on the limit, or the unit, is another one.
 _BEYOND = 0.5
 
+# Ratio to the limit of effort beyond which a unit is the cause.
+_FAR = 5.0
+
+_MILLI = "if they are in mN m, --effort-scale 0.001 converts them"
+
 # Correlation of measured efforts and those by the file below which signs differ.
 _OPPOSITE = -0.5
 
@@ -81,10 +86,11 @@ def _on_efforts(robot: Robot, recording: Recording) -> str:
     bad = np.asarray(beyond > _BEYOND * max(1, len(recording)))
     if not bad.any():
         return ""
+    far = np.nanquantile(np.abs(recording.tau[:, bad]), 0.99, axis=0) > _FAR * limits[bad]
     return (
         f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
         f"{', '.join(_names(robot, bad))} are at or beyond the limits of effort in the robot's file, and count as "
-        "saturated; if they are in mN m, --effort-scale 0.001 converts them"
+        f"saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
     )
 
 

@@ -38,6 +38,11 @@ def recorded(time: float = 1.0, effort: float = 1.0) -> Recording:
         (recorded()[:3], ""),
         (recorded(effort=2.0), ""),
         (
+            recorded(effort=6.0),
+            "efforts of joint_1 are at or beyond the limits of effort in the robot's file, and count as "
+            "saturated; check their unit, and the names of joints",
+        ),
+        (
             recorded(effort=1e3),
             "are at or beyond the limits of effort in the robot's file, and count as saturated; if they are in mN m, "
             "--effort-scale 0.001 converts them",
