@@ -2,6 +2,7 @@
 """Nodes as forks of a process that has imported their module, which takes most of the time of a start."""
 
 import atexit
+import contextlib
 import importlib
 import json
 import os
@@ -31,8 +32,10 @@ class Fork:
         return self.returncode
 
     def send_signal(self, number):
+        # It may have ended, and its exit code be on its way.
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self):
         self.send_signal(signal.SIGTERM)
