@@ -105,7 +105,8 @@ class ConsistencyCheck:
             meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), _SCALED)
             return f"is {factor:.4g} times the rate of {before}: {meaning}"
         mean = own / dt
-        step = float(mean @ change) / float(mean @ mean) if np.any(mean) else 0.0
+        square = float(mean @ mean)
+        step = float(mean @ change) / square if square > 0 else 0.0
         if step > 0 and self._fits(change, step * mean):
             return f"is the rate of {before} for steps of {step:.3g} s, which stamps do not have: {_STAMPS}"
         miss = np.sqrt(float(np.sum((change - own) ** 2)) / max(size, float(own @ own)))

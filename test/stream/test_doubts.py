@@ -105,6 +105,13 @@ def test_a_fault_is_found_and_named(fault: str) -> None:
     assert re.search(message, doubt_about(stamps, states)), doubt_about(stamps, states)
 
 
+def test_a_rate_whose_square_underflows_is_found() -> None:
+    stamps, states = motion(60)
+    states[:, 0] = np.where(np.arange(60) % 4 < 2, 0.0, 0.1)[:, np.newaxis]  # changes that sum to zero
+    states[:, 1] = 1e-200
+    assert doubt_about(stamps, states, window=4).startswith("velocity of ")
+
+
 @pytest.mark.parametrize("fault", BROKEN)
 def test_the_same_is_said_of_numbers_whose_squares_overflow(fault: str) -> None:
     stamps, states = motion(60)
