@@ -2,9 +2,10 @@
 """What a planner waits for, and what the stream feels of it: three processes over DDS, with the node's own a fourth.
 
 ``python bench/services.py`` streams setpoints at 1 kHz while a planner asks for the full feedforward of whole
-trajectories: with normal scheduling, and with node and player in real time, where that is permitted. Windows of two
-seconds without calls, with a call a second, and with calls back to back take turns, so that their ratios hold on a
-machine that is not quiet. It writes docs/services.md; ``--quick`` writes nothing.
+trajectories: with normal scheduling, with planner and planning node under SCHED_IDLE, and with node and player in real
+time, where that is permitted. Windows of two seconds without calls, with a call a second, and with calls back to back
+take turns, so that their ratios hold on a machine that is not quiet. It writes docs/services.md; ``--quick`` writes
+nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table, seconds, write_between_marks
@@ -36,6 +38,13 @@ REALTIME_PRIORITY = 20
 
 # What the planner does in windows that follow each other; planner.PAUSES says the same in seconds.
 CALLS = ("no calls", "a call a second", "calls back to back")
+
+
+class Scheduling(NamedTuple):
+    """Priority of node and player under SCHED_FIFO, or 0; whether planner and planning node are under SCHED_IDLE."""
+
+    priority: int = 0
+    planners_idle: bool = False
 
 
 def main() -> int:
@@ -65,9 +74,9 @@ def measured(windows: int) -> Section:
     stream = Table("Round trip of a setpoint at 1 kHz, median of windows", ["", "median", "p99", "max", "windows"])
     whole = Table("A call: 200 waypoints, 10 s at 1 kHz, 7 joints, 6.8 MB", ["", "median", "p90", "max", "calls"])
     bars, lost = [], 0
-    for name, priority in _schedulings().items():
+    for name, scheduling in _schedulings().items():
         with tempfile.TemporaryDirectory() as folder:
-            _record(Path(folder), windows, priority)
+            _record(Path(folder), windows, scheduling)
             with np.load(Path(folder) / "answers.npz") as answers, np.load(Path(folder) / "calls.npz") as planner:
                 sent, trip = answers["sent"], answers["round_trip"]
                 start, calls = float(planner["start"]), planner["calls"]
@@ -93,45 +102,49 @@ def measured(windows: int) -> Section:
     return Section("services", "Planning services beside the stream", tables=[whole, stream], bars=bars)
 
 
-def _schedulings() -> dict[str, int]:
-    """Priority of node and player by the name of a scheduling; real time only where it is permitted."""
+def _schedulings() -> dict[str, Scheduling]:
+    """Schedulings by name; real time only where it is permitted."""
+    schedulings = {"normal": Scheduling(), "planners idle": Scheduling(planners_idle=True)}
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
         os.sched_setscheduler(0, *before)
     except PermissionError:
         CONSOLE.print(f"real time is not measured: it takes the limit rtprio of {REALTIME_PRIORITY}")
-        return {"normal": 0}
-    return {"normal": 0, "real time": REALTIME_PRIORITY}
+        return schedulings
+    return schedulings | {"real time": Scheduling(REALTIME_PRIORITY)}
 
 
-def _record(folder: Path, windows: int, priority: int) -> None:
+def _record(folder: Path, windows: int, scheduling: Scheduling) -> None:
     """Run node, player and planner; what the last two saw is in the folder."""
     motion = paper_motion(7)
     t = np.arange(round((windows + 3) * WINDOW * RATE)) / RATE
     np.savez(folder / "setpoints.npz", **dict(zip(STATE_NAMES, motion.derivatives(t), strict=True)))
     config = HERE.parent / "config" / "iiwa.yaml"
-    arguments = ["--params-file", config, "-p", f"realtime_priority:={priority}"]
+    arguments = ["--params-file", config, "-p", f"realtime_priority:={scheduling.priority}"]
     # The player counts every command.
     arguments += ["-p", "qos_overrides./feedforward.publisher.depth:=1000"]
     node = subprocess.Popen(
         [sys.executable, "-m", "eom_dynamics.ros.dynamics_node", "--ros-args", *arguments], cwd=folder
     )
+    idle = ["chrt", "--idle", "0"] if scheduling.planners_idle else []
     planning = subprocess.Popen(
-        [sys.executable, "-m", "eom_dynamics.ros.planning_node", "--ros-args", "--params-file", config], cwd=folder
+        [*idle, sys.executable, "-m", "eom_dynamics.ros.planning_node", "--ros-args", "--params-file", config],
+        cwd=folder,
     )
     try:
         player = subprocess.Popen(
             [
                 *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--timeout", "30"),
-                *("--realtime-priority", str(priority)),
+                *("--realtime-priority", str(scheduling.priority)),
             ],
             cwd=folder,
             stdout=subprocess.DEVNULL,
         )
         time.sleep(2.0)
         planner = subprocess.Popen(
-            [sys.executable, HERE / "planner.py", "calls.npz", "--windows", str(WINDOW), str(windows)], cwd=folder
+            [*idle, sys.executable, HERE / "planner.py", "calls.npz", "--windows", str(WINDOW), str(windows)],
+            cwd=folder,
         )
         assert planner.wait() == 0, "the planner failed"
         assert player.wait() == 0, "the player failed"
