@@ -54,15 +54,40 @@ struct Times {
         values.push_back(std::chrono::duration<double>(end - start).count());
     }
 
-    void print(const char *name)
+    // Below this share of them; sorts them.
+    double below(double share)
     {
         std::sort(values.begin(), values.end());
-        const auto at = [this](double share) {
-            return values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))];
-        };
-        std::printf("%s %.9g %.9g %.9g %.9g\n", name, at(0.5), at(0.99), at(0.9999), values.back());
+        return values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))];
+    }
+
+    void print(const char *name)
+    {
+        std::printf("%s %.9g %.9g %.9g %.9g %.9g\n", name, below(0.5), below(0.99), below(0.999), below(0.9999), below(1));
     }
 };
+
+// Additions, each of which waits for the one before.
+double add(double sum, long count)
+{
+    for (long k = 0; k < count; ++k)
+        sum += 1e-3;
+    return sum;
+}
+
+// Number of additions that take as long as the function.
+template <class Function>
+long additions(Function function)
+{
+    constexpr long count = 1000, runs = 1000;
+    volatile double kept = 0;
+    Times calls, sums;
+    for (long k = 0; k < runs; ++k) {
+        calls.measure(function);
+        sums.measure([&] { kept = add(kept, count); });
+    }
+    return static_cast<long>(calls.below(0.5) / sums.below(0.5) * count);
+}
 
 } // namespace
 
@@ -88,8 +113,15 @@ int main(int, char **arguments)
     loop.restart(measured);
     linearized.restart(measured);
 
-    Times nothing, alone, cycle, full, rnea;
-    for (Times *times : {&nothing, &alone, &cycle, &full, &rnea})
+    const eom::Setpoint<Robot> first = wave(0);
+    const long equivalent = additions([&, i = 0L]() mutable {
+        loop.refer(first, 0);
+        loop.update(1000000 * i++, 1e-3, measured);
+    });
+    loop.restart(measured);
+    volatile double kept = 0;
+    Times nothing, summed, alone, cycle, full, rnea;
+    for (Times *times : {&nothing, &summed, &alone, &cycle, &full, &rnea})
         times->values.reserve(static_cast<std::size_t>(cycles));
     double sum = 0, difference = 0;
     for (long i = 0; i < cycles; ++i) {
@@ -103,6 +135,7 @@ int main(int, char **arguments)
         v = eom::map(x.qd);
         a = eom::map(x.qdd);
         nothing.measure([] {});
+        summed.measure([&] { kept = add(kept, equivalent); });
         alone.measure([&] { feedforward.update(); });
         rnea.measure([&] { pinocchio::rnea(pinocchio_model, data, q, v, a); });
         cycle.measure([&] {
@@ -117,6 +150,7 @@ int main(int, char **arguments)
         difference = std::max(difference, (data.tau - eom::map(feedforward.command.tau)).cwiseAbs().maxCoeff());
     }
     nothing.print("clock");
+    summed.print("additions");
     alone.print("feedforward");
     cycle.print("cycle");
     full.print("linearized");
