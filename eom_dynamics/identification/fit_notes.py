@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +52,10 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
         )
     notes += [
         f"{name} does not move; its friction and the inertias that only its motion excites are not identifiable"
-        for name in _chosen(robot, still)
+        for name in compress(robot.joint_names, still)
     ]
     notes += [
-        f"{name} has no effort, or the same throughout; its equations are not used" for name in _chosen(robot, silent)
+        f"{name} has no effort, or the same throughout; its equations are not used" for name in compress(robot.joint_names, silent)
     ]
     return notes
 
@@ -65,7 +66,7 @@ def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:
         bad = np.asarray(np.any([score.relative > _UNEXPLAINED for score in scores], axis=0))
     if not bad.any():
         return []
-    names = ", ".join(_chosen(robot, bad))
+    names = ", ".join(compress(robot.joint_names, bad))
     return [
         f"most of the effort of {names} remains unexplained; check signs, units, topic and geometry, or excite it more"
     ]
@@ -100,12 +101,8 @@ def doubtful_terms(
             (unknown & ~of_file[name], "not identifiable from these data but with inertias or other terms together"),
             (weak, "within one standard deviation of zero"),
         ):
-            if names := _chosen(robot, which):
+            if names := list(compress(robot.joint_names, which)):
                 one = len(names) == 1
                 plural = "s" if name == "offset" and not one else ""
                 lines.append(f"{name}{plural} of {', '.join(names)} {'is' if one else 'are'} {what}")
     return lines
-
-
-def _chosen(robot: Robot, which: NDArray[np.bool_]) -> Sequence[str]:
-    return [name for name, is_chosen in zip(robot.joint_names, which.tolist(), strict=True) if is_chosen]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def opposite_signs(robot: Robot, samples: Sequence[Samples], by_file: Sequence[A
         x, y = measured[used[:, j], j], predicted[used[:, j], j]
         if len(x) > 1 and np.std(x) > 0 and np.std(y) > 0:
             correlation[j] = np.corrcoef(x, y)[0, 1]
-    names = _names(robot, correlation < _OPPOSITE)
+    names = list(compress(robot.joint_names, correlation < _OPPOSITE))
     if not names:
         return []
     option = " ".join(f"--effort-scale {name}=-1" for name in names)
@@ -89,10 +90,6 @@ def _on_efforts(robot: Robot, recording: Recording) -> str:
     far = np.nanquantile(np.abs(recording.tau[:, bad]), 0.99, axis=0) > _FAR * limits[bad]
     return (
         f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
-        f"{', '.join(_names(robot, bad))} are at or beyond the limits of effort in the robot's file, and count as "
+        f"{', '.join(compress(robot.joint_names, bad))} are at or beyond the limits of effort in the robot's file, and count as "
         f"saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
     )
-
-
-def _names(robot: Robot, which: NDArray[np.bool_]) -> list[str]:
-    return [name for name, bad in zip(robot.joint_names, which.tolist(), strict=True) if bad]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 
 from .. import lie
@@ -104,14 +106,14 @@ def joints_without_inertia(robot: Robot) -> list[str]:
     diagonal = np.abs(np.diag(M))
     zero = diagonal <= _ZERO * np.diag(terms)
     if np.any(zero):
-        return [name for name, massless in zip(robot.joint_names, zero, strict=True) if massless]
+        return list(compress(robot.joint_names, zero))
     scale = np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     k = int(np.argmin(np.abs(values)))
     if abs(values[k]) > _ZERO * np.max(np.diag(terms) / diagonal):
         return []
     shares = np.abs(vectors[:, k])
-    return [name for name, share in zip(robot.joint_names, shares, strict=True) if share > 0.1 * np.max(shares)]
+    return list(compress(robot.joint_names, shares > 0.1 * np.max(shares)))
 
 
 def _mass_matrix(robot: Robot) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -379,7 +380,7 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     converted = replace(recording, q=recording.q * scale, qd=qd)
     if unit == "deg":
         return converted
-    names = [name for name, is_beyond in zip(robot.joint_names, beyond, strict=True) if is_beyond]
+    names = list(compress(robot.joint_names, beyond))
     where = "is beyond its limits" if len(names) == 1 else "are beyond their limits"
     return converted.with_note(f"positions are in degrees, since {', '.join(names)} {where} otherwise; converted")
 
