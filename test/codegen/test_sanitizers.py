@@ -84,7 +84,7 @@ def under_memory_sanitizers(folder: Path, *command: str) -> subprocess.Completed
 def test_memory_and_undefined_behaviour(tmp_path: Path) -> None:
     files = [f"test/{name}" for name in CALLS]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=1500"]
-    # gcc is told how to compile; these tests choose other compilers, or none. Sanitizers set memory aside, which looks
+    # gcc is told how to compile; these tests choose other compilers, or none. Memory that sanitizers keep back looks
     # like a leak.
     chosen = ["-k", "not compiler and not cache and not Fallback and not leak"]
     done = under_memory_sanitizers(tmp_path, "-m", "pytest", *options, *chosen, *files)
