@@ -55,7 +55,8 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
         for name in compress(robot.joint_names, still)
     ]
     notes += [
-        f"{name} has no effort, or the same throughout; its equations are not used" for name in compress(robot.joint_names, silent)
+        f"{name} has no effort, or the same throughout; its equations are not used"
+        for name in compress(robot.joint_names, silent)
     ]
     return notes
 

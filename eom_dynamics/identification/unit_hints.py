@@ -90,6 +90,6 @@ def _on_efforts(robot: Robot, recording: Recording) -> str:
     far = np.nanquantile(np.abs(recording.tau[:, bad]), 0.99, axis=0) > _FAR * limits[bad]
     return (
         f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
-        f"{', '.join(compress(robot.joint_names, bad))} are at or beyond the limits of effort in the robot's file, and count as "
-        f"saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
+        f"{', '.join(compress(robot.joint_names, bad))} are at or beyond the limits of effort in the robot's file, and "
+        f"count as saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
     )
