@@ -293,15 +293,8 @@ def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
     assert int(values["in doubt: consistency"]) >= 1
 
 
-@pytest.mark.parametrize(
-    ("policies", "cause"),
-    [
-        ({"deadline": 300_000_000}, "deadline of 0.3 s missed"),
-        ({"liveliness": "manual_by_topic", "liveliness_lease_duration": 300_000_000}, "no publisher is alive"),
-    ],
-    ids=["deadline", "liveliness"],
-)
-def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause):
+def start_with_quality(start, policies):
+    """A node that requests policies of the quality of service, and a publisher that offers them."""
     from eom_dynamics.msg import JointTrajectorySetpoint
     from rclpy.duration import Duration
     from rclpy.qos import LivelinessPolicy, QoSProfile
@@ -315,6 +308,19 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
     node.node.destroy_publisher(node._setpoints)
     node._setpoints = node.node.create_publisher(JointTrajectorySetpoint, "setpoint", QoSProfile(depth=10, **offered))
     node.wait_for_node()
+    return node
+
+
+@pytest.mark.parametrize(
+    ("policies", "cause"),
+    [
+        ({"deadline": 300_000_000}, "deadline of 0.3 s missed"),
+        ({"liveliness": "manual_by_topic", "liveliness_lease_duration": 300_000_000}, "no publisher is alive"),
+    ],
+    ids=["deadline", "liveliness"],
+)
+def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause):
+    node = start_with_quality(start, policies)
     publish_until_answered(node)
     wait_for(node, STOPPING)
     log = node.process.log
@@ -323,6 +329,27 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
         r"watchdog: hold after a (missed deadline|lapsed lease) of 0.3 s or the end of the last publisher", log
     )
     assert "setpoint_timeout is 0" not in log
+
+
+def test_a_deadline_of_setpoints_is_none_of_a_trajectory(start):
+    """While a trajectory is played, publishers of setpoints are silent, and miss every deadline."""
+    from eom_dynamics.msg import SplineTrajectory
+
+    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.trajectory import rest_to_rest
+
+    node = start_with_quality(start, {"deadline": 300_000_000})
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    still = STATE.copy()
+    still[1:] = 0.0
+    message = SplineTrajectory()
+    write_spline(message, rest_to_rest(HOME, HOME + 0.1, 1.5), ARM.robot.joint_names)
+    publish_until_answered(node, still)
+    publisher.publish(message)
+    node.wait(lambda: "trajectory accepted" in node.process.log, "the trajectory")
+    lost = node.next_diagnostics()[2].get("setpoints lost")  # before it, on a busy machine
+    assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
+    assert node.next_diagnostics()[2].get("setpoints lost") == lost
 
 
 def test_a_quality_that_cannot_be_is_refused_at_the_start(start):

@@ -73,6 +73,8 @@ class Supervision:
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
+        # Whether the last answered setpoint was one of a trajectory.
+        self._of_trajectory = False
         period = 1.0 / node.get_parameter("stream_rate").value
         self._responses = node.create_timer(period, self._respond, autostart=False)
         self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, autostart=False)
@@ -142,6 +144,7 @@ class Supervision:
                 self._responses.cancel()
                 self._node.get_logger().info("setpoints are back")
             self._watchdog.feed(solution)
+            self._of_trajectory = self._playing()
         if self._doubts is not None:
             self._doubts.answered(stamp, solution.state)
 
@@ -151,7 +154,7 @@ class Supervision:
         self._events = [f"a missed deadline of {deadline * 1e-9:g} s"] if deadline else []
         self._events += [f"a lapsed lease of {lease * 1e-9:g} s"] if lease else []
         callbacks = SubscriptionEventCallbacks(
-            deadline=(lambda missed: self._lose(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
+            deadline=(lambda _: self._miss(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
             liveliness=self._on_liveliness if lease else None,
             use_default_callbacks=False,
         )
@@ -199,7 +202,17 @@ class Supervision:
 
     def _on_liveliness(self, changed: Any) -> None:
         if not changed.alive_count and changed.alive_count_change < 0:
-            self._lose("no publisher is alive")
+            self._miss("no publisher is alive")
+
+    @property
+    def _plays(self) -> bool:
+        """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
+        return self._of_trajectory and self._playing()
+
+    def _miss(self, cause: str) -> None:
+        """Respond to publishers that are late or gone, unless setpoints are those of a trajectory."""
+        if not self._plays:
+            self._lose(cause)
 
     def _observe(self) -> None:
         dog = self._watchdog
@@ -208,7 +221,7 @@ class Supervision:
         fed = dog.age.fed
         cause = dog.observe(self._now())
         self._ticks += 1
-        if not (cause or fed or self._ticks % self._count_every or self._playing()) and not self._publishers():
+        if not (cause or fed or self._ticks % self._count_every or self._plays) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
