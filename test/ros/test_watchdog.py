@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from node_client import PATIENCE
 from paths import CONFIG, ROOT
+from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -350,6 +351,64 @@ def test_a_deadline_of_setpoints_is_none_of_a_trajectory(start):
     lost = node.next_diagnostics()[2].get("setpoints lost")  # before it, on a busy machine
     assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
     assert node.next_diagnostics()[2].get("setpoints lost") == lost
+
+
+@pytest.mark.parametrize("policy", ["hold", "ramp"])
+def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
+    before, after = urdf_arm("before"), urdf_arm("after", mass=fresh_mass())
+    describe(before)
+    node = start(
+        *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0"),
+    )
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
+    moving = np.zeros((5, 2))
+    moving[1] = 0.2
+    publish_until_answered(node, moving)
+    wait_for(node, STOPPING if policy == "hold" else RAMPING)
+    describe(after)
+    node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
+    assert since(node)[-1].status in (STOPPING, RAMPING)
+    node.wait(lambda: ended(node), "the end of the stop")
+    commands = since(node)
+    end = StopPolynomial(moving, 4.0).end
+    load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
+    np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
+    velocities = np.array([message.motor_velocity for message in commands])
+    assert np.all(np.diff(velocities, axis=0) <= 0.0)
+    # From its first valid setpoint on it is the new one, where the law takes setpoints.
+    still = np.zeros((5, 2))
+    still[0] = end
+    number = node.publish(**setpoint(still))
+    if policy == "hold":
+        answer = node.answers_to(number)[0]
+        load = eom.ElasticArm(eom.load_robot(after)).feedforward(*still).tau
+        assert answer.status == FRESH
+        np.testing.assert_allclose(answer.effort, load, rtol=1e-12)
+    else:
+        node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
+
+
+def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
+    describe(urdf_arm("before"))
+    node = start(
+        *("-r", f"robot_description:={describe.topic}", "-p", "on_setpoint_loss:=hold"),
+        *("-p", "setpoint_timeout:=3.0", "-p", "stop_duration:=0.1"),
+    )
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
+    moving = np.zeros((5, 2))
+    moving[1] = 0.2
+    publish_until_answered(node, moving)
+    describe(urdf_arm("after", joints=("a", "b", "c")))
+
+    def send():
+        node.publish(joint_names=["shoulder", "elbow"], **setpoint(moving))
+
+    node.repeat(send, lambda: HELD in statuses(node), "the end of the stop")
+    assert "has no joint 'shoulder'" in node.process.log
+    assert list(since(node)[-1].joint_names) == ["shoulder", "elbow"]
+    number = node.publish(joint_names=["a", "b", "c"], **setpoint(np.zeros((5, 3))))
+    assert node.answers_to(number)[0].status == FRESH
 
 
 def test_a_quality_that_cannot_be_is_refused_at_the_start(start):

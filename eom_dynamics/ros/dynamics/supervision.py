@@ -11,9 +11,8 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...arrays import Array
-from ...elastic import ElasticArm
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import Solution
+from ...messages.setpoint_to_command import Solution, Solver
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
@@ -48,7 +47,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[Solution, Response], None],
+        send: Callable[[Solver, Solution, Response], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -57,7 +56,7 @@ class Supervision:
 
         Args:
             node: the node.
-            send: publishes a response to a loss, in the message order of a solution.
+            send: publishes a response to a loss by a solver, in the message order of a solution.
             deactivate: deactivates the node.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
@@ -68,6 +67,9 @@ class Supervision:
         self.losses = 0
         self.last_loss = ""
         self._watchdog: Watchdog | None = None
+        # That of the arm that the watchdog watches; and both for a robot that is to take over.
+        self._solver: Solver | None = None
+        self._successor: tuple[Watchdog, Solver] | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
         self._events: list[str] = []
@@ -84,12 +86,21 @@ class Supervision:
         """Whether commands come from the watchdog and not from setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
-    def begin(self, arm: ElasticArm) -> None:
-        """Supervise a new stream for an arm, by the parameters of the node."""
-        self.end()
+    def begin(self, solver: Solver) -> None:
+        """Supervise a new stream for the arm of a solver, by the parameters of the node.
+
+        An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
+        first valid setpoint for the new one.
+        """
+        arm = solver.arm
         settings, checks = self._settings(), self._checks()
         watches = bool(settings.timeout) or settings.policy != "none"
-        self._watchdog = Watchdog(arm, settings) if watches else None
+        dog = self._watchdog
+        if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
+            self._successor = Watchdog(arm, settings), solver
+        else:
+            self.end()
+            self._watchdog, self._solver = (Watchdog(arm, settings) if watches else None), solver
         self._doubts = Doubts(arm, checks) if checks.any else None
         self.on = watches or checks.any
         self._lost_and_inactive = False
@@ -110,7 +121,7 @@ class Supervision:
         """Supervise nothing: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = None
+        self._watchdog = self._doubts = self._solver = self._successor = None
         self.on = False
 
     def expect_nothing(self) -> None:
@@ -131,7 +142,7 @@ class Supervision:
             StateError: it is refused.
         """
         if self._watchdog is not None:
-            self._watchdog.admit(state[0])
+            self._watchdog.admit(state[0] if self._has_same_joints else None)
         if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
             self._node.get_logger().warning(
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
@@ -143,6 +154,9 @@ class Supervision:
             if self._watchdog.responding:
                 self._responses.cancel()
                 self._node.get_logger().info("setpoints are back")
+            if self._successor is not None:
+                self._watchdog, self._solver = self._successor
+                self._successor = None
             self._watchdog.feed(solution)
             self._of_trajectory = self._playing()
         if self._doubts is not None:
@@ -205,6 +219,14 @@ class Supervision:
             self._miss("no publisher is alive")
 
     @property
+    def _has_same_joints(self) -> bool:
+        """Whether setpoints are of the joints of the arm that is watched."""
+        if self._successor is None or self._solver is None:
+            return True
+        names = self._successor[1].arm.robot.joint_names
+        return names == self._solver.arm.robot.joint_names
+
+    @property
     def _plays(self) -> bool:
         """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
         return self._of_trajectory and self._playing()
@@ -253,10 +275,10 @@ class Supervision:
 
     def _respond(self) -> None:
         dog = self._watchdog
-        if dog is None or not dog.responding or dog.last is None:
+        if dog is None or self._solver is None or not dog.responding or dog.last is None:
             self._responses.cancel()
             return
-        self._send(dog.last, dog.respond(self._now()))
+        self._send(self._solver, dog.last, dog.respond(self._now()))
 
     def _now(self) -> int:
         now: int = self._node.get_clock().now().nanoseconds
