@@ -270,6 +270,22 @@ def test_the_last_publisher_that_goes_is_a_loss(node, configure):
         node.wait(node._setpoints.get_subscription_count, "the node")
 
 
+def test_a_stop_is_no_jump_of_the_setpoints_that_resume_from_it(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", jump_check="refuse")
+    fast = STATE.copy()
+    fast[1:3, 0] = 1.8, 0.0
+    publish_until_answered(node, fast)
+    node.wait(lambda: statuses(node) and ended(node), "the end of the stop")
+    still = np.zeros((5, 7))
+    still[0] = StopPolynomial(fast, 0.3).end
+    assert still[0, 0] - fast[0, 0] > 0.25  # more than the limit of velocity allows within 0.1 s
+    away = still.copy()
+    away[1, 0] = 1.8
+    node.publish(**setpoint(away), seconds=1_700_000_001)
+    node.wait(lambda: "in doubt: velocity of fer_joint1 jumps by 1.8 within 1 s" in node.process.log, "the refusal")
+    assert node.answers_to(node.publish(**setpoint(still), seconds=1_700_000_001))[0].status == FRESH
+
+
 def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
     configure(stamp_check="warn", jump_check="refuse", consistency_check="refuse", consistency_window=5)
     still = STATE.copy()

@@ -278,7 +278,10 @@ class Supervision:
         if dog is None or self._solver is None or not dog.responding or dog.last is None:
             self._responses.cancel()
             return
-        self._send(self._solver, dog.last, dog.respond(self._now()))
+        response = dog.respond(self._now())
+        self._send(self._solver, dog.last, response)
+        if self._doubts is not None:
+            self._doubts.moved(response.flow.state)
 
     def _now(self) -> int:
         now: int = self._node.get_clock().now().nanoseconds
