@@ -100,6 +100,11 @@ class Doubts:
         """Take note of an answered setpoint, from which the next one must not jump."""
         self._answered = (stamp, state) if stamp else None
 
+    def moved(self, state: Array) -> None:
+        """Take note of a command without a setpoint, from which the next setpoint must not jump."""
+        if self._answered is not None:
+            self._answered = self._answered[0], state
+
     def restart(self) -> None:
         """Forget all setpoints: the stream begins anew."""
         self._stamps = StampCheck()

@@ -113,8 +113,8 @@ class Watchdog:
         """Expect no setpoints: the stream has ended as intended, or begins anew."""
         self.phase, self.last, self.cause, self._stop = Phase.WAITING, None, "", None
 
-    def admit(self, q: Array) -> None:
-        """Refuse a setpoint (n,) that would be a step after a loss.
+    def admit(self, q: Array | None) -> None:
+        """Refuse a setpoint (n,) that would be a step after a loss; None for one of other joints.
 
         Raises:
             StateError: it is refused.
@@ -123,7 +123,7 @@ class Watchdog:
             return
         if self.settings.policy == "ramp":
             raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
-        if self._position is not None:
+        if self._position is not None and q is not None:
             away = np.abs(q - self._position)
             joint = int(np.argmax(away))
             if away[joint] > self.settings.resume_distance:

@@ -13,7 +13,7 @@ from compilation import COMPILERS
 from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
 
 from eom_dynamics import Robot
-from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.actuators.springs import LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project
 from eom_dynamics.export.cpp_robot import literal
@@ -72,6 +72,18 @@ def test_soft_and_stiff_springs(tmp_path: Path) -> None:
     export(replace(planar, joints=tuple(joints)), "cpp", tmp_path, [PLANT])
     compile_c(tmp_path / "c")
     lines = results(test_program(tmp_path, "test_control_loop"), "1000")
+    assert all(line.startswith(("ok", "none")) for line in lines), lines
+
+
+def test_rigid_and_elastic_joints(tmp_path: Path) -> None:
+    """Feedback linearization has integrators before the motors of rigid joints."""
+    planar = robot("planar_2r")
+    rows = zip(planar.joints, (RigidSpring(), LinearSpring(300.0)), strict=True)
+    joints = (replace(joint, spring=spring, rotor_inertia=0.2) for joint, spring in rows)
+    export(replace(planar, joints=tuple(joints)), "cpp", tmp_path, [PLANT])
+    compile_c(tmp_path / "c")
+    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
+    assert any("linearization" in line for line in lines)
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 

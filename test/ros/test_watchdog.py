@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from node_client import PATIENCE
 from paths import CONFIG, ROOT
+from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -269,6 +270,22 @@ def test_the_last_publisher_that_goes_is_a_loss(node, configure):
         node.wait(node._setpoints.get_subscription_count, "the node")
 
 
+def test_a_stop_is_no_jump_of_the_setpoints_that_resume_from_it(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", jump_check="refuse")
+    fast = STATE.copy()
+    fast[1:3, 0] = 1.8, 0.0
+    publish_until_answered(node, fast)
+    node.wait(lambda: statuses(node) and ended(node), "the end of the stop")
+    still = np.zeros((5, 7))
+    still[0] = StopPolynomial(fast, 0.3).end
+    assert still[0, 0] - fast[0, 0] > 0.25  # more than the limit of velocity allows within 0.1 s
+    away = still.copy()
+    away[1, 0] = 1.8
+    node.publish(**setpoint(away), seconds=1_700_000_001)
+    node.wait(lambda: "in doubt: velocity of fer_joint1 jumps by 1.8 within 1 s" in node.process.log, "the refusal")
+    assert node.answers_to(node.publish(**setpoint(still), seconds=1_700_000_001))[0].status == FRESH
+
+
 def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
     configure(stamp_check="warn", jump_check="refuse", consistency_check="refuse", consistency_window=5)
     still = STATE.copy()
@@ -293,15 +310,8 @@ def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
     assert int(values["in doubt: consistency"]) >= 1
 
 
-@pytest.mark.parametrize(
-    ("policies", "cause"),
-    [
-        ({"deadline": 300_000_000}, "deadline of 0.3 s missed"),
-        ({"liveliness": "manual_by_topic", "liveliness_lease_duration": 300_000_000}, "no publisher is alive"),
-    ],
-    ids=["deadline", "liveliness"],
-)
-def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause):
+def start_with_quality(start, policies):
+    """A node that requests policies of the quality of service, and a publisher that offers them."""
     from eom_dynamics.msg import JointTrajectorySetpoint
     from rclpy.duration import Duration
     from rclpy.qos import LivelinessPolicy, QoSProfile
@@ -315,6 +325,19 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
     node.node.destroy_publisher(node._setpoints)
     node._setpoints = node.node.create_publisher(JointTrajectorySetpoint, "setpoint", QoSProfile(depth=10, **offered))
     node.wait_for_node()
+    return node
+
+
+@pytest.mark.parametrize(
+    ("policies", "cause"),
+    [
+        ({"deadline": 300_000_000}, "deadline of 0.3 s missed"),
+        ({"liveliness": "manual_by_topic", "liveliness_lease_duration": 300_000_000}, "no publisher is alive"),
+    ],
+    ids=["deadline", "liveliness"],
+)
+def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause):
+    node = start_with_quality(start, policies)
     publish_until_answered(node)
     wait_for(node, STOPPING)
     log = node.process.log
@@ -323,6 +346,85 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
         r"watchdog: hold after a (missed deadline|lapsed lease) of 0.3 s or the end of the last publisher", log
     )
     assert "setpoint_timeout is 0" not in log
+
+
+def test_a_deadline_of_setpoints_is_none_of_a_trajectory(start):
+    """While a trajectory is played, publishers of setpoints are silent, and miss every deadline."""
+    from eom_dynamics.msg import SplineTrajectory
+
+    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.trajectory import rest_to_rest
+
+    node = start_with_quality(start, {"deadline": 300_000_000})
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    still = STATE.copy()
+    still[1:] = 0.0
+    message = SplineTrajectory()
+    write_spline(message, rest_to_rest(HOME, HOME + 0.1, 1.5), ARM.robot.joint_names)
+    publish_until_answered(node, still)
+    publisher.publish(message)
+    node.wait(lambda: "trajectory accepted" in node.process.log, "the trajectory")
+    lost = node.next_diagnostics()[2].get("setpoints lost")  # before it, on a busy machine
+    assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
+    assert node.next_diagnostics()[2].get("setpoints lost") == lost
+
+
+@pytest.mark.parametrize("policy", ["hold", "ramp"])
+def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
+    before, after = urdf_arm("before"), urdf_arm("after", mass=fresh_mass())
+    describe(before)
+    node = start(
+        *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0"),
+    )
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
+    moving = np.zeros((5, 2))
+    moving[1] = 0.2
+    publish_until_answered(node, moving)
+    wait_for(node, STOPPING if policy == "hold" else RAMPING)
+    describe(after)
+    node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
+    assert since(node)[-1].status in (STOPPING, RAMPING)
+    node.wait(lambda: ended(node), "the end of the stop")
+    commands = since(node)
+    end = StopPolynomial(moving, 4.0).end
+    load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
+    np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
+    velocities = np.array([message.motor_velocity for message in commands])
+    assert np.all(np.diff(velocities, axis=0) <= 0.0)
+    # From its first valid setpoint on it is the new one, where the law takes setpoints.
+    still = np.zeros((5, 2))
+    still[0] = end
+    number = node.publish(**setpoint(still))
+    if policy == "hold":
+        answer = node.answers_to(number)[0]
+        load = eom.ElasticArm(eom.load_robot(after)).feedforward(*still).tau
+        assert answer.status == FRESH
+        np.testing.assert_allclose(answer.effort, load, rtol=1e-12)
+    else:
+        node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
+
+
+def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
+    describe(urdf_arm("before"))
+    node = start(
+        *("-r", f"robot_description:={describe.topic}", "-p", "on_setpoint_loss:=hold"),
+        *("-p", "setpoint_timeout:=3.0", "-p", "stop_duration:=0.1"),
+    )
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
+    moving = np.zeros((5, 2))
+    moving[1] = 0.2
+    publish_until_answered(node, moving)
+    describe(urdf_arm("after", joints=("a", "b", "c")))
+
+    def send():
+        node.publish(joint_names=["shoulder", "elbow"], **setpoint(moving))
+
+    node.repeat(send, lambda: HELD in statuses(node), "the end of the stop")
+    assert "has no joint 'shoulder'" in node.process.log
+    assert list(since(node)[-1].joint_names) == ["shoulder", "elbow"]
+    number = node.publish(joint_names=["a", "b", "c"], **setpoint(np.zeros((5, 3))))
+    assert node.answers_to(number)[0].status == FRESH
 
 
 def test_a_quality_that_cannot_be_is_refused_at_the_start(start):

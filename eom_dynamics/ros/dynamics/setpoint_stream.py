@@ -117,7 +117,7 @@ class SetpointStream:
         if self.solver:
             self.solver.restart()
             if self._node.active:
-                self.supervision.begin(self.solver.arm)
+                self.supervision.begin(self.solver)
                 self._admit = self.supervision.admit if self.supervision.on else None
 
     def end(self) -> None:
@@ -265,20 +265,20 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _respond(self, last: Solution, response: Response) -> None:
-        """Publish the response to a loss of setpoints, in the joint order of the last one."""
-        assert self.solver is not None  # the node is active
+    def _respond(self, solver: Solver, last: Solution, response: Response) -> None:
+        """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
         now = self._node.get_clock().now()
         header = Header(stamp=now.to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.
         stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
         limits = "warn" if self.limits == "refuse" else self.limits
         try:
-            solution = self.solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
+            solution = solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
             if response.fade:
                 solution = response.fade.of(solution)
             self._commands.publish(header, solution, response.status)
-            self._tasks.command(now.nanoseconds, solution.state)
+            if solver is self.solver:  # else another robot is about to take over
+                self._tasks.command(now.nanoseconds, solution.state)
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",

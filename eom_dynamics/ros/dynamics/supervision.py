@@ -11,9 +11,8 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...arrays import Array
-from ...elastic import ElasticArm
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import Solution
+from ...messages.setpoint_to_command import Solution, Solver
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
@@ -48,7 +47,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[Solution, Response], None],
+        send: Callable[[Solver, Solution, Response], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -57,7 +56,7 @@ class Supervision:
 
         Args:
             node: the node.
-            send: publishes a response to a loss, in the message order of a solution.
+            send: publishes a response to a loss by a solver, in the message order of a solution.
             deactivate: deactivates the node.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
@@ -68,11 +67,16 @@ class Supervision:
         self.losses = 0
         self.last_loss = ""
         self._watchdog: Watchdog | None = None
+        # That of the arm that the watchdog watches; and both for a robot that is to take over.
+        self._solver: Solver | None = None
+        self._successor: tuple[Watchdog, Solver] | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
+        # Whether the last answered setpoint was one of a trajectory.
+        self._of_trajectory = False
         period = 1.0 / node.get_parameter("stream_rate").value
         self._responses = node.create_timer(period, self._respond, autostart=False)
         self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, autostart=False)
@@ -82,12 +86,21 @@ class Supervision:
         """Whether commands come from the watchdog and not from setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
-    def begin(self, arm: ElasticArm) -> None:
-        """Supervise a new stream for an arm, by the parameters of the node."""
-        self.end()
+    def begin(self, solver: Solver) -> None:
+        """Supervise a new stream for the arm of a solver, by the parameters of the node.
+
+        An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
+        first valid setpoint for the new one.
+        """
+        arm = solver.arm
         settings, checks = self._settings(), self._checks()
         watches = bool(settings.timeout) or settings.policy != "none"
-        self._watchdog = Watchdog(arm, settings) if watches else None
+        dog = self._watchdog
+        if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
+            self._successor = Watchdog(arm, settings), solver
+        else:
+            self.end()
+            self._watchdog, self._solver = (Watchdog(arm, settings) if watches else None), solver
         self._doubts = Doubts(arm, checks) if checks.any else None
         self.on = watches or checks.any
         self._lost_and_inactive = False
@@ -108,7 +121,7 @@ class Supervision:
         """Supervise nothing: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = None
+        self._watchdog = self._doubts = self._solver = self._successor = None
         self.on = False
 
     def expect_nothing(self) -> None:
@@ -129,7 +142,7 @@ class Supervision:
             StateError: it is refused.
         """
         if self._watchdog is not None:
-            self._watchdog.admit(state[0])
+            self._watchdog.admit(state[0] if self._has_same_joints else None)
         if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
             self._node.get_logger().warning(
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
@@ -141,7 +154,11 @@ class Supervision:
             if self._watchdog.responding:
                 self._responses.cancel()
                 self._node.get_logger().info("setpoints are back")
+            if self._successor is not None:
+                self._watchdog, self._solver = self._successor
+                self._successor = None
             self._watchdog.feed(solution)
+            self._of_trajectory = self._playing()
         if self._doubts is not None:
             self._doubts.answered(stamp, solution.state)
 
@@ -149,9 +166,9 @@ class Supervision:
         """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
         deadline, lease = quality.deadline.nanoseconds, quality.liveliness_lease_duration.nanoseconds
         self._events = [f"a missed deadline of {deadline * 1e-9:g} s"] if deadline else []
-        self._events += [f"a lapsed lease of {lease * 1e-9:g} s"] if lease else []
+        self._events += [f"an expired lease of {lease * 1e-9:g} s"] if lease else []
         callbacks = SubscriptionEventCallbacks(
-            deadline=(lambda missed: self._lose(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
+            deadline=(lambda _: self._miss(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
             liveliness=self._on_liveliness if lease else None,
             use_default_callbacks=False,
         )
@@ -173,7 +190,7 @@ class Supervision:
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(doubts.counts.items())}
             found, self._reported = doubts.counts.total() - self._reported, doubts.counts.total()
             if found and level == Level.OK:
-                level, message = Level.WARN, f"{found} setpoints in doubt or unknown, the last: {doubts.last}"
+                level, message = Level.WARN, f"{found} suspect setpoints, the last: {doubts.last}"
         if dog is not None and dog.phase in _MESSAGES:
             own, what = _MESSAGES[dog.phase]
             level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
@@ -199,7 +216,25 @@ class Supervision:
 
     def _on_liveliness(self, changed: Any) -> None:
         if not changed.alive_count and changed.alive_count_change < 0:
-            self._lose("no publisher is alive")
+            self._miss("no publisher is alive")
+
+    @property
+    def _has_same_joints(self) -> bool:
+        """Whether setpoints are of the joints of the arm that is watched."""
+        if self._successor is None or self._solver is None:
+            return True
+        names = self._successor[1].arm.robot.joint_names
+        return names == self._solver.arm.robot.joint_names
+
+    @property
+    def _plays(self) -> bool:
+        """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
+        return self._of_trajectory and self._playing()
+
+    def _miss(self, cause: str) -> None:
+        """Respond to publishers that are late or gone, unless setpoints are those of a trajectory."""
+        if not self._plays:
+            self._lose(cause)
 
     def _observe(self) -> None:
         dog = self._watchdog
@@ -208,7 +243,7 @@ class Supervision:
         fed = dog.age.fed
         cause = dog.observe(self._now())
         self._ticks += 1
-        if not (cause or fed or self._ticks % self._count_every or self._playing()) and not self._publishers():
+        if not (cause or fed or self._ticks % self._count_every or self._plays) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
@@ -226,7 +261,7 @@ class Supervision:
             logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
             responds = True
         else:
-            beyond = "" if dog.within_limits else f", {dog.excess:.2g} half ranges beyond limits"
+            beyond = "" if dog.within_limits else f", beyond limits by {50 * dog.excess:.2g} % of their range"
             stops = f"the arm stops within {dog.stop_duration:.3g} s{beyond}"
             fades = f"efforts fade to zero within {dog.settings.ramp_duration:g} s, {stops}"
             what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
@@ -240,10 +275,13 @@ class Supervision:
 
     def _respond(self) -> None:
         dog = self._watchdog
-        if dog is None or not dog.responding or dog.last is None:
+        if dog is None or self._solver is None or not dog.responding or dog.last is None:
             self._responses.cancel()
             return
-        self._send(dog.last, dog.respond(self._now()))
+        response = dog.respond(self._now())
+        self._send(self._solver, dog.last, response)
+        if self._doubts is not None:
+            self._doubts.moved(response.flow.state)
 
     def _now(self) -> int:
         now: int = self._node.get_clock().now().nanoseconds

@@ -121,14 +121,17 @@ class ControlLoop {
             return "times must not be negative";
         if (!(parameters.setpoint_timeout <= LONGEST_TIMEOUT))
             return "setpoint_timeout must be at most 3600 s";
-        if (!(parameters.stop_duration > 0) || !(parameters.ramp_duration > 0))
-            return "stop_duration and ramp_duration must be positive";
+        if (!(parameters.stop_duration > 0) || !(parameters.ramp_duration > 0) ||
+            !finite(std::array<double, 2>{parameters.stop_duration, parameters.ramp_duration}))
+            return "stop_duration and ramp_duration must be positive and finite";
         if (!(parameters.resume_distance >= 0))
             return "resume_distance must not be negative";
         if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
             return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
         if (!finite(parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd))
             return "gains must be finite";
+        if (!finite(parameters.stiffness_gains) || !std::isfinite(parameters.natural_frequency))
+            return "natural_frequency and stiffness_gains must be finite";
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         linearization_.place_poles(parameters.natural_frequency);

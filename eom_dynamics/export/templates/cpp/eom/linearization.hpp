@@ -81,6 +81,9 @@ class Linearization {
                 qdd_[i] += period * (qddd_[i] + period / 2 * x.qdddd[i]);
                 qddd_[i] += period * x.qdddd[i];
             }
+            // A measurement that is not finite must not stay in the integrators.
+            if (!finite(x.qdddd, qdd_, qddd_))
+                restart(reference);
         }
         return x;
     }
