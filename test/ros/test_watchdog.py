@@ -343,7 +343,7 @@ def test_a_missed_deadline_and_lost_liveliness_are_losses(start, policies, cause
     log = node.process.log
     assert f"setpoints lost: {cause}" in log
     assert re.search(
-        r"watchdog: hold after a (missed deadline|lapsed lease) of 0.3 s or the end of the last publisher", log
+        r"watchdog: hold after an? (missed deadline|expired lease) of 0.3 s or the end of the last publisher", log
     )
     assert "setpoint_timeout is 0" not in log
 
