@@ -141,7 +141,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.supply.log_warnings(loaded)
         robot = solver.arm.robot
         self.get_logger().info(
-            f"robot {printable(robot.name)} with {robot.n} joints: {', '.join(robot.joint_names)}; "
+            f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}: {', '.join(robot.joint_names)}; "
             f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
         )
 

@@ -133,7 +133,9 @@ class PlanningNode(RobotNode):
             self.supply.pause()
             self.supply.log_warnings(loaded)
             robot = loaded.solver.arm.robot
-            self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joints, from {self.supply.source}")
+            self.get_logger().info(
+                f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}, from {self.supply.source}"
+            )
         else:
             self.reject(loaded)
 
