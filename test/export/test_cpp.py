@@ -175,6 +175,10 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
     )
     command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
     succeed(command, tmp_path)
+    functions = " ".join((tmp_path / "c/springs_1_dynamics.h").read_text().split())
+    assert (
+        "call math.h (link with -lm)" in functions and "lanes" not in functions and "call no library" not in functions
+    )
     header = (tmp_path / "include/eom/robots/springs_1.hpp").read_text()
     assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
 
