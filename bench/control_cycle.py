@@ -15,7 +15,7 @@ from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
-from eom_dynamics.export import LANGUAGES, PLANT, Project, project, stored_values
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, project, stored_values
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 
@@ -105,20 +105,38 @@ def _exported(robot: Robot, folder: Path, precision: str = "double") -> Project:
 
 
 def _single_precision() -> Table:
-    """Errors that the exported tests print in single precision."""
+    """Errors that the exported tests print in single precision: of the feedforward's outputs, and of each function."""
     title = "Largest error in single precision, of 1 + the largest entry, at the stored states of the exported tests"
     table, errors = Table(title, ("", *_SINGLE)), {}
     for name in _SINGLE:
         folder = scratch() / f"single_{name}"
-        _exported(load_robot(name), folder, "single")
-        includes = ["-DEOM_EIGEN=0", f"-I{folder / 'include'}", f"-I{folder / 'c'}"]
-        source, built = folder / "test/test_feedforward.cpp", folder / "built"
-        subprocess.run(["c++", "-std=c++17", *includes, source, *folder.glob("*.o"), "-o", built, "-lm"], check=True)
-        output = subprocess.run([built, "10"], check=True, capture_output=True, text=True).stdout
-        errors[name] = dict(re.findall(r"^ok +(\w+) +error +(\S+)", output, re.MULTILINE))
+        exported = _exported(load_robot(name), folder, "single")
+        errors[name] = _errors_of_outputs(folder) | _errors_of_functions(exported, folder)
     for quantity in errors[_SINGLE[0]]:
-        table.add(f"`{quantity}`", *(errors[name][quantity] for name in _SINGLE))
+        table.add(quantity, *(f"{errors[name][quantity]:.1e}" for name in _SINGLE))
     return table
+
+
+def _errors_of_outputs(folder: Path) -> dict[str, float]:
+    """Error of each output of the feedforward, from the test in C++."""
+    includes = ["-DEOM_EIGEN=0", f"-I{folder / 'include'}", f"-I{folder / 'c'}"]
+    source, built = folder / "test/test_feedforward.cpp", folder / "built"
+    subprocess.run(["c++", "-std=c++17", *includes, source, *folder.glob("*.o"), "-o", built, "-lm"], check=True)
+    output = subprocess.run([built, "10"], check=True, capture_output=True, text=True).stdout
+    return {f"`{name}`": float(error) for name, error in re.findall(r"^ok +(\w+) +error +(\S+)", output, re.MULTILINE)}
+
+
+def _errors_of_functions(exported: Project, folder: Path) -> dict[str, float]:
+    """Largest error of each other function over its outputs, from the test in C."""
+    built = folder / "built_c"
+    subprocess.run(["cc", "-std=c99", "-O3", *(folder / "c").glob("*.c"), "-o", built, "-lm"], check=True)
+    output = subprocess.run([built], check=True, capture_output=True, text=True).stdout
+    errors = {}
+    for name, function in exported.c_functions.items():
+        if name != FEEDFORWARD:
+            each = re.findall(rf"^ok +{function.name} .* error +(\S+)", output, re.MULTILINE)
+            errors[f"all outputs of `{name}`"] = max(map(float, each))
+    return errors
 
 
 def _model(model: pin.Model) -> str:

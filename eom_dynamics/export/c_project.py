@@ -18,6 +18,7 @@ from .c_text import (
     sincos_calls,
     sincos_names,
     state_prototype,
+    wrapped,
 )
 from .plant import PlantFunction
 from .precision import in_single_precision
@@ -69,20 +70,35 @@ def _header(project: Project) -> str:
         notice=comment(project.notice()),
         guard=f"{project.library.upper()}_H",
         constants=constants(project),
-        joints=f"{project.name.upper()}_JOINTS",
-        exception=_exception(project),
+        properties=comment(line for text in _properties(project) for line in wrapped(text, "").split("\n")),
         declarations="\n".join(declarations),
     )
 
 
-def _exception(project: Project) -> str:
-    """What the header says of functions that call a library."""
-    if project.precision == "single":
-        return "\n *\n * In single precision, all of them call math.h (link with -lm)."
-    if project.feedforward is None:
-        return ""
-    name = project.feedforward.name
-    return f"\n *\n * The exception is {name}: it calls math.h (link with -lm), and its time depends on the state."
+def _properties(project: Project) -> list[str]:
+    """Properties of the functions for the header: a text for each paragraph, with empty ones between them."""
+    single = project.precision == "single"
+    time = "take the same time for every state, except for angles beyond 2^20 rad, which take longer."
+    if single:
+        time = "call math.h (link with -lm), so that their time depends on the state."
+    lanes = "" if single else " With GCC and Clang, it uses the vector lanes of the processor."
+    batched = "Each function but those of springs and plant" if project.plant else "Each function"
+    texts = [
+        f"All functions are reentrant, do not allocate memory, {'and' if single else 'call no library, and'} {time} "
+        "Outputs must not overlap inputs or each other.",
+        f"{batched} has a variant for batches, ..._batch, with packed states: q of state i is at "
+        f"q + i * {project.name.upper()}_JOINTS.{lanes}",
+    ]
+    if project.feedforward is not None and not single:
+        *names, last = [project.feedforward.name, *(function.name for function in project.plant.values())]
+        if names:
+            exceptions = (
+                f"The exceptions are {', '.join(names)} and {last}: they call math.h (link with -lm), and their"
+            )
+        else:
+            exceptions = f"The exception is {last}: it calls math.h (link with -lm), and its"
+        texts.append(f"{exceptions} time depends on the state.")
+    return [line for text in texts for line in ("", text)][1:]
 
 
 def _sincos_header(project: Project) -> str:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,8 +33,23 @@ _LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_ef
 
 
 def type_name(project: Project) -> str:
-    """Name of the type: that of the robot in capitalised words, which no keyword has."""
-    return "".join(part[:1].upper() + part[1:] for part in project.name.split("_"))
+    """Name of the type: that of the robot in capitalised words, which no keyword has.
+
+    Names in capitals alone, which macros have, keep only those that words begin with, and names of types in the
+    template get a suffix.
+    """
+    parts = project.name.split("_")
+    if project.name.isupper():
+        parts = [part.capitalize() for part in parts]
+    name = "".join(part[:1].upper() + part[1:] for part in parts)
+    return f"{name}Robot" if name in _member_types() else name
+
+
+@cache
+def _member_types() -> frozenset[str]:
+    """Names that types and template parameters have in the templates of the type."""
+    texts = map(template, ("cpp/robot.hpp.in", "cpp/robot_constants.hpp.in", "cpp/robot_plant.hpp.in"))
+    return frozenset(name for text in texts for name in re.findall(r"\b(?:class|struct|using) (\w+)", text))
 
 
 def comment(project: Project) -> str:

@@ -16,7 +16,7 @@ from eom_dynamics import Robot
 from eom_dynamics.actuators.springs import LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project
-from eom_dynamics.export.cpp_robot import literal
+from eom_dynamics.export.cpp_robot import literal, type_name
 from eom_dynamics.export.precision import in_single_precision
 
 C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -187,6 +187,10 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
     )
     command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
     succeed(command, tmp_path)
+    functions = " ".join((tmp_path / "c/springs_1_dynamics.h").read_text().split())
+    assert (
+        "call math.h (link with -lm)" in functions and "lanes" not in functions and "call no library" not in functions
+    )
     header = (tmp_path / "include/eom/robots/springs_1.hpp").read_text()
     assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
 
@@ -218,6 +222,56 @@ def test_any_names(tmp_path: Path) -> None:
     succeed([*command, "-o", "main", "-lm"], tmp_path)
     assert succeed([tmp_path / "main"], tmp_path).split("|")[:2] == list(joints)
     assert literal("a?\N{GREEK SMALL LETTER BETA}7") == '"a\\077\\316\\2627"'
+
+
+# Names of templates of eom, of members of the type, of macros, and of other objects of the C library and of the tests.
+TAKEN = (
+    *("setpoint", "command", "Robot", "Limits", "Spline", "Plant", "Piece", "Mailbox", "feedforward", "control_loop"),
+    *("scalar", "SCALAR", "drive", "ends", "state", "efforts", "map"),
+    *("NULL", "EOF", "NAN", "INFINITY", "HUGE_VAL", "M_PI", "errno", "assert", "linux", "unix"),
+    *("stdin", "FILE", "std", "main", "stored", "check", "motor", "spring"),
+)
+
+
+def test_names_that_are_taken(tmp_path: Path) -> None:
+    """Names that the headers, the language or its library have."""
+    standard = ("assert", "errno", "float", "limits", "math", "signal", "stdio", "stdlib", "string", "time")
+    lines = {file: [f"#include <{header}.h>" for header in standard] for file in "ab"}
+    includes, c_files = [], []
+    for name in TAKEN:
+        exported, _ = export(renamed(name, "first", "second"), "cpp", tmp_path / name, [PLANT])
+        includes += [f"-I{name}/include", f"-I{name}/c"]
+        c_files += sorted(tmp_path.glob(f"{name}/c/*.c"))
+        lines["b" if name.isupper() else "a"] += [  # two files, as names that differ in case have one type
+            "#include <eom/control_loop.hpp>\n#include <eom/feedforward.hpp>\n#include <eom/plant.hpp>",
+            f"#include <eom/robots/{name}.hpp>",
+            *(
+                f"static_assert(sizeof(eom::{user}<eom::robots::{type_name(exported)}>) > 0);"
+                for user in ("ControlLoop", "Feedforward", "Plant")
+            ),
+        ]
+    for file, text in lines.items():
+        (tmp_path / f"{file}.cpp").write_text("\n".join([*text, ""]))
+    for mode in ("c++17", "gnu++17"):
+        command = ["c++", *CPP_STRICT, f"-std={mode}", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
+        succeed([*command, "a.cpp", "b.cpp"], tmp_path)
+    succeed(["cc", *C_STRICT, "-fsyntax-only", *c_files], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("iiwa", "Iiwa"),
+        ("sea_planar_2r", "SeaPlanar2r"),
+        ("UR5e", "UR5e"),
+        ("UR5", "Ur5"),
+        ("HUGE_VAL", "HugeVal"),
+        ("drive", "DriveRobot"),
+        ("SCALAR", "ScalarRobot"),
+    ],
+)
+def test_name_of_the_type(name: str, expected: str) -> None:
+    assert type_name(project(renamed(name, "first", "second"), [FEEDFORWARD])) == expected
 
 
 def test_without_a_feedforward_it_is_refused(tmp_path: Path) -> None:

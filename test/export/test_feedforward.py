@@ -19,7 +19,7 @@ from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.actuators.springs import SPRINGS, CoupledSpring, LinearSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, project
+from eom_dynamics.export import FEEDFORWARD, PLANT, project
 from eom_dynamics.export.motors import MOTOR_NAMES, MotorFeedforward
 from eom_dynamics.export.spring_code import SPRING_CODE
 from eom_dynamics.export.templates import template
@@ -134,6 +134,9 @@ def test_header_describes_motors_and_commands(tmp_path: Path) -> None:
         "commanded stiffness, N m/rad\n",
     ):
         assert wanted in text
+    export(robot("vsa_planar_2r"), "c", tmp_path, [PLANT])
+    text = " ".join((tmp_path / "vsa_planar_2r_dynamics.h").read_text().replace("\n *", "").split())
+    assert "_feedforward, vsa_planar_2r_spring_efforts and vsa_planar_2r_plant: they call math.h" in text
 
 
 @needs_compiler
