@@ -33,7 +33,7 @@ enum class Status {
 };
 
 /// Why the last reference was refused.
-enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended, far_from_hold, released };
+enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended, far_from_hold, released, under_way };
 
 /// A setpoint with its time.
 template <class Robot>
@@ -181,6 +181,9 @@ class ControlLoop {
     const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
 
     /// A cycle at a time, ns, of a period, s.
+    ///
+    /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
+    /// to continue from: it is played as it is, and there is no command until it starts.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured) noexcept
     {
         ++counts_.cycles;
@@ -240,8 +243,9 @@ class ControlLoop {
         if (received_)
             refuse(Refusal::busy);
         age_ = 0;
-        fed_ = true;
         const double t = seconds(now - origin_);
+        if (!output_.valid && t < trajectories.taken().spline.start())
+            return;
         State<n> state;
         evaluate(t, state);
         Setpoint<Robot> x;
@@ -249,7 +253,10 @@ class ControlLoop {
         if (!accept(x, now)) {
             output_.status = Status::held;
             begin_stop();
-        } else if (t >= trajectory_end_) {
+            return;
+        }
+        fed_ = true;
+        if (t >= trajectory_end_) {
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;
@@ -303,6 +310,10 @@ class ControlLoop {
     /// From the last setpoint to rest: the polynomial of least degree, eight, with four derivatives at both ends.
     void begin_stop() noexcept
     {
+        playing_ = false;
+        // Nothing has been commanded that could be stopped.
+        if (!output_.valid)
+            return;
         const double T = parameters_.stop_duration;
         State<n> from, to{};
         give(output_.setpoint, from);
@@ -314,7 +325,6 @@ class ControlLoop {
         stop_stamp_ = stamp_;
         stop_from_ = output_.setpoint;
         stopping_ = true;
-        playing_ = false;
     }
 
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
@@ -381,7 +391,7 @@ class ControlLoop {
         if (!trajectories.waiting())
             return;
         // What is commanded now, before the spline that is played is exchanged.
-        const bool moving = playing_ || stopping_;
+        const bool known = output_.valid, moving = known && (playing_ || stopping_);
         State<n> present;
         give(output_.setpoint, present);
         if (playing_)
@@ -394,25 +404,26 @@ class ControlLoop {
         trajectories.take();
         const StampedSpline<Robot> &next = trajectories.taken();
         if (next.stop) {
-            if (moving && !lost_) {
+            if (moving && !lost_)
                 take(present, output_.setpoint);
+            if ((moving && !lost_) || !known)
                 begin_stop();
-            }
             return;
         }
         const std::int64_t origin = next.stamp != 0 ? next.stamp : now;
         const double t = seconds(now - origin), start = next.spline.start();
-        const Refusal refusal = objection(next.spline, t, present, moving);
+        const Refusal refusal = objection(next.spline, t, present);
         if (refusal != Refusal::none) {
             // The spline that was played is gone: come to rest.
             refuse(refusal);
             if (playing_) {
-                take(present, output_.setpoint);
+                if (known)
+                    take(present, output_.setpoint);
                 begin_stop();
             }
             return;
         }
-        const double meets = t + period < start ? start : next.spline.knot_after(t);
+        const double meets = !known ? t : t + period < start ? start : next.spline.knot_after(t);
         State<n> there;
         next.spline.evaluate(meets, there);
         transition_ = meets > t ? Piece<n>(t, meets, present, there) : Piece<n>(t - 1, t, there, there);
@@ -422,7 +433,7 @@ class ControlLoop {
         stopping_ = lost_ = false;
     }
 
-    Refusal objection(const Spline<n> &spline, double t, const State<n> &present, bool moving) const noexcept
+    Refusal objection(const Spline<n> &spline, double t, const State<n> &present) const noexcept
     {
         if (t > spline.end())
             return Refusal::ended;
@@ -430,12 +441,13 @@ class ControlLoop {
             return Refusal::released;
         State<n> first;
         spline.evaluate(std::max(t, spline.start()), first);
-        // Without a command, the arm is wherever it is.
-        if (!output_.valid && !moving)
-            return Refusal::none;
+        State<n> from = present;
+        // Without a command, the arm is wherever it is: at the first knot, if the planner knows.
+        if (!output_.valid)
+            spline.evaluate(spline.start(), from);
         for (std::size_t i = 0; i < n; ++i)
-            if (!(std::fabs(first[0][i] - present[0][i]) <= START_TOLERANCE))
-                return Refusal::starts_away;
+            if (!(std::fabs(first[0][i] - from[0][i]) <= START_TOLERANCE))
+                return output_.valid ? Refusal::starts_away : Refusal::under_way;
         return Refusal::none;
     }
 
