@@ -112,28 +112,40 @@ class ControlLoop {
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
 
-    /// Takes parameters; returns what is wrong with them, or null. Not while the loop runs.
+    /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
         if (parameters.linearize && !Linearization<Robot>::available)
             return "feedback linearization needs springs without dampers, and the exported functions of the plant";
-        if (!(parameters.setpoint_timeout >= 0) || !(parameters.setpoint_lifespan >= 0))
-            return "times must not be negative";
-        if (!(parameters.setpoint_timeout <= LONGEST_TIMEOUT))
-            return "setpoint_timeout must be at most 3600 s";
-        if (!(parameters.stop_duration > 0) || !(parameters.ramp_duration > 0) ||
-            !finite(std::array<double, 2>{parameters.stop_duration, parameters.ramp_duration}))
-            return "stop_duration and ramp_duration must be positive and finite";
-        if (!(parameters.resume_distance >= 0))
-            return "resume_distance must not be negative";
+        if (!among(parameters.limits, LimitPolicy::clip))
+            return "limits must be ignore, warn, refuse or clip";
+        if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
+            return "on_setpoint_loss must be none, hold, ramp or deactivate";
+        if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
+            return "setpoint_timeout must be 0 to 3600 s";
+        if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))
+            return "setpoint_lifespan must be 0 to 3600 s";
+        if (!within(parameters.stop_duration, 0.01, 60))
+            return "stop_duration must be 0.01 to 60 s";
+        if (!within(parameters.ramp_duration, 0.01, 600))
+            return "ramp_duration must be 0.01 to 600 s";
+        if (!within(parameters.resume_distance, 0, 1e9))
+            return "resume_distance must be 0 to 1e9 rad or m";
         if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
             return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
-        if (!finite(parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd))
-            return "gains must be finite";
-        if (!finite(parameters.stiffness_gains) || !std::isfinite(parameters.natural_frequency))
-            return "natural_frequency and stiffness_gains must be finite";
+        if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
+            return "motor_kp and motor_kd must be finite, and not negative";
+        if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
+            return "link_kp and link_kd must be finite, and not negative";
+        if (!gains(parameters.stiffness_gains))
+            return "stiffness_gains must be finite, and not negative";
+        if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
+            return "natural_frequency must be 0.001 to 10000 rad/s";
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
+        // A cycle adds at most half of it.
+        if (parameters.setpoint_timeout > 0)
+            timeout_ = std::max<std::int64_t>(timeout_, 2);
         linearization_.place_poles(parameters.natural_frequency);
         linearization_.stiffness_gains = parameters.stiffness_gains;
         return nullptr;
@@ -214,6 +226,25 @@ class ControlLoop {
 
   private:
     static constexpr double LONGEST_TIMEOUT = 3600;
+    // Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
+    static constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
+
+    /// Whether a number is within a range; NaN is not.
+    static bool within(double value, double lower, double upper) noexcept { return value >= lower && value <= upper; }
+
+    /// Whether an entry of an enumeration is one of those up to the last one.
+    template <class Entry>
+    static bool among(Entry entry, Entry last) noexcept
+    {
+        return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
+    }
+
+    /// Whether all gains are finite, and none is negative.
+    template <std::size_t size>
+    static bool gains(const std::array<Scalar, size> &values) noexcept
+    {
+        return finite(values) && std::all_of(values.begin(), values.end(), [](Scalar gain) { return gain >= 0; });
+    }
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
