@@ -33,7 +33,19 @@ enum class Status {
 };
 
 /// Why the last reference was refused.
-enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended, far_from_hold, released, under_way };
+enum class Refusal {
+    none,
+    not_finite,
+    over_limits,
+    too_old,
+    busy,
+    starts_away,
+    ended,
+    far_from_hold,
+    released,
+    under_way,     ///< has left its first knot, while no position is commanded
+    too_far_ahead, ///< starts later than max_start_delay
+};
 
 /// A setpoint with its time.
 template <class Robot>
@@ -65,6 +77,8 @@ struct LoopParameters {
     double resume_distance = 0.1;
     /// Largest age of a setpoint by its stamp, s; 0 for any.
     double setpoint_lifespan = 0;
+    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+    double max_start_delay = 60;
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
@@ -131,6 +145,8 @@ class ControlLoop {
             return "ramp_duration must be 0.01 to 600 s";
         if (!within(parameters.resume_distance, 0, 1e9))
             return "resume_distance must be 0 to 1e9 rad or m";
+        if (!within(parameters.max_start_delay, 0, 1e9))
+            return "max_start_delay must be 0 to 1e9 s";
         if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
             return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
         if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
@@ -466,6 +482,9 @@ class ControlLoop {
 
     Refusal objection(const Spline<n> &spline, double t, const State<n> &present) const noexcept
     {
+        // Allow for rounding of the time.
+        if (spline.start() - t > parameters_.max_start_delay + 1e-9)
+            return Refusal::too_far_ahead;
         if (t > spline.end())
             return Refusal::ended;
         if (lost_ && released())
