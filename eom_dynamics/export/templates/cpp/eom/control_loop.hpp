@@ -24,7 +24,7 @@ enum class LossPolicy {
 
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
-    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout
+    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
     held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
     stopping = 2, ///< brings the arm to rest
     ramping = 3,  ///< brings the arm to rest while efforts fade
@@ -75,7 +75,7 @@ struct LoopParameters {
     double stop_duration = 0.3, ramp_duration = 1;
     /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
     double resume_distance = 0.1;
-    /// Largest age of a setpoint by its stamp, s; 0 for any.
+    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
