@@ -109,6 +109,12 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
         ("linearization.hpp", "solve(M, springs.taud, y.taud, x.qddd);", ""),
         ("control_loop.hpp", "age_ += std::min(step, timeout_ / 2);", "if (!received_) age_ += step;"),
         ("control_loop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / 1681"),
+        ("spline.hpp", "if (const char *reason = objection(times))\n            return reason;", ""),
+        ("control_loop.hpp", "!known ? t : ", ""),
+        ("control_loop.hpp", "spline.start() - t > parameters_.max_start_delay", "-t > parameters_.max_start_delay"),
+        ("control_loop.hpp", "timeout_ = std::max<std::int64_t>(timeout_, 2);", ""),
+        ("control_loop.hpp", "return value >= lower && value <= upper;", "return !(value < lower || value > upper);"),
+        ("control_loop.hpp", "if (!output_.valid)\n            return;", ""),
         ("mailbox.hpp", "read_ = middle_.exchange(read_, ", "read_ = middle_.fetch_and(INDEX, "),
     ],
 )

@@ -24,7 +24,7 @@ enum class LossPolicy {
 
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
-    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout
+    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
     held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
     stopping = 2, ///< brings the arm to rest
     ramping = 3,  ///< brings the arm to rest while efforts fade
@@ -33,7 +33,19 @@ enum class Status {
 };
 
 /// Why the last reference was refused.
-enum class Refusal { none, not_finite, over_limits, too_old, busy, starts_away, ended, far_from_hold, released };
+enum class Refusal {
+    none,
+    not_finite,
+    over_limits,
+    too_old,
+    busy,
+    starts_away,
+    ended,
+    far_from_hold,
+    released,
+    under_way,     ///< has left its first knot, while no position is commanded
+    too_far_ahead, ///< starts later than max_start_delay
+};
 
 /// A setpoint with its time.
 template <class Robot>
@@ -63,8 +75,10 @@ struct LoopParameters {
     double stop_duration = 0.3, ramp_duration = 1;
     /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
     double resume_distance = 0.1;
-    /// Largest age of a setpoint by its stamp, s; 0 for any.
+    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
     double setpoint_lifespan = 0;
+    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+    double max_start_delay = 60;
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
@@ -112,28 +126,42 @@ class ControlLoop {
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
 
-    /// Takes parameters; returns what is wrong with them, or null. Not while the loop runs.
+    /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
         if (parameters.linearize && !Linearization<Robot>::available)
             return "feedback linearization needs springs without dampers, and the exported functions of the plant";
-        if (!(parameters.setpoint_timeout >= 0) || !(parameters.setpoint_lifespan >= 0))
-            return "times must not be negative";
-        if (!(parameters.setpoint_timeout <= LONGEST_TIMEOUT))
-            return "setpoint_timeout must be at most 3600 s";
-        if (!(parameters.stop_duration > 0) || !(parameters.ramp_duration > 0) ||
-            !finite(std::array<double, 2>{parameters.stop_duration, parameters.ramp_duration}))
-            return "stop_duration and ramp_duration must be positive and finite";
-        if (!(parameters.resume_distance >= 0))
-            return "resume_distance must not be negative";
+        if (!among(parameters.limits, LimitPolicy::clip))
+            return "limits must be ignore, warn, refuse or clip";
+        if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
+            return "on_setpoint_loss must be none, hold, ramp or deactivate";
+        if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
+            return "setpoint_timeout must be 0 to 3600 s";
+        if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))
+            return "setpoint_lifespan must be 0 to 3600 s";
+        if (!within(parameters.stop_duration, 0.01, 60))
+            return "stop_duration must be 0.01 to 60 s";
+        if (!within(parameters.ramp_duration, 0.01, 600))
+            return "ramp_duration must be 0.01 to 600 s";
+        if (!within(parameters.resume_distance, 0, 1e9))
+            return "resume_distance must be 0 to 1e9 rad or m";
+        if (!within(parameters.max_start_delay, 0, 1e9))
+            return "max_start_delay must be 0 to 1e9 s";
         if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
             return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
-        if (!finite(parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd))
-            return "gains must be finite";
-        if (!finite(parameters.stiffness_gains) || !std::isfinite(parameters.natural_frequency))
-            return "natural_frequency and stiffness_gains must be finite";
+        if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
+            return "motor_kp and motor_kd must be finite, and not negative";
+        if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
+            return "link_kp and link_kd must be finite, and not negative";
+        if (!gains(parameters.stiffness_gains))
+            return "stiffness_gains must be finite, and not negative";
+        if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
+            return "natural_frequency must be 0.001 to 10000 rad/s";
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
+        // A cycle adds at most half of it.
+        if (parameters.setpoint_timeout > 0)
+            timeout_ = std::max<std::int64_t>(timeout_, 2);
         linearization_.place_poles(parameters.natural_frequency);
         linearization_.stiffness_gains = parameters.stiffness_gains;
         return nullptr;
@@ -181,6 +209,9 @@ class ControlLoop {
     const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
 
     /// A cycle at a time, ns, of a period, s.
+    ///
+    /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
+    /// to continue from: it is played as it is, and there is no command until it starts.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured) noexcept
     {
         ++counts_.cycles;
@@ -211,6 +242,25 @@ class ControlLoop {
 
   private:
     static constexpr double LONGEST_TIMEOUT = 3600;
+    // Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
+    static constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
+
+    /// Whether a number is within a range; NaN is not.
+    static bool within(double value, double lower, double upper) noexcept { return value >= lower && value <= upper; }
+
+    /// Whether an entry of an enumeration is one of those up to the last one.
+    template <class Entry>
+    static bool among(Entry entry, Entry last) noexcept
+    {
+        return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
+    }
+
+    /// Whether all gains are finite, and none is negative.
+    template <std::size_t size>
+    static bool gains(const std::array<Scalar, size> &values) noexcept
+    {
+        return finite(values) && std::all_of(values.begin(), values.end(), [](Scalar gain) { return gain >= 0; });
+    }
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -240,8 +290,9 @@ class ControlLoop {
         if (received_)
             refuse(Refusal::busy);
         age_ = 0;
-        fed_ = true;
         const double t = seconds(now - origin_);
+        if (!output_.valid && t < trajectories.taken().spline.start())
+            return;
         State<n> state;
         evaluate(t, state);
         Setpoint<Robot> x;
@@ -249,7 +300,10 @@ class ControlLoop {
         if (!accept(x, now)) {
             output_.status = Status::held;
             begin_stop();
-        } else if (t >= trajectory_end_) {
+            return;
+        }
+        fed_ = true;
+        if (t >= trajectory_end_) {
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;
@@ -303,6 +357,10 @@ class ControlLoop {
     /// From the last setpoint to rest: the polynomial of least degree, eight, with four derivatives at both ends.
     void begin_stop() noexcept
     {
+        playing_ = false;
+        // Nothing has been commanded that could be stopped.
+        if (!output_.valid)
+            return;
         const double T = parameters_.stop_duration;
         State<n> from, to{};
         give(output_.setpoint, from);
@@ -314,7 +372,6 @@ class ControlLoop {
         stop_stamp_ = stamp_;
         stop_from_ = output_.setpoint;
         stopping_ = true;
-        playing_ = false;
     }
 
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
@@ -381,7 +438,7 @@ class ControlLoop {
         if (!trajectories.waiting())
             return;
         // What is commanded now, before the spline that is played is exchanged.
-        const bool moving = playing_ || stopping_;
+        const bool known = output_.valid, moving = known && (playing_ || stopping_);
         State<n> present;
         give(output_.setpoint, present);
         if (playing_)
@@ -394,25 +451,26 @@ class ControlLoop {
         trajectories.take();
         const StampedSpline<Robot> &next = trajectories.taken();
         if (next.stop) {
-            if (moving && !lost_) {
+            if (moving && !lost_)
                 take(present, output_.setpoint);
+            if ((moving && !lost_) || !known)
                 begin_stop();
-            }
             return;
         }
         const std::int64_t origin = next.stamp != 0 ? next.stamp : now;
         const double t = seconds(now - origin), start = next.spline.start();
-        const Refusal refusal = objection(next.spline, t, present, moving);
+        const Refusal refusal = objection(next.spline, t, present);
         if (refusal != Refusal::none) {
             // The spline that was played is gone: come to rest.
             refuse(refusal);
             if (playing_) {
-                take(present, output_.setpoint);
+                if (known)
+                    take(present, output_.setpoint);
                 begin_stop();
             }
             return;
         }
-        const double meets = t + period < start ? start : next.spline.knot_after(t);
+        const double meets = !known ? t : t + period < start ? start : next.spline.knot_after(t);
         State<n> there;
         next.spline.evaluate(meets, there);
         transition_ = meets > t ? Piece<n>(t, meets, present, there) : Piece<n>(t - 1, t, there, there);
@@ -422,20 +480,24 @@ class ControlLoop {
         stopping_ = lost_ = false;
     }
 
-    Refusal objection(const Spline<n> &spline, double t, const State<n> &present, bool moving) const noexcept
+    Refusal objection(const Spline<n> &spline, double t, const State<n> &present) const noexcept
     {
+        // Allow for rounding of the time.
+        if (spline.start() - t > parameters_.max_start_delay + 1e-9)
+            return Refusal::too_far_ahead;
         if (t > spline.end())
             return Refusal::ended;
         if (lost_ && released())
             return Refusal::released;
         State<n> first;
         spline.evaluate(std::max(t, spline.start()), first);
-        // Without a command, the arm is wherever it is.
-        if (!output_.valid && !moving)
-            return Refusal::none;
+        State<n> from = present;
+        // Without a command, the arm is wherever it is: at the first knot, if the planner knows.
+        if (!output_.valid)
+            spline.evaluate(spline.start(), from);
         for (std::size_t i = 0; i < n; ++i)
-            if (!(std::fabs(first[0][i] - present[0][i]) <= START_TOLERANCE))
-                return Refusal::starts_away;
+            if (!(std::fabs(first[0][i] - from[0][i]) <= START_TOLERANCE))
+                return output_.valid ? Refusal::starts_away : Refusal::under_way;
         return Refusal::none;
     }
 

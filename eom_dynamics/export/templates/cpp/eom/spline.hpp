@@ -131,15 +131,22 @@ class Spline {
     /// Furthest knot from time 0, s.
     static constexpr double LARGEST_KNOT = 1e9;
 
-    /// Takes states at knots. Allocates: not for the loop.
-    void assign(const std::vector<double> &times, const std::vector<State<n>> &states)
+    /// Takes states at two knots or more; returns what is wrong with them, or null. Allocates: not for the loop.
+    const char *assign(const std::vector<double> &times, const std::vector<State<n>> &states)
     {
-        times_ = times;
-        pieces_.clear();
-        for (std::size_t k = 0; k + 1 < times.size(); ++k)
-            pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
-        if (times.size() == 1)
-            single_ = states[0];
+        if (times.size() < 2)
+            return "must have at least two knots";
+        if (times.size() != states.size())
+            return "must have a state for each knot";
+        if (const char *reason = objection(times))
+            return reason;
+        for (const State<n> &state : states)
+            for (const auto &row : state)
+                for (const double value : row)
+                    if (!std::isfinite(value))
+                        return "states must be finite";
+        build(times, states);
+        return nullptr;
     }
 
     /// Takes the polynomials of a message SplineTrajectory; returns what is wrong with them, or null.
@@ -156,12 +163,8 @@ class Spline {
             return "degree must be at most 9";
         if (coefficients.size() != pieces * powers * n)
             return "coefficients must have pieces x powers x joints entries";
-        for (std::size_t k = 0; k < knots.size(); ++k) {
-            if (!(std::fabs(knots[k]) <= LARGEST_KNOT))
-                return "knots must be finite, and at most 1e9 s from 0";
-            if (k > 0 && !(knots[k] - knots[k - 1] > 0.999 * SHORTEST_PIECE))
-                return "knots must increase by at least 0.0001 s";
-        }
+        if (const char *reason = objection(knots))
+            return reason;
         for (const double value : coefficients)
             if (!std::isfinite(value))
                 return "coefficients must be finite";
@@ -196,7 +199,7 @@ class Spline {
         }
         if (times.size() > 1)
             states.back() = end;
-        assign(times, states);
+        build(times, states);
         return nullptr;
     }
 
@@ -228,6 +231,29 @@ class Spline {
   private:
     // Largest jump at a knot, of a piece's range of motion and of the position that it starts from.
     static constexpr double JUMP_OF_RANGE = 1e-6, JUMP_OF_POSITION = 1e-11;
+
+    /// What is wrong with knots, or null.
+    template <class Numbers>
+    static const char *objection(const Numbers &knots) noexcept
+    {
+        for (std::size_t k = 0; k < knots.size(); ++k) {
+            if (!(std::fabs(knots[k]) <= LARGEST_KNOT))
+                return "knots must be finite, and at most 1e9 s from 0";
+            if (k > 0 && !(knots[k] - knots[k - 1] > 0.999 * SHORTEST_PIECE))
+                return "knots must increase by at least 0.0001 s";
+        }
+        return nullptr;
+    }
+
+    void build(const std::vector<double> &times, const std::vector<State<n>> &states)
+    {
+        times_ = times;
+        pieces_.clear();
+        for (std::size_t k = 0; k + 1 < times.size(); ++k)
+            pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
+        if (times.size() == 1)
+            single_ = states[0];
+    }
 
     static double falling(std::size_t power, std::size_t order) noexcept
     {
