@@ -111,6 +111,8 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
         ("control_loop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / 1681"),
         ("spline.hpp", "if (const char *reason = objection(times))\n            return reason;", ""),
         ("control_loop.hpp", "!known ? t : ", ""),
+        ("control_loop.hpp", "now - latest_ > LONGEST_GAP && ", "false && "),
+        ("control_loop.hpp", "now < latest_ && before >= start", "now < latest_"),
         ("control_loop.hpp", "spline.start() - t > parameters_.max_start_delay", "-t > parameters_.max_start_delay"),
         ("control_loop.hpp", "timeout_ = std::max<std::int64_t>(timeout_, 2);", ""),
         ("control_loop.hpp", "return value >= lower && value <= upper;", "return !(value < lower || value > upper);"),

@@ -122,6 +122,8 @@ class ControlLoop {
     static constexpr double START_TOLERANCE = 0.01;
     /// Longest step of time after a loss, ns: a stall or a jump of the clock makes no step of the command.
     static constexpr std::int64_t LONGEST_STEP = 20'000'000;
+    /// Longest time from one cycle to the next, ns, that a trajectory takes for time and not for a jump of the clock.
+    static constexpr std::int64_t LONGEST_GAP = 100'000'000;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
@@ -216,6 +218,8 @@ class ControlLoop {
     {
         ++counts_.cycles;
         const std::int64_t step = started_ ? std::max<std::int64_t>(now - latest_, 0) : 0;
+        if (playing_ && started_)
+            bridge(now);
         latest_ = now;
         started_ = true;
         // After a stall, the references that wait are taken before the timeout is over.
@@ -283,6 +287,16 @@ class ControlLoop {
         }
         // References that are refused do not keep the timeout away.
         wait();
+    }
+
+    /// After a jump of the clock a trajectory goes on from where it was, later by the jump: the rest would be a step.
+    void bridge(std::int64_t now) noexcept
+    {
+        const double start = trajectories.taken().spline.start(), before = seconds(latest_ - origin_);
+        const bool back = now < latest_ && before >= start;
+        const bool ahead = now - latest_ > LONGEST_GAP && seconds(now - origin_) > start;
+        if (back || ahead)
+            origin_ = now - std::llround(std::max(before, start) * 1e9);
     }
 
     void play(std::int64_t now) noexcept
