@@ -35,6 +35,7 @@ from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
 from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted
+from .planning.transport import share_memory
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
@@ -226,6 +227,7 @@ class PlanningNode(RobotNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
+    share_memory()
     return run(PROGRAM, PlanningNode, PlanningNode.start_up, args)
 
 

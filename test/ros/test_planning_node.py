@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pytest
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -23,6 +24,13 @@ def terms(client, name="eom_dynamics/equations_of_motion", n=7, **fields):
 
 def nice_values(pid):
     return {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
+def largest_shared_memory(pid):
+    """Largest piece of shared memory of the middleware that a process has mapped, bytes."""
+    lines = [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/dev/shm/" in line]
+    ends = [[int(x, 16) for x in line.split()[0].split("-")] for line in lines]
+    return max((end - begin for begin, end in ends), default=0)
 
 
 def cores(pid):
@@ -124,3 +132,40 @@ def test_a_robot_that_cannot_be_used_is_reported(start):
     assert level == 2
     assert message.startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1.mass: must be positive")
     assert terms(client).message == f"there is no robot: {message.partition(': ')[2]}"
+
+
+def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):
+    chosen = start.planning(*IIWA)
+    assert terms(chosen).success
+    before = largest_shared_memory(chosen.process.process.pid)  # later it maps that of others, too
+    if not before:
+        pytest.skip("this middleware needs no shared memory")
+    monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")
+    own = start.planning(*IIWA)
+    assert terms(own).success
+    assert before < 2**21 and largest_shared_memory(own.process.process.pid) >= 2**25
+
+
+@pytest.mark.parametrize("library", ["FASTRTPS", "FASTDDS"])
+def test_profiles_and_transports_of_the_user_are_kept(library, monkeypatch, tmp_path):
+    from eom_dynamics.ros.planning.transport import share_memory
+
+    names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_BUILTIN_TRANSPORTS")
+    monkeypatch.chdir(tmp_path)
+    for other in names:
+        monkeypatch.delenv(other, raising=False)
+    for other in names:
+        monkeypatch.setenv(other, "mine")
+        share_memory()
+        assert [os.environ.get(each) for each in names].count("mine") == 1
+        assert [os.environ.get(each) for each in names].count(None) == 2
+        monkeypatch.delenv(other)
+    file = tmp_path / f"DEFAULT_{library}_PROFILES.xml"
+    file.write_text("<dds/>")
+    share_memory()
+    assert not any(other in os.environ for other in names)
+    file.unlink()
+    share_memory()
+    assert all(Path(os.environ[other]).is_file() for other in names[:2])
+    for other in names[:2]:
+        monkeypatch.delenv(other)

@@ -115,10 +115,11 @@ def test_a_subscriber(start, stream, script, tmp_path, how):
 
 @pytest.mark.parametrize("victim", ["planning node", "planner"])
 @pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
-def test_planners(start, stream, script, tmp_path, victim, how):
+def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
     client = start(*IIWA, *DEPTH, client=Client)
     space = client.process.namespace
     arguments = (*IIWA, "-p", "niceness:=10")
+    monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
     planning = start.planning(*arguments, beside=client.process)
     callers = [
         script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))

@@ -94,6 +94,6 @@ def test_robots(ros, start, script, row, tmp_path, monkeypatch, seconds, case):
     assert [each["robot"] for each in values] == [f"arm_{k}" for k in range(count)]
     assert len(names) == count
     assert len({each["received"] for each in values}) <= 2 and {each["refused"] for each in values} == {"0"}
-    # A kernel for each robot, and the caller once, or once for each process that has found none.
+    # Dynamics and motors of each robot; caller and stream once, or once for each process that has found none.
     entries = list((tmp_path / "cache").glob("*.so"))
-    assert len({path.name.partition("-")[0] for path in entries}) == count + 1
+    assert len({path.name.partition("-")[0] for path in entries}) == 2 * count + 2

@@ -20,12 +20,13 @@ GROWTH, SETTLED = 1e6, 60.0
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("planners", [0, 4])
 @pytest.mark.parametrize("rate", [1000, 2000])
-def test_a_long_stream(start, script, row, tmp_path, seconds, rate, planners):
+def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate, planners):
     depth = "qos_overrides.{namespace}/feedforward.publisher.depth:=1000"
     client = start(*IIWA, "-p", depth, client=Client)
     space = client.process.namespace
     script("echo_node", namespace=f"{space}/echo")
     if planners:
+        monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
         start.planning(*IIWA, "-p", "niceness:=10", beside=client.process)
     callers = [
         script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))
