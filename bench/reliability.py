@@ -78,16 +78,15 @@ def section(tests: list[Outcome]) -> Section:
 
 
 def _streams(rows: list[dict[str, Any]]) -> list[Table]:
-    losses = Table(
-        "Streams, seven joints, every number recomputed by the library",
-        ["", "length", "setpoints", "lost", "numbers", "different", "memory", "growth", "answers to planners"],
-    )
+    columns = ["", "length", "setpoints", "lost", "numbers", "different", "held up", "memory", "growth"]
+    losses = Table("Streams, seven joints, every number recomputed by the library", [*columns, "answers to planners"])
     latency = Table("Round trip, and that of an echo node in the same run", ["", *PERCENTS, "× echo, p50", "p99"])
     for row in rows:
         losses.add(
             row["stream"],
             f"{row['seconds']:g} s",
             *(f"{row[name]:,}" for name in ("sent", "lost", "numbers", "different")),
+            f"{row['held_up']:.1f} s",
             f"{row['resident'] / 1e6:.1f} MB",
             "" if row["growth"] is None else f"{row['growth'] / 1e6:.2f} MB",
             f"{row['batches']:,}",

@@ -23,6 +23,7 @@ STREAM = {
     "lost": 0,
     "numbers": 29400000,
     "different": 0,
+    "held_up": 1.5,
     "node": [120.0, 300.0, 500.0, 900.0],
     "echo": [100.0, 250.0, 450.0, 800.0],
     "growth": 400000,
@@ -56,7 +57,7 @@ def kept(path: Path) -> dict[str, bool]:
 def test_rows_of_tests_become_tables(tmp_path: Path) -> None:
     text = reliability.section(list(reliability.outcomes(report(tmp_path)))).markdown()
     for line in (
-        "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 100.0 MB | 0.40 MB | 0 |",
+        "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 1.5 s | 100.0 MB | 0.40 MB | 0 |",
         "| 1000 Hz, alone | 120 µs | 300 µs | 500 µs | 900 µs | 1.20 | 1.20 |",
         "| 1000 Hz, alone: echo | 100 µs | 250 µs | 450 µs | 800 µs |  |  |",
         "| node: kill -9 | 3,000 | 639 | 0 | active, native | late |",
