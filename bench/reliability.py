@@ -28,6 +28,9 @@ PAGE = ROOT / "docs" / "reliability.md"
 GROWTH, RATIOS = 1e6, {"p50": 1.25, "p99": 1.5}
 PERCENTS = ("p50", "p99", "p99.9", "max")
 
+# Tests keep idle processors awake by this device where they may write to it (test/ros/soak/conftest.py).
+LATENCY = "/dev/cpu_dma_latency"
+
 
 class Outcome(NamedTuple):
     """A test: name in words, seconds, rows of each table, and what failed or why it was skipped."""
@@ -176,6 +179,7 @@ def _facts(tests: list[Outcome]) -> dict[str, str]:
         "date": datetime.now(timezone.utc).date().isoformat(),
         "commit": described.stdout.strip() or "unknown",
         "load, mean of the last 15 minutes": f"{os.getloadavg()[2]:.1f}",
+        "idle processors": "kept awake" if os.access(LATENCY, os.W_OK) else "asleep",
         "length of the run": f"{sum(test.seconds for test in tests) / 60:.0f} minutes",
     }
 
