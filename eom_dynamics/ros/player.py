@@ -196,9 +196,14 @@ class Player(Node):
                 self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
 
     def _spin_until(self, deadline: float) -> None:
-        """Process callbacks until ``deadline`` on the monotonic clock."""
-        while (remaining := deadline - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=remaining)
+        """Process callbacks until ``deadline`` on the monotonic clock, at least one if there is any.
+
+        Without that one, the queue of answers would overflow while setpoints that are overdue are sent.
+        """
+        while True:
+            self._executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
+            if time.monotonic() >= deadline:
+                return
 
     def _missing(self) -> str:
         topic = self.resolve_topic_name("setpoint")

@@ -4,6 +4,7 @@
 import itertools
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -53,7 +54,7 @@ def play(iiwa_process, tmp_path):
     """Play setpoints to a node: exit code, lines on stdout, stderr, and the recorded answers."""
     nodes = []
 
-    def run(arrays, *options, node=iiwa_process, while_playing=lambda process: None):
+    def run(arrays, *options, node=iiwa_process, while_playing=lambda process, player: None):
         np.savez(tmp_path / "setpoints.npz", **arrays)
         if isinstance(node, tuple):
             node = NodeProcess(tmp_path, *RECORDED, *node)
@@ -65,14 +66,15 @@ def play(iiwa_process, tmp_path):
                 *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
             ],
             cwd=tmp_path,
-            stdout=subprocess.PIPE,
+            stdout=(tmp_path / "counts").open("w"),
             stderr=subprocess.PIPE,
             text=True,
         )
-        watcher = threading.Thread(target=while_playing, args=(node,))
+        watcher = threading.Thread(target=while_playing, args=(node, player))
         watcher.start()
-        output, errors = player.communicate(timeout=110)
+        _, errors = player.communicate(timeout=110)
         watcher.join()
+        output = (tmp_path / "counts").read_text()
         answers = tmp_path / "answers.npz"
         record = dict(np.load(answers)) if answers.exists() else None
         return player.returncode, output.splitlines(), processes.own_lines(errors), record
@@ -99,7 +101,7 @@ def stream(play, seconds):
     arrays = motion(1000 * seconds)
     resident = []
 
-    def watch(process):
+    def watch(process, _):
         while process.process.poll() is None and not stop.wait(seconds / 10):
             resident.append(process.resident_bytes)
 
@@ -120,6 +122,23 @@ def stream(play, seconds):
 
 def test_nothing_is_lost_in_3_seconds_at_1_khz(play):
     stream(play, 3)
+
+
+def test_nothing_is_lost_where_the_machine_stands_still(play, tmp_path):
+    """1,400 setpoints are overdue when it goes on, more than a queue holds."""
+
+    def stand_still(process, player):
+        while player.poll() is None and not (tmp_path / "counts").read_text().count("sent"):
+            time.sleep(0.01)
+        for each in (process.process, player):
+            each.send_signal(signal.SIGSTOP)
+        time.sleep(1.4)
+        for each in (process.process, player):
+            each.send_signal(signal.SIGCONT)
+
+    code, lines, errors, _ = play(motion(3000), "--rate", "1000", "--grace", "10", while_playing=stand_still)
+    assert code == 0, errors
+    assert json.loads(lines[-1]) == {"sent": 3000, "received": 3000, "lost": 0, "out_of_order": 0}
 
 
 @pytest.mark.soak
