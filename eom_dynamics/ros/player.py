@@ -123,12 +123,12 @@ class Player(Node):
         start = time.monotonic()
         next_progress = start + _PROGRESS_PERIOD
         for i in range(count):
-            self._spin_until(start + i / rate)
             self._sent_times[i] = time.monotonic()
             self._send(i, int(self._stamps[i]))
             if self._sent_times[i] >= next_progress:
                 self._report({"sent": i + 1, "received": len(self._answers)})
                 next_progress += _PROGRESS_PERIOD
+            self._spin_until(start + (i + 1) / rate)
         deadline = time.monotonic() + grace
         # Diagnostics arrive once a second; a short run ends before the first of them.
         while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
