@@ -28,9 +28,6 @@ PAGE = ROOT / "docs" / "reliability.md"
 GROWTH, RATIOS = 1e6, {"p50": 1.25, "p99": 1.5}
 PERCENTS = ("p50", "p99", "p99.9", "max")
 
-# Tests keep idle processors awake by this device where they may write to it (test/ros/soak/conftest.py).
-LATENCY = "/dev/cpu_dma_latency"
-
 
 class Outcome(NamedTuple):
     """A test: name in words, seconds, rows of each table, and what failed or why it was skipped."""
@@ -171,15 +168,19 @@ def _passed(tests: list[Outcome]) -> Bar:
     return Bar("all tests of the run pass", f"{failed} of {len(tests)} failed", bool(tests) and not failed)
 
 
-def _facts(tests: list[Outcome]) -> dict[str, str]:
-    """Machine, date, commit and length of the run."""
+def _facts(reports: list[Path], tests: list[Outcome]) -> dict[str, str]:
+    """Machine, date, commit and length of the run, and what its tests say of the machine."""
     git = ["git", "-C", str(ROOT)]
     described = subprocess.run([*git, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return machine(["numpy"]) | {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "commit": described.stdout.strip() or "unknown",
         "load, mean of the last 15 minutes": f"{os.getloadavg()[2]:.1f}",
-        "idle processors": "kept awake" if os.access(LATENCY, os.W_OK) else "asleep",
+        **{
+            each.get("name", ""): each.get("value", "")
+            for report in reports
+            for each in ElementTree.parse(report).iterfind(".//testsuite/properties/property")
+        },
         "length of the run": f"{sum(test.seconds for test in tests) / 60:.0f} minutes",
     }
 
@@ -197,8 +198,9 @@ def main() -> int:
         return 2
     written = section(tests)
     written.show()
-    facts = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in _facts(tests).items())])
-    write_between_marks(options.page, "reliability", f"{facts}\n\n{written.markdown()}")
+    facts = _facts(options.reports, tests).items()
+    lines = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts)])
+    write_between_marks(options.page, "reliability", f"{lines}\n\n{written.markdown()}")
     CONSOLE.print(f"figures written to {options.page}", markup=False)
     return int(not all(bar.kept for bar in written.bars))
 

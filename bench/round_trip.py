@@ -27,7 +27,7 @@ from report import CONSOLE
 from eom_dynamics import load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.samples import doubles
-from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.trajectory import paper_motion
 
@@ -116,10 +116,6 @@ def _measure(names: list[str], rate: float, rounds: int) -> dict[str, tuple[Any,
     states = np.array(paper_motion(robot.n).derivatives(np.arange(count) / rate))
     stamp = 0
 
-    def spin_until(deadline: float) -> None:
-        while (remaining := deadline - time.monotonic()) > 0:
-            executor.spin_once(timeout_sec=remaining)
-
     def send(name: str, k: int) -> int:
         nonlocal stamp
         stamp += 1_000_000
@@ -135,7 +131,7 @@ def _measure(names: list[str], rate: float, rounds: int) -> dict[str, tuple[Any,
         first = send(name, 0)
         while not any(stamp in trips for stamp in range(first, stamp + 1, 1_000_000)):
             send(name, 0)
-            spin_until(time.monotonic() + 0.05)
+            spin_until(executor, time.monotonic() + 0.05)
             assert time.monotonic() < deadline, f"{name} does not answer"
     gc.collect()
     gc.freeze()
@@ -147,9 +143,9 @@ def _measure(names: list[str], rate: float, rounds: int) -> dict[str, tuple[Any,
             own = []
             start = time.monotonic() + 0.02
             for i in range(count):
-                spin_until(start + i / rate)
+                spin_until(executor, start + i / rate)
                 own.append(send(name, i))
-            spin_until(time.monotonic() + 0.05)
+            spin_until(executor, time.monotonic() + 0.05)
             windows[name].append(np.array([trips.get(stamp, np.nan) for stamp in own[SETTLE:]]) * 1e6)
     node.destroy_node()
     rclpy.try_shutdown()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executor of a node, and timers that it calls."""
+"""Executor of a node, how long it spins, and timers that it calls."""
 
 from __future__ import annotations
+
+import time
 
 from rclpy.clock import ROSClock
 from rclpy.executors import Executor, SingleThreadedExecutor
@@ -26,6 +28,17 @@ def make_executor(*, events: bool) -> Executor:
                 "or set the parameter executor to single_threaded"
             )
     return SingleThreadedExecutor()
+
+
+def spin_until(executor: Executor, deadline: float) -> None:
+    """Process callbacks until ``deadline`` on the monotonic clock, s; at least one, if any is waiting.
+
+    Without that one, queues would overflow where a node is late for one deadline after another.
+    """
+    while True:
+        executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
+        if time.monotonic() >= deadline:
+            return
 
 
 def keep_pace(node: Node, timer: Timer) -> None:

@@ -50,7 +50,7 @@ from rclpy.qos import QoSProfile
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
 from .dynamics.realtime import HIGHEST, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
-from .executors import make_executor
+from .executors import make_executor, spin_until
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
 from .playing import ReportCounts, positive, run_player
 from .setpoint_file import PlayerError, Setpoints
@@ -104,10 +104,10 @@ class Player(Node):
             if self._publisher.get_subscription_count():
                 probes += 1
                 self._send(0, -probes)
-            self._spin_until(time.monotonic() + _PROBE_PERIOD)
+            spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
         # Keep late answers to probes out of the measurement; the first ones may have come before the node listened.
         while self._newest_answered_probe < probes and time.monotonic() < deadline:
-            self._spin_until(time.monotonic() + _PROBE_PERIOD)
+            spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
         """Send each setpoint at its time, then wait for the last answers and a diagnostic status.
@@ -128,11 +128,11 @@ class Player(Node):
             if self._sent_times[i] >= next_progress:
                 self._report({"sent": i + 1, "received": len(self._answers)})
                 next_progress += _PROGRESS_PERIOD
-            self._spin_until(start + (i + 1) / rate)
+            spin_until(self._executor, start + (i + 1) / rate)
         deadline = time.monotonic() + grace
         # Diagnostics arrive once a second; a short run ends before the first of them.
         while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
-            self._spin_until(min(deadline, time.monotonic() + _PROGRESS_PERIOD))
+            spin_until(self._executor, min(deadline, time.monotonic() + _PROGRESS_PERIOD))
             self._report({"sent": count, "received": len(self._answers)})
 
     def close(self) -> None:
@@ -194,16 +194,6 @@ class Player(Node):
         for status in message.status:
             if status.name.endswith(f": {STATUS_NAME}"):
                 self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
-
-    def _spin_until(self, deadline: float) -> None:
-        """Process callbacks until ``deadline`` on the monotonic clock, at least one if there is any.
-
-        Without that one, the queue of answers would overflow while setpoints that are overdue are sent.
-        """
-        while True:
-            self._executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
-            if time.monotonic() >= deadline:
-                return
 
     def _missing(self) -> str:
         topic = self.resolve_topic_name("setpoint")

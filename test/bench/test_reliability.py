@@ -41,7 +41,7 @@ def report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failure: st
     failed = f"<failure message={quoteattr(failure)}>trace</failure>" if failure else ""
     path = folder / "soak.xml"
     path.write_text(
-        "<testsuites><testsuite>"
+        "<testsuites><testsuite><properties><property name='idle processors' value='asleep'/></properties>"
         "<testcase classname='test.ros' name='test_a_long_stream' time='612.3'>"
         f"<properties>{properties}</properties>{failed}</testcase>"
         "<testcase classname='test.codegen' name='test_sanitizers' time='3'><skipped message='no compiler'/></testcase>"
@@ -100,6 +100,7 @@ def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert reliability.main() == 1
     text = page.read_text()
     assert "**failed**: on purpose" in text and "| commit | " in text and "| processor | " in text
+    assert text.count("| idle processors | asleep |") == 1
     monkeypatch.setattr(sys, "argv", ["reliability", str(tmp_path / "missing.xml"), "--page", str(page)])
     assert reliability.main() == 2
     assert page.read_text() == text

@@ -46,17 +46,15 @@ def main():
     sent = np.empty((len(sides), count))
     print("connected", flush=True)
     gc.disable()
-    start = time.monotonic()
-    for k in range(count):
-        # Not all at once: each in its part of the period.
-        for number, (side, message) in enumerate(zip(sides, messages, strict=True)):
-            streamer.spin_until(start + (k + number / len(sides)) / options.rate)
-            streamer.message = message
-            sent[number, k] = time.monotonic()
-            streamer.send(side, [x[k] for x in states], stamps[k])
+    # In turn and not all at once: each in its part of the period.
+    for turn in streamer.paced(count * len(sides), options.rate * len(sides)):
+        k, number = divmod(turn, len(sides))
+        streamer.message = messages[number]
+        sent[number, k] = time.monotonic()
+        streamer.send(sides[number], [x[k] for x in states], stamps[k])
     deadline = time.monotonic() + GRACE
     while any(len(side.answers) < count for side in sides) and time.monotonic() < deadline:
-        streamer.spin_until(time.monotonic() + 0.02)
+        streamer.take_answers_until(time.monotonic() + 0.02)
     wrong = 0
     for arm, side, times in zip(arms, sides, sent, strict=True):
         side.stamps = {stamp: k for k, stamp in enumerate(stamps)}

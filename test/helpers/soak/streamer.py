@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stream setpoints to a node, and in turn the same ones to an echo node; recompute every answer.
 
-    python streamer.py RESULT.npz --rate 1000 --seconds 600 --node /arm --echo /echo
+    python streamer.py RESULT.npz --rate 1000 --seconds 600 --node /arm --process 1234 --echo /echo
 
 After every window of setpoints to the node comes one of a quarter of its length to the echo node, so that both are
 measured by one process on one machine in one state. Answers are compared with the library, bit by bit, between windows.
@@ -25,7 +25,7 @@ from rclpy.qos import QoSProfile
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.messages.samples import doubles
-from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.trajectory import paper_motion
 
@@ -86,6 +86,7 @@ class Streamer(Node):
         super().__init__("streamer")
         self.arm = ElasticArm(robot)
         self._motion = paper_motion(robot.n)
+        self._first = self._motion.derivatives(0.0)
         self.message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
         self._executor = make_executor(events=True)
         self._executor.add_node(self)
@@ -101,21 +102,21 @@ class Streamer(Node):
         while not side.answers:
             if time.monotonic() > deadline:
                 raise SystemExit(f"no answer on {side.publisher.topic_name} within {PATIENCE:g} s")
-            self.send(side, self._motion.derivatives(0.0), (0, 0))
-            self.spin_until(time.monotonic() + 0.05)
-        self.spin_until(time.monotonic() + 0.5)
+            self.send(side, self._first, (0, 0))
+            self.take_answers_until(time.monotonic() + 0.05)
+        self.take_answers_until(time.monotonic() + 0.5)
         side.answers.clear()
 
     def fill(self, side, process):
-        """Have the queue of a node full before it is measured: the middleware keeps the memory, 1 MB."""
+        """Have the queue of a node full before it is measured: the middleware keeps that memory, 1 MB."""
         for _ in range(FILLS):
             os.kill(process, signal.SIGSTOP)
             try:
                 for _ in range(QUEUE):
-                    self.send(side, self._motion.derivatives(0.0), (0, 0))
+                    self.send(side, self._first, (0, 0))
             finally:
                 os.kill(process, signal.SIGCONT)
-            self.spin_until(time.monotonic() + GRACE)
+            self.take_answers_until(time.monotonic() + GRACE)
         side.answers.clear()
 
     def window(self, side, begin, count, rate):
@@ -126,20 +127,26 @@ class Streamer(Node):
         side.stamps = {stamp: k for k, stamp in enumerate(stamps)}
         sent = np.empty(count)
         gc.disable()
-        start = time.monotonic()
-        for k in range(count):
-            due = start + k / rate
-            self.spin_until(due)
+        for k in self.paced(count, rate):
             sent[k] = time.monotonic()
-            if sent[k] - due > HELD_UP:
-                start += sent[k] - due
-                self.held_up += sent[k] - due
             self.send(side, [x[k] for x in states], stamps[k])
         deadline = time.monotonic() + GRACE
         while len(side.answers) < count and time.monotonic() < deadline:
-            self.spin_until(time.monotonic() + 0.02)
+            self.take_answers_until(time.monotonic() + 0.02)
         gc.enable()
         return states, side.by_setpoint(sent)
+
+    def paced(self, count, rate):
+        """Numbers of setpoints, each at its time; takes answers until then."""
+        start = time.monotonic()
+        for k in range(count):
+            due = start + k / rate
+            self.take_answers_until(due)
+            late = time.monotonic() - due
+            if late > HELD_UP:
+                start += late
+                self.held_up += late
+            yield k
 
     def check(self, states, found):
         """Compare answers with the library."""
@@ -160,12 +167,8 @@ class Streamer(Node):
             setattr(message, field, doubles(np.ascontiguousarray(values)))
         side.publisher.publish(message)
 
-    def spin_until(self, deadline):
-        """Take answers until a time, at least one: otherwise they would be lost while setpoints are overdue."""
-        while True:
-            self._executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
-            if time.monotonic() >= deadline:
-                return
+    def take_answers_until(self, deadline):
+        spin_until(self._executor, deadline)
 
 
 def main():
@@ -177,15 +180,14 @@ def main():
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--node", required=True)
     parser.add_argument("--echo", required=True)
-    parser.add_argument("--fill", type=int, metavar="PID", help="process of the node: fill its queue first")
+    parser.add_argument("--process", type=int, required=True, metavar="PID", help="process of the node")
     options, ros_arguments = parser.parse_known_args()
     rclpy.init(args=ros_arguments)
     streamer = Streamer(load_robot(options.robot))
     node, echo = Side(streamer, options.node), Side(streamer, options.echo)
     for side in (node, echo):
         streamer.connect(side)
-    if options.fill:
-        streamer.fill(node, options.fill)
+    streamer.fill(node, options.process)
     windows = math.ceil(options.seconds / WINDOW)
     count = round(options.seconds / windows * options.rate)
     for window in range(windows):

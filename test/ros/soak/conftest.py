@@ -25,10 +25,12 @@ def seconds():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def awake():
+def awake(record_testsuite_property):
     """Keep idle processors awake where permitted: in a virtual machine on a busy host, some take 50 ms to wake up."""
+    permitted = os.access(LATENCY, os.W_OK)
+    record_testsuite_property("idle processors", "kept awake" if permitted else "asleep")
     with contextlib.ExitStack() as kept:
-        if os.access(LATENCY, os.W_OK):
+        if permitted:
             latency = kept.enter_context(LATENCY.open("wb", buffering=0))
             latency.write((0).to_bytes(4, sys.byteorder))  # the longest in us, as long as the file is open
         yield

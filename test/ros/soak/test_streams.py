@@ -35,7 +35,7 @@ def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate,
     for k in range(planners):
         client.wait(lambda k=k: (tmp_path / f"ready_{k}").stat().st_size, "the planners")
     arguments = ("result.npz", "--rate", rate, "--seconds", seconds, "--node", space, "--echo", f"{space}/echo")
-    arguments += ("--fill", client.process.process.pid)
+    arguments += ("--process", client.process.process.pid)
     with (tmp_path / "progress").open("w+") as progress:
         streamer = script("streamer", *arguments, stdout=progress)
         times, resident = [], []
