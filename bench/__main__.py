@@ -79,9 +79,9 @@ def main() -> int:
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
     for key, value in facts.items():
-        CONSOLE.print(f"{key}: {value}", markup=False)
+        CONSOLE.print(f"{key}: {value}")
     busy = os.getloadavg()[0]
-    CONSOLE.print(f"load before the run: {busy:.1f}", markup=False)
+    CONSOLE.print(f"load before the run: {busy:.1f}")
     start = time.perf_counter()
     sections = []
     for name in SECTIONS:
@@ -93,12 +93,12 @@ def main() -> int:
     minutes = (time.perf_counter() - start) / 60
     CONSOLE.rule("all promises")
     for bar in bars:
-        CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
-    CONSOLE.print(f"{minutes:.1f} minutes", markup=False)
+        CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
+    CONSOLE.print(f"{minutes:.1f} minutes")
     if not options.quick:
         facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
         for path in _write(sections, facts):
-            CONSOLE.print(f"figures written to {path}", markup=False)
+            CONSOLE.print(f"figures written to {path}")
     return int(not all(bar.kept for bar in bars))
 
 

@@ -47,7 +47,7 @@ def run(settings: Settings) -> Section:
                 f"{result.gain:.0f}",
                 within_deviations(result).partition(" identified")[0],
             )
-            CONSOLE.print(table.rows[-1], markup=False)
+            CONSOLE.print(table.rows[-1])
             least = min(least, result.gain)
     return Section(
         "closed_circle",

@@ -80,7 +80,7 @@ def compare(robots: Sequence[str], *, random: int, seeds: Sequence[int]) -> Sect
                 f"{share:.4f}",
                 f"{took:.0f} s",
             )
-            CONSOLE.print(table.rows[-1], markup=False)
+            CONSOLE.print(table.rows[-1])
             kept &= service.ok
             shares.append(share)
             if name in _JUDGED:

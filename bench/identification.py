@@ -119,11 +119,11 @@ def run(settings: Settings) -> Section:
             )
             largest.append(_largest([each.errors for each in found]))
             errors.add(bases.rows[-1][0], *_cells(largest[-1]))
-            CONSOLE.print(bases.rows[-1], errors.rows[-1], markup=False)
+            CONSOLE.print(bases.rows[-1], errors.rows[-1])
         truth = arm(name, "elastic")
         largest.append(_largest([_both_sides(truth, seed) for seed in range(runs)]))
         errors.add(f"{name}, both sides of springs", *_cells(largest[-1]))
-        CONSOLE.print(errors.rows[-1], markup=False)
+        CONSOLE.print(errors.rows[-1])
     bad = _bad_recordings(arm(robots[-1], "motor"))
     possible += [_is_possible(found) for found in bad.values()]
     section.tables = [bases, errors]

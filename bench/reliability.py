@@ -194,14 +194,14 @@ def main() -> int:
     try:
         tests = [test for report in options.reports for test in outcomes(report)]
     except (OSError, ElementTree.ParseError) as error:
-        CONSOLE.print(f"{error}; run: make soak", markup=False)
+        CONSOLE.print(f"{error}; run: make soak")
         return 2
     written = section(tests)
     written.show()
     facts = _facts(options.reports, tests).items()
     lines = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts)])
     write_between_marks(options.page, "reliability", f"{lines}\n\n{written.markdown()}")
-    CONSOLE.print(f"figures written to {options.page}", markup=False)
+    CONSOLE.print(f"figures written to {options.page}")
     return int(not all(bar.kept for bar in written.bars))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
-CONSOLE = Console(width=140)
+# Text is not markup: names of tests have brackets.
+CONSOLE = Console(width=140, markup=False)
 
 
 @dataclass
@@ -56,9 +57,9 @@ class Section:
                 view.add_row(*row)
             CONSOLE.print(view)
         for sentence in self.text:
-            CONSOLE.print(sentence, markup=False)
+            CONSOLE.print(sentence)
         for bar in self.bars:
-            CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}", markup=False)
+            CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""

@@ -42,7 +42,7 @@ def report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failure: st
     path = folder / "soak.xml"
     path.write_text(
         "<testsuites><testsuite><properties><property name='idle processors' value='asleep'/></properties>"
-        "<testcase classname='test.ros' name='test_a_long_stream' time='612.3'>"
+        "<testcase classname='test.ros' name='test_a_long_stream[alone]' time='612.3'>"
         f"<properties>{properties}</properties>{failed}</testcase>"
         "<testcase classname='test.codegen' name='test_sanitizers' time='3'><skipped message='no compiler'/></testcase>"
         "</testsuite></testsuites>"
@@ -54,15 +54,18 @@ def kept(path: Path) -> dict[str, bool]:
     return {bar.promise: bar.kept for bar in reliability.section(list(reliability.outcomes(path))).bars}
 
 
-def test_rows_of_tests_become_tables(tmp_path: Path) -> None:
-    text = reliability.section(list(reliability.outcomes(report(tmp_path)))).markdown()
+def test_rows_of_tests_become_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    section = reliability.section(list(reliability.outcomes(report(tmp_path))))
+    section.show()
+    assert "a long stream[alone]" in capsys.readouterr().out
+    text = section.markdown()
     for line in (
         "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 1.5 s | 100.0 MB | 0.40 MB | 0 |",
         "| 1000 Hz, alone | 120 µs | 300 µs | 500 µs | 900 µs | 1.20 | 1.20 |",
         "| 1000 Hz, alone: echo | 100 µs | 250 µs | 450 µs | 800 µs |  |  |",
         "| node: kill -9 | 3,000 | 639 | 0 | active, native | late |",
         "| four robots | 200 Hz | 4,000 | 0 | 0 | 400 µs | 28.0 MB | 1 ms | 2 ms |",
-        "| a long stream | 612 s | passed |",
+        "| a long stream[alone] | 612 s | passed |",
         "| sanitizers | 3 s | skipped: no compiler |",
     ):
         assert line in text
