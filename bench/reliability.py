@@ -39,13 +39,9 @@ class Outcome(NamedTuple):
     skipped: str
 
 
-def outcomes(path: Path) -> Iterator[Outcome]:
-    """Tests of a JUnit report.
-
-    Raises:
-        OSError, xml.etree.ElementTree.ParseError: it cannot be read.
-    """
-    for case in ElementTree.parse(path).iter("testcase"):
+def outcomes(report: ElementTree.Element) -> Iterator[Outcome]:
+    """Tests of a JUnit report."""
+    for case in report.iter("testcase"):
         if not case.get("classname"):  # a whole file that is skipped, of other tests
             continue
         rows = [(each.get("name", ""), json.loads(each.get("value", "{}"))) for each in case.iter("property")]
@@ -168,7 +164,7 @@ def _passed(tests: list[Outcome]) -> Bar:
     return Bar("all tests of the run pass", f"{failed} of {len(tests)} failed", bool(tests) and not failed)
 
 
-def _facts(reports: list[Path], tests: list[Outcome]) -> dict[str, str]:
+def _facts(reports: list[ElementTree.Element], tests: list[Outcome]) -> dict[str, str]:
     """Machine, date, commit and length of the run, and what its tests say of the machine."""
     git = ["git", "-C", str(ROOT)]
     described = subprocess.run([*git, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
@@ -179,7 +175,7 @@ def _facts(reports: list[Path], tests: list[Outcome]) -> dict[str, str]:
         **{
             each.get("name", ""): each.get("value", "")
             for report in reports
-            for each in ElementTree.parse(report).iterfind(".//testsuite/properties/property")
+            for each in report.iterfind(".//testsuite/properties/property")
         },
         "length of the run": f"{sum(test.seconds for test in tests) / 60:.0f} minutes",
     }
@@ -192,13 +188,14 @@ def main() -> int:
     parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/reliability.md")
     options = parser.parse_args()
     try:
-        tests = [test for report in options.reports for test in outcomes(report)]
+        reports = [ElementTree.parse(path).getroot() for path in options.reports]
     except (OSError, ElementTree.ParseError) as error:
         CONSOLE.print(f"{error}; run: make soak")
         return 2
+    tests = [test for report in reports for test in outcomes(report)]
     written = section(tests)
     written.show()
-    facts = _facts(options.reports, tests).items()
+    facts = _facts(reports, tests).items()
     lines = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts)])
     write_between_marks(options.page, "reliability", f"{lines}\n\n{written.markdown()}")
     CONSOLE.print(f"figures written to {options.page}")

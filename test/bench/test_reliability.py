@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import pytest
@@ -50,15 +51,19 @@ def report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failure: st
     return path
 
 
+def section(path: Path) -> reliability.Section:
+    return reliability.section(list(reliability.outcomes(ElementTree.parse(path).getroot())))
+
+
 def kept(path: Path) -> dict[str, bool]:
-    return {bar.promise: bar.kept for bar in reliability.section(list(reliability.outcomes(path))).bars}
+    return {bar.promise: bar.kept for bar in section(path).bars}
 
 
 def test_rows_of_tests_become_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    section = reliability.section(list(reliability.outcomes(report(tmp_path))))
-    section.show()
+    written = section(report(tmp_path))
+    written.show()
     assert "a long stream[alone]" in capsys.readouterr().out
-    text = section.markdown()
+    text = written.markdown()
     for line in (
         "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 1.5 s | 100.0 MB | 0.40 MB | 0 |",
         "| 1000 Hz, alone | 120 µs | 300 µs | 500 µs | 900 µs | 1.20 | 1.20 |",
