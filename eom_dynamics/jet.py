@@ -12,8 +12,8 @@ from typing import Any
 class Jet(Sequence[Any]):
     """A scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th.
 
-    Products follow Leibniz' rule. Sums and products are known to the lower order of the two jets; a factor that is not
-    a jet is constant. Entries may be numbers, arrays or symbols, anything with + and *.
+    Products follow Leibniz' rule. Sums and products are known to the lower order of the two jets; a term or factor that
+    is not a jet is constant. Entries may be numbers, arrays or symbols, anything with + and *.
     """
 
     __slots__ = ("_derivatives",)
@@ -51,11 +51,20 @@ class Jet(Sequence[Any]):
     def __neg__(self) -> Jet:
         return Jet([-x for x in self])
 
-    def __add__(self, other: Jet) -> Jet:
+    def __add__(self, other: Any) -> Jet:
+        if not isinstance(other, Jet):
+            return Jet([self[0] + other, *self[1:]])
         return Jet([x + y for x, y in zip(self, other, strict=False)])
 
-    def __sub__(self, other: Jet) -> Jet:
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Jet:
+        if not isinstance(other, Jet):
+            return Jet([self[0] - other, *self[1:]])
         return Jet([x - y for x, y in zip(self, other, strict=False)])
+
+    def __rsub__(self, constant: Any) -> Jet:
+        return -self + constant
 
     def __mul__(self, other: Any) -> Jet:
         return self._product(other, operator.mul)

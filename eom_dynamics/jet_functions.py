@@ -8,57 +8,59 @@ rule: R. D. Neidinger, "Introduction to automatic differentiation and MATLAB obj
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from math import comb
 from typing import Any
 
-import numpy as np
-
-from .arrays import Array
+from . import elementary
 from .jet import Jet, leibniz
-
-
-def plus(x: Jet, constant: Any) -> Jet:
-    """x + c."""
-    return Jet([x[0] + constant, *x[1:]])
 
 
 def exponential(x: Jet) -> Jet:
     """exp(x): y' = y x'."""
-    y = [np.exp(x[0])]
+    y = [elementary.exp(x[0])]
     for k in range(len(x) - 1):
         y.append(_product(y, x[1:], k))
     return Jet(y)
 
 
-def logarithm(x: Jet) -> Jet:
-    """log(x), x > 0: x y' = x'."""
-    return Jet([np.log(x[0]), *quotient(x.rate, x)]) if len(x) > 1 else Jet([np.log(x[0])])
+def logarithm_of_one_plus(x: Jet) -> Jet:
+    """log(1 + x), x > -1: (1 + x) y' = x'."""
+    value = elementary.log1p(x[0])
+    return Jet([value, *quotient(x.rate, x + 1.0)]) if len(x) > 1 else Jet([value])
+
+
+def exponential_less_one(x: Jet) -> Jet:
+    """exp(x) - 1: y' = (1 + y) x'."""
+    y = [elementary.expm1(x[0])]
+    for k in range(len(x) - 1):
+        y.append(_product([y[0] + 1.0, *y[1:]], x[1:], k))
+    return Jet(y)
+
+
+def hyperbolic_sine(x: Jet) -> Jet:
+    """sinh(x): s' = c x', with c = cosh(x), c' = s x'."""
+    s, c = ([y] for y in elementary.sinh_cosh(x[0]))
+    for k in range(len(x) - 1):
+        sine = _product(c, x[1:], k)
+        c.append(_product(s, x[1:], k))
+        s.append(sine)
+    return Jet(s)
 
 
 def square_root(x: Jet) -> Jet:
     """sqrt(x), x > 0: y² = x."""
-    y = [np.sqrt(x[0])]
+    y = [elementary.sqrt(x[0])]
     for k in range(1, len(x)):
         mixed = sum((comb(k, j) * y[j] * y[k - j] for j in range(1, k)), 0.0)
         y.append((x[k] - mixed) / (2 * y[0]))
     return Jet(y)
 
 
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent of a number, an array (elementwise) or a symbol with its own method ``tanh``."""
-    if hasattr(x, "tanh"):
-        return x.tanh()
-    if hasattr(x, "free_symbols"):
-        import sympy
-
-        return sympy.tanh(x)
-    return np.tanh(x)
-
-
 def hyperbolic_tangent(x: Jet) -> Jet:
     """tanh(x): y' = (1 - y²) x'."""
-    y = [tanh(x[0])]
+    y = [elementary.tanh(x[0])]
     slope: list[Any] = []
     for k in range(len(x) - 1):
         slope.append(float(k == 0) - _product(y, y, k))
@@ -75,21 +77,26 @@ def quotient(x: Jet, y: Jet) -> Jet:
     return Jet(z)
 
 
-def inverted(start: Array, slopes: Sequence[Array], y: Jet) -> Jet:
-    """Jet of x with f(x) = y, from the value of x and the derivatives of f there.
+def inverted(function: Callable[..., Jet], start: Any, y: Jet, parameters: Sequence[Any] = ()) -> Jet:
+    """Jet of x with f(x) = y, from the value of x, by implicit differentiation.
 
     The time derivative of f^(m)(x) is f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
 
     Args:
+        function: takes the jet of x, and the parameters, which are constant in time; returns the jet of f.
         start: x, with f(x) = y[0].
-        slopes: f', f'', … at x, as many as y has time derivatives.
         y: jet of f(x).
+        parameters: scalars on which the function depends.
     """
+    if len(y) == 1:
+        return Jet([start])
+    _, *slopes = function(Jet([start, 1.0, *([0.0] * (len(y) - 2))]), *parameters)
+    inverse_slope = 1.0 / slopes[0]
     x: list[Any] = [start]
     outer: list[list[Any]] = [[slope] for slope in slopes]  # outer[m - 1][k]: k-th time derivative of f^(m)(x)
     for k in range(len(y) - 1):
         known = sum((comb(k, j) * outer[0][j] * x[k - j + 1] for j in range(1, k + 1)), 0.0)
-        x.append((y[k + 1] - known) / slopes[0])
+        x.append((y[k + 1] - known) * inverse_slope)
         for m in range(len(slopes) - k - 1):
             outer[m].append(_product(outer[m + 1], x[1:], k))
     return Jet(x)
@@ -105,4 +112,4 @@ def composed(values: Sequence[Any], x: Jet) -> Jet:
 
 
 def _product(left: Sequence[Any], right: Sequence[Any], k: int) -> Any:
-    return leibniz(left, right, k, np.multiply)
+    return leibniz(left, right, k, operator.mul)

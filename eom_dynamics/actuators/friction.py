@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..jet import Jet
-from ..jet_functions import exponential, hyperbolic_tangent, plus
+from ..jet_functions import exponential, hyperbolic_tangent
 from .checks import not_negative, positive, refuse
 
 
@@ -21,12 +21,15 @@ class Friction:
     30 (1994), with the sign of the velocity replaced by tanh(v/v_0), so that all derivatives exist. Above 3 v_0 the
     effort is within 0.5 % of the law with the sign. Below, a loaded joint creeps where a real one sticks.
 
+    D and c may differ by direction: their values at tanh(v/v_0) = ±1 are D+ and D-, c+ and c-, linear between.
+
     Attributes:
-        viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear.
-        coulomb: c, N m (N).
-        static: s >= c, breakaway effort, N m (N).
+        viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear; D+ where D- is given.
+        coulomb: c, N m (N); c+ where c- is given.
+        static: s >= c, breakaway effort, N m (N); of two c, that of the larger one, above which the other rises as much.
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
         smoothing_velocity: v_0 > 0, rad/s (m/s).
+        viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
     """
 
     viscous: float | Array = 0.0
@@ -34,45 +37,61 @@ class Friction:
     static: float | Array = 0.0
     stribeck_velocity: float | Array = 0.1
     smoothing_velocity: float | Array = 0.01
+    viscous_negative: float | Array = np.nan
+    coulomb_negative: float | Array = np.nan
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is negative, or s is below c."""
-        for name in ("viscous", "coulomb", "static"):
-            not_negative(name, getattr(self, name))
+        for name in ("viscous", "coulomb", "static", "viscous_negative", "coulomb_negative"):
+            not_negative(name, _or(getattr(self, name), 0.0))
         for name in ("stribeck_velocity", "smoothing_velocity"):
             positive(name, getattr(self, name))
-        if np.any(np.less(self.static, self.coulomb)):
-            refuse("static", f"must be at least coulomb, {self.coulomb}, is {self.static}")
+        for name in ("coulomb", "coulomb_negative"):
+            coulomb = getattr(self, name)
+            if np.any(np.less(self.static, coulomb)):
+                refuse("static", f"must be at least {name}, {coulomb}, is {self.static}")
 
     @property
     def is_none(self) -> bool:
         """Whether there is no friction at any velocity."""
-        return not (np.any(self.viscous) or np.any(self.static))
+        return not (np.any(self.viscous) or np.any(self.static) or np.any(_or(self.viscous_negative, 0.0)))
 
-    def effort(self, velocity: Array) -> Array:
-        """Effort that the motor spends against friction, N m (N)."""
-        stribeck = self.static - self.coulomb
-        dry = self.coulomb + stribeck * np.exp(-np.square(velocity / self.stribeck_velocity))
-        return self.viscous * velocity + dry * np.tanh(velocity / self.smoothing_velocity)
-
-    def effort_jet(self, velocity: Jet) -> Jet:
-        """Effort with as many time derivatives as the velocity has.
-
-        Without the Stribeck term (s = c) entries may be symbols, too, anything with + - * and a hyperbolic tangent.
-        """
+    def effort(self, velocity: Jet) -> Jet:
+        """Effort that the motor spends against friction, N m (N), with as many time derivatives as the velocity."""
+        viscous, skewed_viscous = _directions(self.viscous, self.viscous_negative)
+        coulomb, skewed_coulomb = _directions(self.coulomb, self.coulomb_negative)
+        effort = velocity * viscous
+        if not (np.any(self.static) or np.any(skewed_viscous)):
+            return effort
         sign = hyperbolic_tangent(velocity * (1 / self.smoothing_velocity))
-        if not np.any(np.asarray(self.static) - self.coulomb):
-            return velocity * self.viscous + sign * self.coulomb
-        square = velocity * velocity
-        stribeck = exponential(square * (-1 / np.square(self.stribeck_velocity))) * (self.static - self.coulomb)
-        return velocity * self.viscous + plus(stribeck, self.coulomb) * sign
+        if np.any(skewed_viscous):
+            effort = effort + velocity * sign * skewed_viscous
+        dry: Jet | float | Array = sign * skewed_coulomb + coulomb if np.any(skewed_coulomb) else coulomb
+        excess = self.static - np.maximum(self.coulomb, _or(self.coulomb_negative, self.coulomb))
+        if np.any(excess):
+            square = velocity * velocity
+            dry = exponential(square * (-1 / np.square(self.stribeck_velocity))) * excess + dry
+        return effort + sign * dry
 
-    def slope(self, velocity: Array) -> Array:
-        """Derivative of the effort with respect to the velocity."""
-        bell = (self.static - self.coulomb) * np.exp(-np.square(velocity / self.stribeck_velocity))
-        tanh = np.tanh(velocity / self.smoothing_velocity)
-        belld = -2 * velocity / np.square(self.stribeck_velocity) * bell
-        return self.viscous + belld * tanh + (self.coulomb + bell) * (1 - tanh**2) / self.smoothing_velocity
+    def efforts(self, velocity: Array) -> Array:
+        """:meth:`effort` at velocities (…,), or (…, m) for m motors."""
+        return np.asarray(self.effort(Jet([velocity]))[0])
+
+    def slopes(self, velocity: Array) -> Array:
+        """Derivatives of :meth:`efforts` with respect to the velocities."""
+        return np.asarray(self.effort(Jet([velocity, np.ones_like(velocity)]))[1])
+
+
+def _or(value: float | Array, default: float | Array) -> Array:
+    """The value, or a default where it is NaN."""
+    return np.where(np.isnan(value), default, value)
+
+
+def _directions(positive: float | Array, negative: float | Array) -> tuple[float | Array, float | Array]:
+    """Mean of both directions, and half their difference."""
+    other = _or(negative, positive)
+    mean, half = 0.5 * (np.asarray(positive) + other), 0.5 * (np.asarray(positive) - other)
+    return (float(mean), float(half)) if mean.ndim == 0 else (mean, half)
 
 
 FRICTIONLESS = Friction()

@@ -41,19 +41,19 @@ class Gear:
         """Whether the efficiency is 1."""
         return bool(np.all(np.equal(self.efficiency, 1)))
 
-    def load(self, tau: Array, velocity: Array) -> Array:
-        """Effort before the gear for an effort behind it, N m (N), both on the link side.
+    def load(self, tau: Jet, velocity: Jet) -> Jet:
+        """Effort before the gear for an effort behind it, N m (N), both on the link side, with time derivatives.
 
         Args:
             tau: effort behind the gear.
             velocity: velocity of the gear, rad/s (m/s).
         """
-        return tau * np.power(self.efficiency, -np.tanh(tau * velocity / self.smoothing_power))
-
-    def load_jet(self, tau: Jet, velocity: Jet) -> Jet:
-        """:meth:`load` with as many time derivatives as both have."""
         power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
         return tau * exponential(power * -np.log(self.efficiency))
+
+    def loads(self, tau: Array, velocity: Array) -> Array:
+        """:meth:`load` for efforts and velocities (…,), or (…, m) for m motors."""
+        return np.asarray(self.load(Jet([tau]), Jet([velocity]))[0])
 
 
 LOSSLESS = Gear()

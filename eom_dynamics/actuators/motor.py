@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays import Array
+from ..elementary import select
 from .checks import not_negative, refuse
+
+Scalar: TypeAlias = Any
+"""A number, an array (elementwise), or an expression of a program."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +51,41 @@ class Motor:
         if np.any(np.isfinite(self.voltage_limit) & np.isnan(np.multiply(self.torque_constant, self.resistance))):
             refuse("resistance", "missing, or torque_constant is; the voltage limit needs both")
 
-    def current(self, torque: Array) -> Array:
+    def current(self, torque: Scalar) -> Scalar:
         """T/k_t, A; NaN if k_t is unknown."""
         return torque / self.torque_constant
 
-    def voltage(self, torque: Array, speed: Array) -> Array:
+    def voltage(self, torque: Scalar, speed: Scalar) -> Scalar:
         """R i + k_e w, V; NaN if R or k_t is unknown."""
-        back_emf = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
-        return self.resistance * self.current(torque) + back_emf * speed
+        return self.current(torque) * self.resistance + speed * self._back_emf
 
-    def clipped(self, torque: Array, speed: Array) -> Array:
+    def clipped(self, torque: Scalar, speed: Scalar) -> Scalar:
         """The nearest torque within the limits of torque, current and voltage.
 
         Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
         """
+        limited = np.isfinite(self.voltage_limit)
+        if np.any(limited):
+            # Where only some motors are limited, the range of the others is beyond all torques.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                per_volt = np.where(limited, np.divide(self.torque_constant, self.resistance), 1.0)
+            most, own = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
+            most, own, per_volt = (float(x) if x.ndim == 0 else x for x in (most, own, per_volt))
+            back_emf = speed * own
+            torque = _within(torque, (-back_emf - most) * per_volt, (-back_emf + most) * per_volt)
         most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
-        back_emf = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            per_volt = np.divide(self.torque_constant, self.resistance)
-            high = np.nan_to_num((self.voltage_limit - back_emf * speed) * per_volt, nan=np.inf, posinf=np.inf)
-            low = np.nan_to_num((-self.voltage_limit - back_emf * speed) * per_volt, nan=-np.inf, neginf=-np.inf)
-        return np.clip(np.clip(torque, low, high), -most, most)
+        return _within(torque, -most, most) if np.any(np.isfinite(most)) else torque
+
+    @property
+    def _back_emf(self) -> float | Array:
+        """k_e, V s/rad."""
+        own = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
+        return own if own.ndim else float(own)
+
+
+def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    x = select(low - x, low, x)
+    return select(x - high, high, x)
 
 
 IDEAL = Motor()

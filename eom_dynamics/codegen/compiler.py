@@ -19,8 +19,12 @@ from .cache import cached, digest
 from .private_copy import private_copy
 
 # Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
-# operations are fused for one state and in vector lanes, and both give the same bits.
-FLAGS = ("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared")
+# operations are fused for one state and in vector lanes, and both give the same bits. Square roots are instructions
+# only without errno.
+FLAGS = (
+    *("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-fno-math-errno", "-march=native", "-ffp-contract=fast"),
+    *("-fPIC", "-shared"),
+)
 
 _CANDIDATES = ("cc", "gcc", "clang")
 

@@ -4,30 +4,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from ..jet_functions import tanh
+from .. import elementary
+from ..jet import Jet
 from ..lie import sincos
+from .expressions import Op
+from .monotone import MonotoneFunction
 from .program import Program
-from .straight_line import angles, straight_line
+from .straight_line import FUNCTIONS, Syntax, angles, straight_line
+
+_PYTHON = Syntax("    {name} = {value}", nan="nan", infinity="inf")
 
 
 def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     """Function of the list of all input entries that returns the list of all output entries.
 
-    Entries may be of any type with + - * / and a sine, cosine and hyperbolic tangent; with arrays of equal shape the
-    function is evaluated elementwise.
+    Entries may be of any type with + - * / and the functions of :mod:`eom_dynamics.elementary`; with arrays of equal
+    shape the function is evaluated elementwise.
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
-    lines, results = straight_line(
-        program,
-        inputs,
-        [(f"s{k}", f"c{k}") for k in range(len(angles(program)))],
-        define="    {name} = {value}",
-    )
+    names = [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
+    lines, results = straight_line(program, inputs, names, _PYTHON)
     taken = [f"    s{k}, c{k} = sincos({angle.text(inputs)})" for k, angle in enumerate(angles(program))]
     source = ["def evaluate(x):", *taken, *lines, f"    return [{', '.join(results)}]"]
-    namespace: dict[str, Any] = {"sincos": sincos, "tanh": tanh}
+    namespace: dict[str, Any] = {"sincos": sincos, "nan": float("nan"), "inf": float("inf")}
+    namespace |= {op.value: getattr(elementary, op.value) for op in FUNCTIONS if program.uses(op)}
+    for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP)):
+        namespace[f"index_{k}"] = partial(elementary.index, points=table)
+        namespace[f"lookup_{k}"] = partial(elementary.lookup, table=table)
+    namespace |= {f"root_{k}": _root(function) for k, function in enumerate(program.constants(Op.ROOT))}
     exec(compile("\n".join(source), f"<{program.name}>", "exec"), namespace)
     function: Callable[[Sequence[Any]], list[Any]] = namespace["evaluate"]
     return function
+
+
+def _root(function: MonotoneFunction) -> Callable[..., Any]:
+    evaluate = python_function(function.program)
+
+    def jet(x: Jet, *parameters: Any) -> Jet:
+        return Jet(evaluate([x[0], *parameters]))
+
+    def root(target: Any, low: Any, high: Any, start: Any, *parameters: Any) -> Any:
+        return elementary.root(jet, target, (low, high), start, parameters)
+
+    return root

@@ -8,8 +8,9 @@ difference. Numbers remain numbers, so that zeros and ones of a robot cause no o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple, TypeAlias, Union
+from typing import Any, NamedTuple, TypeAlias, Union
 
 Scalar: TypeAlias = Union["Expression", float]
 
@@ -17,28 +18,41 @@ Scalar: TypeAlias = Union["Expression", float]
 class Op(Enum):
     """Operation of a node."""
 
-    INPUT = "input"  # operands: position among the inputs
-    SIN = "sin"  # node
-    COS = "cos"  # node
-    ADD = "add"  # node, node
-    SUB = "sub"  # node, node
-    MUL = "mul"  # node, node
-    SCALE = "scale"  # node, constant
-    SHIFT = "shift"  # node, constant
-    RECIPROCAL = "reciprocal"  # node
-    TANH = "tanh"  # node
+    INPUT = "input"  # constant: position among the inputs
+    CONSTANT = "constant"  # constant: the number; an operand of SELECT and ROOT alone
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    SCALE = "scale"  # by the constant
+    SHIFT = "shift"  # by the constant
+    RECIPROCAL = "reciprocal"
+    SIN = "sin"
+    COS = "cos"
+    SQRT = "sqrt"
+    EXP = "exp"
+    EXPM1 = "expm1"
+    LOG = "log"
+    LOG1P = "log1p"
+    TANH = "tanh"
+    SELECT = "select"  # the second operand where the first is positive, else the third
+    INDEX = "index"  # number of the points, the constant, that do not exceed the operand
+    LOOKUP = "lookup"  # entry of the constant at the index
+    ROOT = "root"  # constant: the function; operands: target, lower, upper and first value, parameters
 
 
 ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT, Op.RECIPROCAL})
 """Operations that take one floating-point instruction."""
 
+ELEMENTARY = frozenset({Op.EXP, Op.EXPM1, Op.LOG, Op.LOG1P, Op.TANH})
+"""Functions of one number that are computed by some twenty instructions."""
+
 
 class Node(NamedTuple):
-    """An operation and its operands: indices of earlier nodes; for SCALE and SHIFT a node and a constant."""
+    """An operation, the indices of the earlier nodes that it takes, and its constant."""
 
     op: Op
-    left: int
-    right: float = 0
+    operands: tuple[int, ...] = ()
+    constant: Any = None
 
 
 class Graph:
@@ -50,7 +64,7 @@ class Graph:
 
     def input(self) -> Expression:
         """A new input."""
-        return Expression(self, self.node(Node(Op.INPUT, len(self.nodes))))
+        return Expression(self, self.node(Node(Op.INPUT, (), len(self.nodes))))
 
     def node(self, node: Node) -> int:
         """Index of a node, which is added unless an equal one exists."""
@@ -59,6 +73,10 @@ class Graph:
             index = self._index[node] = len(self.nodes)
             self.nodes.append(node)
         return index
+
+    def operand(self, value: Scalar) -> int:
+        """Node of an expression or of a number."""
+        return value.value() if isinstance(value, Expression) else self.node(Node(Op.CONSTANT, (), float(value)))
 
 
 class Expression:
@@ -73,25 +91,81 @@ class Expression:
         """Node of this expression with its factor multiplied in."""
         if self.factor == 1:
             return self.node
-        return self.graph.node(Node(Op.SCALE, self.node, self.factor))
+        return self.graph.node(Node(Op.SCALE, (self.node,), self.factor))
 
     def sin(self) -> Expression:
         """Its sine."""
-        return Expression(self.graph, self.graph.node(Node(Op.SIN, self.value())))
+        return self._function(Op.SIN)
 
     def cos(self) -> Expression:
         """Its cosine."""
-        return Expression(self.graph, self.graph.node(Node(Op.COS, self.value())))
+        return self._function(Op.COS)
+
+    def sqrt(self) -> Expression:
+        """Its square root."""
+        return self._function(Op.SQRT)
+
+    def exp(self) -> Expression:
+        """Its exponential."""
+        return self._function(Op.EXP)
+
+    def expm1(self) -> Expression:
+        """Its exponential less one, without cancellation."""
+        return self._function(Op.EXPM1)
+
+    def log(self) -> Expression:
+        """Its logarithm."""
+        return self._function(Op.LOG)
+
+    def log1p(self) -> Expression:
+        """The logarithm of one plus it, without cancellation."""
+        return self._function(Op.LOG1P)
 
     def tanh(self) -> Expression:
         """Its hyperbolic tangent, which is odd."""
         sign = 1.0 if self.factor > 0 else -1.0
         magnitude = Expression(self.graph, self.node, abs(self.factor)).value()
-        return Expression(self.graph, self.graph.node(Node(Op.TANH, magnitude)), sign)
+        return Expression(self.graph, self.graph.node(Node(Op.TANH, (magnitude,))), sign)
+
+    def _function(self, op: Op) -> Expression:
+        return Expression(self.graph, self.graph.node(Node(op, (self.value(),))))
+
+    def select(self, positive: Scalar, other: Scalar) -> Scalar:
+        """``positive`` where it is positive, else ``other``, also where it is NaN."""
+        if not isinstance(positive, Expression) and positive == other:
+            return positive
+        operands = (self.value(), self.graph.operand(positive), self.graph.operand(other))
+        return Expression(self.graph, self.graph.node(Node(Op.SELECT, operands)))
+
+    def index(self, points: tuple[float, ...]) -> Expression:
+        """How many of some increasing points do not exceed it."""
+        return Expression(self.graph, self.graph.node(Node(Op.INDEX, (self.value(),), points)))
+
+    def lookup(self, table: tuple[float, ...]) -> Scalar:
+        """Entry of a table at this index."""
+        if len(set(table)) == 1:
+            return table[0]
+        return Expression(self.graph, self.graph.node(Node(Op.LOOKUP, (self.value(),), table)))
+
+    def root(
+        self,
+        function: Callable[..., Any],
+        target: Scalar,
+        bounds: tuple[Scalar, Scalar],
+        start: Scalar,
+        parameters: Sequence[Scalar] = (),
+    ) -> Expression:
+        """:func:`eom_dynamics.elementary.root` where one of its scalars is an expression of this graph."""
+        from .monotone import root  # which traces the function as a program of its own
+
+        return root(function, target, bounds, start, tuple(parameters), self.graph)
 
     def __rtruediv__(self, other: float) -> Expression:
-        inverse = self.graph.node(Node(Op.RECIPROCAL, self.node))
+        inverse = self.graph.node(Node(Op.RECIPROCAL, (self.node,)))
         return Expression(self.graph, inverse, float(other) / self.factor)
+
+    def __truediv__(self, other: Scalar) -> Scalar:
+        return self * (1.0 / other)
 
     def __neg__(self) -> Expression:
         return Expression(self.graph, self.node, -self.factor)
@@ -100,7 +174,7 @@ class Expression:
         if not isinstance(other, Expression):
             if other == 0:
                 return self
-            return Expression(self.graph, self.graph.node(Node(Op.SHIFT, self.value(), float(other))))
+            return Expression(self.graph, self.graph.node(Node(Op.SHIFT, (self.value(),), float(other))))
         if self.node == other.node:
             factor = self.factor + other.factor
             return Expression(self.graph, self.node, factor) if factor else 0.0
@@ -117,7 +191,7 @@ class Expression:
         if left > right:
             left, right, factor_left, factor_right = right, left, factor_right, factor_left
         op = Op.ADD if factor_left == factor_right else Op.SUB
-        return Expression(self.graph, self.graph.node(Node(op, left, right)), factor_left)
+        return Expression(self.graph, self.graph.node(Node(op, (left, right))), factor_left)
 
     __radd__ = __add__
 
@@ -131,6 +205,6 @@ class Expression:
         if not isinstance(other, Expression):
             return Expression(self.graph, self.node, self.factor * float(other)) if other else 0.0
         left, right = min(self.node, other.node), max(self.node, other.node)
-        return Expression(self.graph, self.graph.node(Node(Op.MUL, left, right)), self.factor * other.factor)
+        return Expression(self.graph, self.graph.node(Node(Op.MUL, (left, right))), self.factor * other.factor)
 
     __rmul__ = __mul__

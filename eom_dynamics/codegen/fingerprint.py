@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 # The modules of this package that trace and emit kernels.
-_GENERATOR = ("jet.py", "jet_functions.py", "lie", "actuators/friction.py", "recursion", "codegen")
+_GENERATOR = ("jet.py", "jet_functions.py", "elementary.py", "lie", "actuators/friction.py", "recursion", "codegen")
 
 
 def kernel_fingerprint(robot: Robot, recipe: Recipe) -> str:
     """Digest of a program of a robot and of the code generator."""
-    return digest("kernel", _robot_fingerprint(robot), recipe.name, *recipe.details, generator_fingerprint())
+    links = _robot_fingerprint(robot) if recipe.of_links else ""
+    return digest("kernel", links, recipe.name, *recipe.details, generator_fingerprint())
 
 
 @cache

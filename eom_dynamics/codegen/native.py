@@ -48,7 +48,8 @@ class NativeKernel:
 
     def __init__(self, robot: Robot, recipe: Recipe) -> None:
         name = c_name(recipe.name)
-        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
+        flags = () if recipe.fused else ("-ffp-contract=off",)
+        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe), flags) as path:
             try:
                 library = ctypes.CDLL(str(path))
                 self._one, self._batch = library[name], library[f"{name}_batch"]

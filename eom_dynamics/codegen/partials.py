@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .expressions import Expression, Node, Op, Scalar
-from .program import operands
 
 
 class Partials:
@@ -26,7 +25,7 @@ class Partials:
         pending = [expression.node]
         while pending:
             index = pending[-1]
-            missing = [k for k in operands(self._graph.nodes[index]) if k not in self._known]
+            missing = [k for k in self._graph.nodes[index].operands if k not in self._known]
             if index not in self._known and missing:
                 pending += missing
                 continue
@@ -36,24 +35,48 @@ class Partials:
         return expression.factor * self._known[expression.node]
 
     def _derivative(self, node: Node) -> Scalar:
-        if node.op is Op.INPUT:
-            return 0.0
-        left, d_left = Expression(self._graph, node.left), self._known[node.left]
-        if node.op is Op.SIN:
-            return left.cos() * d_left
-        if node.op is Op.COS:
-            return -left.sin() * d_left
+        operands = [Expression(self._graph, k) for k in node.operands]
+        derivatives = [self._known[k] for k in node.operands]
+        if node.op in _SLOPES:
+            (x,), (slope,) = operands, derivatives
+            return _SLOPES[node.op](x) * slope if isinstance(slope, Expression) or slope else 0.0
         if node.op is Op.SCALE:
-            return node.right * d_left
+            return node.constant * derivatives[0]
         if node.op is Op.SHIFT:
-            return d_left
-        if node.op is Op.RECIPROCAL:
-            inverse = 1.0 / left
-            return -(inverse * inverse * d_left)
-        if node.op is Op.TANH:
-            value = left.tanh()
-            return (1.0 - value * value) * d_left
-        right, d_right = Expression(self._graph, int(node.right)), self._known[int(node.right)]
+            return derivatives[0]
+        if node.op is Op.ADD:
+            return derivatives[0] + derivatives[1]
+        if node.op is Op.SUB:
+            return derivatives[0] - derivatives[1]
         if node.op is Op.MUL:
-            return d_left * right + left * d_right
-        return d_left + d_right if node.op is Op.ADD else d_left - d_right
+            return derivatives[0] * operands[1] + operands[0] * derivatives[1]
+        if node.op is Op.SELECT:
+            return operands[0].select(derivatives[1], derivatives[2])
+        if node.op is Op.ROOT:
+            return self._of_root(node, derivatives[0], derivatives[4:])
+        return 0.0  # of inputs, constants and entries of tables
+
+    def _of_root(self, node: Node, target: Scalar, parameters: Sequence[Scalar]) -> Scalar:
+        """By implicit differentiation of f(x) = target."""
+        if any(isinstance(slope, Expression) or slope for slope in parameters):
+            raise ValueError("a root whose function depends on the variable has no derivative here")
+        x = Expression(self._graph, self._graph.node(node))
+        _, slope, _ = node.constant.values(x, [self._scalar(k) for k in node.operands[4:]])
+        return target / slope
+
+    def _scalar(self, index: int) -> Scalar:
+        node = self._graph.nodes[index]
+        return node.constant if node.op is Op.CONSTANT else Expression(self._graph, index)
+
+
+_SLOPES: dict[Op, Callable[[Expression], Scalar]] = {
+    Op.SIN: lambda x: x.cos(),
+    Op.COS: lambda x: -x.sin(),
+    Op.RECIPROCAL: lambda x: -((1.0 / x) * (1.0 / x)),
+    Op.SQRT: lambda x: 0.5 * (1.0 / x.sqrt()),
+    Op.EXP: lambda x: x.exp(),
+    Op.EXPM1: lambda x: x.expm1() + 1.0,
+    Op.LOG: lambda x: 1.0 / x,
+    Op.LOG1P: lambda x: 1.0 / (x + 1.0),
+    Op.TANH: lambda x: 1.0 - x.tanh() * x.tanh(),
+}

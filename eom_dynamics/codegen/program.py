@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .expressions import ARITHMETIC, Expression, Graph, Node, Op, Scalar
 
@@ -40,12 +40,13 @@ class Program:
 
     def operation_counts(self) -> Counter[str]:
         """Number of operations by kind."""
-        return Counter(node.op.value for node in self.nodes if node.op is not Op.INPUT)
+        return Counter(node.op.value for node in self.nodes if node.op not in (Op.INPUT, Op.CONSTANT))
 
     def costs(self) -> dict[str, int]:
         """Number of operations by kind and in total.
 
-        Scalings are multiplications by constants; hyperbolic tangents, of joint friction, count where there are any.
+        Scalings are multiplications by constants; functions of the motor side and of joint friction count where there
+        are any.
         """
         counts = self.operation_counts()
         costs = {
@@ -55,14 +56,17 @@ class Program:
             "divisions": counts["reciprocal"],
             "sines_and_cosines": counts["sin"] + counts["cos"],
         }
-        if self.uses_tanh:
-            costs["hyperbolic_tangents"] = counts["tanh"]
+        if others := counts.total() - sum(costs.values()):
+            costs["other_functions"] = others
         return costs | {"total": sum(costs.values())}
 
-    @property
-    def uses_tanh(self) -> bool:
-        """Whether there is a hyperbolic tangent among the operations."""
-        return any(node.op is Op.TANH for node in self.nodes)
+    def constants(self, *ops: Op) -> list[Any]:
+        """Distinct constants of the nodes of some operations, such as tables, in order."""
+        return list(dict.fromkeys(node.constant for node in self.nodes if node.op in ops))
+
+    def uses(self, *ops: Op) -> bool:
+        """Whether there is one of these operations."""
+        return any(node.op in ops for node in self.nodes)
 
     @property
     def operations(self) -> int:
@@ -102,15 +106,6 @@ def trace(
     )
 
 
-def operands(node: Node) -> tuple[int, ...]:
-    """Indices of the nodes that a node operates on."""
-    if node.op is Op.INPUT:
-        return ()
-    if node.op in (Op.ADD, Op.SUB, Op.MUL):
-        return node.left, int(node.right)
-    return (node.left,)
-
-
 def _reachable(graph: Graph, roots: Sequence[int]) -> list[int]:
     """The nodes that the roots depend on, in order."""
     needed = set()
@@ -119,13 +114,9 @@ def _reachable(graph: Graph, roots: Sequence[int]) -> list[int]:
         index = stack.pop()
         if index not in needed:
             needed.add(index)
-            stack.extend(operands(graph.nodes[index]))
+            stack.extend(graph.nodes[index].operands)
     return sorted(needed)
 
 
 def _renumbered(node: Node, position: Mapping[int, int]) -> Node:
-    if node.op is Op.INPUT:
-        return node
-    if node.op in (Op.ADD, Op.SUB, Op.MUL):
-        return Node(node.op, position[node.left], position[int(node.right)])
-    return Node(node.op, position[node.left], node.right)
+    return node._replace(operands=tuple(position[k] for k in node.operands))

@@ -7,12 +7,12 @@ code runs as fast, since of so many values most are in memory anyway.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from .program import Program, operands
+from .program import Program
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,30 @@ class Segment:
     results: list[int] = field(default_factory=list)
 
 
-def split(program: Program, definitions: Sequence[int], size: int) -> tuple[list[Segment], int]:
+def split(program: Program, groups: Sequence[Sequence[int]], size: int) -> tuple[list[Segment], int]:
     """Segments of a program, of nearly equal length, and the number of slots.
 
     Args:
         program: the program.
-        definitions: the nodes that become definitions, in order.
-        size: largest number of definitions in a segment.
+        groups: the nodes that become definitions, in order; those of a group stay together.
+        size: number of definitions that a segment has at most, but for the rest of a group.
     """
+    definitions = [node for group in groups for node in group]
     count = -(-len(definitions) // size) or 1
-    bounds = [len(definitions) * k // count for k in range(count + 1)]
+    ends = list(accumulate(map(len, groups), initial=0))
+    bounds = [ends[bisect_left(ends, len(definitions) * k // count)] for k in range(count + 1)]
     segments = [Segment((start, stop)) for start, stop in pairwise(bounds)]
     segment_of = {node: bisect_right(bounds, at) - 1 for at, node in enumerate(definitions)}
     last_use = {
         operand: segment_of[node]
         for node in definitions
-        for operand in operands(program.nodes[node])
+        for operand in program.nodes[node].operands
         if operand in segment_of and segment_of[operand] != segment_of[node]
     }
     slots, free = 0, list[int]()
     for index, segment in enumerate(segments):
         for node in definitions[slice(*segment.definitions)]:
-            for operand in operands(program.nodes[node]):
+            for operand in program.nodes[node].operands:
                 if operand in segment_of and segment_of[operand] != index:
                     segment.loaded[operand] = segments[segment_of[operand]].stored[operand]
             if node in last_use:

@@ -1,63 +1,156 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of programs in any language: a definition for each operation, and an expression for each result.
 
-Languages differ in the syntax of inputs, definitions and products, but share the operations and their order.
+Languages differ in the syntax of inputs, definitions and products, and in the names of functions, but share the
+operations and their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from .expressions import Node, Op
-from .program import Program, operands
+from .expressions import ELEMENTARY, Node, Op
+from .program import Program
+
+FUNCTIONS = ELEMENTARY | {Op.SQRT, Op.SELECT}
+"""Operations that are calls of a function of their name."""
 
 
-def straight_line(
-    program: Program,
-    inputs: Sequence[str],
-    sines: Sequence[tuple[str, str]],
-    *,
-    define: str,
-    times: str = "*",
-    tanh: str = "tanh",
-) -> tuple[list[str], list[str]]:
-    """A line for each of the :func:`definitions`, and an expression for each entry of the outputs.
+@dataclass(frozen=True)
+class Syntax:
+    """What differs between languages.
 
-    Args:
-        program: the program.
-        inputs: expressions of the entries of all inputs.
-        sines: expressions of the sine and cosine of each of the :func:`angles`.
+    Attributes:
         define: format of a definition, with the fields ``{name}`` and ``{value}``.
         times: multiplication operator.
-        tanh: function of the hyperbolic tangent.
+        function: format of the name of a function, with the field ``{name}``; those beside :data:`FUNCTIONS` are
+            ``index_<table>`` and ``lookup_<table>``, numbered as of ``program.constants(INDEX, LOOKUP)``, and
+            ``root_<k>``, as of ``program.constants(ROOT)``.
+        number: format of a constant argument of a function, with the field ``{value}``.
+        nan, infinity: expressions of these numbers.
     """
-    known = dict(zip(angles(program), sines, strict=True))
-    names: dict[int, str] = {}
-    for index, node in enumerate(program.nodes):
-        if node.op is Op.INPUT:
-            names[index] = inputs[node.left]
-        elif node.op in (Op.SIN, Op.COS):
-            names[index] = known[_angle(program.nodes, node)][node.op is Op.COS]
-    lines = []
-    for index in definitions(program):
-        names[index] = value_name(index)
-        value = _operation(program.nodes[index], names, times, tanh)
-        lines.append(define.format(name=names[index], value=value))
-    return lines, [
-        repr(result.factor) if result.node is None else _scaled(names[result.node], result.factor, times)
-        for result in program.results
-    ]
+
+    define: str
+    times: str = "*"
+    function: str = "{name}"
+    number: str = "{value}"
+    nan: str = "(0.0 / 0.0)"
+    infinity: str = "(1.0 / 0.0)"
+
+    def constant(self, value: float) -> str:
+        """Expression of a number."""
+        if math.isnan(value):
+            return self.nan
+        if math.isinf(value):
+            return self.infinity if value > 0 else f"(-{self.infinity})"
+        return repr(value)
+
+
+class Lines(NamedTuple):
+    """Text of a program.
+
+    Attributes:
+        definitions: a line for each of the :func:`definitions`.
+        results: an expression for each entry of the outputs.
+    """
+
+    definitions: list[str]
+    results: list[str]
+
+
+class Values:
+    """Expressions of the values of a program's nodes in a language."""
+
+    def __init__(
+        self, program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], syntax: Syntax
+    ) -> None:
+        """Name the values.
+
+        Args:
+            program: the program.
+            inputs: expressions of the entries of all inputs.
+            sines: expressions of the sine and cosine of each of the :func:`angles`.
+            syntax: that of the language.
+        """
+        self._program, self.syntax = program, syntax
+        self._tables = {table: k for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP))}
+        self._roots = {function: k for k, function in enumerate(program.constants(Op.ROOT))}
+        known = dict(zip(angles(program), sines, strict=True))
+        self._names: dict[int, str] = {}
+        for index, node in enumerate(program.nodes):
+            if node.op is Op.INPUT:
+                self._names[index] = inputs[node.constant]
+            elif node.op in (Op.SIN, Op.COS):
+                self._names[index] = known[_angle(program.nodes, node)][node.op is Op.COS]
+            elif node.op is Op.CONSTANT:
+                self._names[index] = syntax.number.format(value=syntax.constant(node.constant))
+            else:
+                self._names[index] = value_name(index)
+
+    def name(self, index: int) -> str:
+        """Expression of the value of a node, once it is defined."""
+        return self._names[index]
+
+    def function(self, node: Node) -> str:
+        """Name of the function of an operation that is one."""
+        name = node.op.value
+        if node.op in (Op.INDEX, Op.LOOKUP):
+            name = f"{name}_{self._tables[node.constant]}"
+        elif node.op is Op.ROOT:
+            name = f"{name}_{self._roots[node.constant]}"
+        return self.syntax.function.format(name=name)
+
+    def value(self, index: int) -> str:
+        """Expression that computes the value of a node."""
+        node, times = self._program.nodes[index], self.syntax.times
+        operands = [self._names[k] for k in node.operands]
+        if node.op is Op.SCALE:
+            return f"{operands[0]} {times} {self.syntax.constant(node.constant)}"
+        if node.op is Op.SHIFT:
+            return f"{operands[0]} + {self.syntax.constant(node.constant)}"
+        if node.op is Op.RECIPROCAL:
+            return f"1.0 {times.replace('*', '/')} {operands[0]}"
+        if node.op in (Op.ADD, Op.SUB, Op.MUL):
+            return f" {_SIGNS.get(node.op, times)} ".join(operands)
+        return f"{self.function(node)}({', '.join(operands)})"
+
+    def definition(self, index: int) -> str:
+        """Line that defines the value of a node."""
+        return self.syntax.define.format(name=self._names[index], value=self.value(index))
+
+    def results(self) -> list[str]:
+        """An expression for each entry of the outputs."""
+        return [
+            self.syntax.constant(result.factor)
+            if result.node is None
+            else _scaled(self._names[result.node], result.factor, self.syntax)
+            for result in self._program.results
+        ]
+
+
+_SIGNS = {Op.ADD: "+", Op.SUB: "-"}
+
+
+def straight_line(program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], syntax: Syntax) -> Lines:
+    """Text of a program; arguments are those of :class:`Values`."""
+    values = Values(program, inputs, sines, syntax)
+    return Lines([values.definition(index) for index in definitions(program)], values.results())
 
 
 def definitions(program: Program) -> list[int]:
-    """Nodes that are computed: all but inputs, sines, cosines and operations that only sines and cosines use."""
+    """Nodes that are computed: no inputs, constants, sines, cosines, nor operations that only sines and cosines use."""
     needed = {result.node for result in program.results if result.node is not None}
     for index in reversed(range(len(program.nodes))):
         node = program.nodes[index]
         if index in needed and node.op not in (Op.SIN, Op.COS):
-            needed.update(operands(node))
-    return [index for index in sorted(needed) if program.nodes[index].op not in (Op.INPUT, Op.SIN, Op.COS)]
+            needed.update(node.operands)
+    return [index for index in sorted(needed) if program.nodes[index].op not in _GIVEN]
+
+
+_GIVEN = (Op.INPUT, Op.CONSTANT, Op.SIN, Op.COS)
 
 
 def value_name(node: int) -> str:
@@ -90,36 +183,22 @@ def angles(program: Program) -> list[Angle]:
 
 def used_inputs(program: Program) -> set[int]:
     """Positions of the entries of all inputs that the program reads."""
-    return {node.left for node in program.nodes if node.op is Op.INPUT}
+    return {node.constant for node in program.nodes if node.op is Op.INPUT}
 
 
-def _operation(node: Node, names: Mapping[int, str], times: str, tanh: str) -> str:
-    left = names[node.left]
-    if node.op is Op.SCALE:
-        return f"{left} {times} {node.right!r}"
-    if node.op is Op.SHIFT:
-        return f"{left} + {node.right!r}"
-    if node.op is Op.RECIPROCAL:
-        return f"1.0 {times.replace('*', '/')} {left}"
-    if node.op is Op.TANH:
-        return f"{tanh}({left})"
-    sign = {Op.ADD: "+", Op.SUB: "-", Op.MUL: times}[node.op]
-    return f"{left} {sign} {names[int(node.right)]}"
-
-
-def _scaled(name: str, factor: float, times: str) -> str:
+def _scaled(name: str, factor: float, syntax: Syntax) -> str:
     if abs(factor) == 1:
         return name if factor == 1 else f"-{name}"
-    return f"{name} {times} {factor!r}"
+    return f"{name} {syntax.times} {syntax.constant(factor)}"
 
 
 def _angle(nodes: Sequence[Node], node: Node) -> Angle:
     scale, shift = 1.0, 0.0
-    argument = nodes[node.left]
+    argument = nodes[node.operands[0]]
     if argument.op is Op.SHIFT:
-        shift, argument = argument.right, nodes[argument.left]
+        shift, argument = argument.constant, nodes[argument.operands[0]]
     if argument.op is Op.SCALE:
-        scale, argument = argument.right, nodes[argument.left]
+        scale, argument = argument.constant, nodes[argument.operands[0]]
     if argument.op is not Op.INPUT:
         raise ValueError("the angle of a sine or cosine must be linear in an input")
-    return Angle(argument.left, scale, shift)
+    return Angle(argument.constant, scale, shift)

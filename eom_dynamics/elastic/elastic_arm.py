@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..actuators import checks
 from ..actuators.actuator import stacked
-from ..actuators.springs import RIGID, CoupledSpring, Deflections, Spring, spring_of_stiffness
+from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
@@ -36,10 +36,10 @@ from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
-from .spring_set import SpringEfforts, SpringSet
-
-STIFFNESS_NAMES = ("k", "kd", "kdd")
-"""Names of commanded stiffness and its time derivatives."""
+from .motor_functions import MotorFunctions
+from .motor_programs import STIFFNESS_NAMES
+from .motor_side import MotorSide
+from .spring_set import Deflections, SpringEfforts, SpringSet
 
 
 class Feedforward(NamedTuple):
@@ -113,14 +113,25 @@ class ElasticArm:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
         self.springs, self.coupled = _springs(robot, stiffness)
         self.transmission = robot.transmission
-        self.spring_set = SpringSet(robot.joint_names, self.springs, self.coupled)
-        self.stiffness, self.variable = self.spring_set.rest_stiffness, self.spring_set.variable
-        self.rigid, self.damped, self.paired = self.spring_set.rigid, self.spring_set.damped, self.spring_set.paired
-        self.motor_joint, self.motor_names = self.spring_set.motor_joint, self.spring_set.motor_names
         given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         self.rotor_inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
+        independent = robot.independent_joints
+        self.side = MotorSide(
+            robot.joint_names,
+            self.springs,
+            self.coupled,
+            self.transmission,
+            tuple(self.rotor_inertia.tolist()),
+            tuple(joint.actuator for joint in independent),
+            tuple(joint.gear_ratio for joint in independent),
+        )
+        self.functions = MotorFunctions(robot, self.side, self.dynamics.backend)
+        self.spring_set = SpringSet(self.side, self.functions)
+        self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
+        self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
+        self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
-        joints = [robot.independent_joints[i] for i in self.motor_joint]
+        joints = [independent[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
         self.friction = stacked([joint.actuator.friction for joint in joints])
         self.gear = stacked([joint.actuator.gear for joint in joints])
@@ -182,25 +193,12 @@ class ElasticArm:
             (tau, taud, taudd), spin = self.rotors.efforts(links, following, wrench)
         commanded = self._commanded(stiffness, tau.shape)
         state = None if deflection is None else self.deflection_state(deflection, tau.shape)
-        delta, deltad, deltadd, load = self.spring_set.deflections((tau, taud, taudd), commanded, state)
-        motion = [self._at_motors(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
-        position, velocity, acceleration = (x + y for x, y in zip(motion, (delta, deltad, deltadd), strict=True))
-        if self.transmission:
-            joints, transmission = self.transmission
-            motors = np.searchsorted(self.motor_joint, joints)
-            for x in (position, velocity, acceleration):
-                x[..., motors] = transmission.motors(x[..., motors])
-            load = load.copy()
-            load[..., motors] = transmission.motor_effort(load[..., motors])
-        if self.rotors is None:
-            effort = self.motor_inertia * acceleration
-        else:
-            effort = spin + self.motor_inertia * (acceleration - following[2])
-        if self.ideal:
-            effort = effort + load
-        else:
-            effort = effort + self.gear.load(load, velocity) + self.friction.effort(velocity)
-        return Feedforward(tau, taud, taudd, position, velocity, acceleration, effort)
+        commands = self.spring_set.commands(commanded, state, tau.shape[:-1])
+        motion = [np.asarray(x, dtype=float) for x in (q, qd, qdd)]
+        spinning = [] if self.rotors is None else [spin]
+        motors = self.functions("motors", *motion, tau, taud, taudd, *commands, *spinning, spin=bool(spinning))
+        self.spring_set.refuse(tau, commanded, motors[0])
+        return Feedforward(tau, taud, taudd, *motors)
 
     def efforts(
         self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
@@ -355,7 +353,7 @@ class ElasticArm:
             result[0] = np.where(self.damped, self.deflection_state(start, (self.robot.n,)), 0.0)
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
-            result[i + 1] = self.spring_set.advance(result[i], before, after, dt)
+            result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
         return result
 
     def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
@@ -381,7 +379,7 @@ class ElasticArm:
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """The deflection of damped springs as an array (n,) or (N, n), checked to be finite where it is read."""
         given = _like_joints(deflection, "deflection", shape)
-        if not np.all(np.isfinite(given[..., self.spring_set.damped])):
+        if not np.all(np.isfinite(given[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")
         return given
 

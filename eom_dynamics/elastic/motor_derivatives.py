@@ -90,27 +90,30 @@ def motor_jet(
     given = wrench_sequence(wrench)
     tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
     carried = _Carried(arm, states) if arm.rotors is not None else None
-    k = [np.asarray(x) for x in _commanded(arm, stiffness, samples, needed)]
+    commanded = _commanded(arm, stiffness, samples, needed)
+    k = [Jet([x[..., joint] for x in commanded]) for joint in range(robot.n)]
     state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)
 
+    present = None if state is None else list(np.moveaxis(state, -1, 0))
     position: list[Any] = [None] * len(arm.motor_joint)
     load: list[Any] = [None] * len(arm.motor_joint)
     for joints in groups:
         for joint in joints:
             if carried is not None:
                 tau[joint] = tau[joint] + carried.on_link(joint, position)
-        for i, delta, effort in arm.spring_set.deflection_jets(joints, tau, Jet(k), state):
-            position[i] = delta + Jet([x[..., arm.motor_joint[i]] for x in states])
-            load[i] = effort
-        _through_transmission(arm, joints, position, load)
+        delta, efforts = arm.side.deflections(tau, k, present, joints)
+        for i in np.flatnonzero(np.isin(arm.motor_joint, joints)):
+            if np.isnan(delta[i][0]).any():
+                arm.spring_set.refuse(np.stack([x[0] for x in tau], axis=-1), commanded[:1], np.asarray(delta[i][0]))
+            position[i] = delta[i] + Jet([x[..., arm.motor_joint[i]] for x in states])
+            load[i] = efforts[i]
+        if arm.transmission is not None and set(arm.transmission[0]) <= set(joints):
+            position, load = arm.side.motors_of(position), arm.side.motor_loads(load)
     motor_effort = []
     for i in range(len(position)):
         velocity = position[i].rate
         spin = arm.motor_inertia[i] * velocity.rate if carried is None else carried.on_motor(i, position)
-        if not arm.ideal:
-            joint = robot.independent_joints[arm.motor_joint[i]].actuator
-            load[i] = joint.gear.load_jet(load[i], velocity) + joint.friction.effort_jet(velocity)
-        motor_effort.append(spin + load[i])
+        motor_effort.append(arm.side.motor_effort(i, load[i], velocity, spin))
     return MotorJet(_stacked(tau, order + 3), _stacked(position, order + 3), _stacked(motor_effort, order + 1))
 
 
@@ -288,17 +291,6 @@ def _commanded(arm: ElasticArm, stiffness: Sequence[ArrayLike], samples: tuple[i
         raise StateError(f"stiffness must have shape {shape}")
     rows = [*first, *(np.broadcast_to(x, shape) for x in rest)]
     return (rows + [np.zeros(shape)] * order)[: order + 1]
-
-
-def _through_transmission(arm: ElasticArm, joints: Sequence[int], position: list[Any], load: list[Any]) -> None:
-    """Replace positions and loads at the springs by those at the motors of a transmission."""
-    if arm.transmission is None or not set(arm.transmission[0]) <= set(joints):
-        return
-    places = np.searchsorted(arm.motor_joint, arm.transmission[0])
-    for jets, change in ((position, arm.transmission[1].motors), (load, arm.transmission[1].motor_effort)):
-        rows = [change(np.stack(x, axis=-1)) for x in zip(*(jets[i] for i in places), strict=False)]
-        for column, i in enumerate(places):
-            jets[i] = Jet([x[..., column] for x in rows])
 
 
 def _stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:

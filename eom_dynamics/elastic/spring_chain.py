@@ -120,12 +120,12 @@ class SpringChain:
         )
         positions, efforts = [], []
         for stage in self.stages:
-            delta, _ = stage.spring.deflection_jet(effort)
+            (delta,), _ = stage.spring.deflections([effort])
             position = position + delta
             velocity = position.rate
             effort = effort + stage.inertia * velocity.rate
             if not stage.friction.is_none:
-                effort = effort + stage.friction.effort_jet(velocity)
+                effort = effort + stage.friction.effort(velocity)
             positions.append(position)
             efforts.append(effort)
         return ChainJet(tuple(positions), tuple(efforts))

@@ -1,18 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All springs of an arm; those of one kind are computed at once."""
+"""All springs of an arm, for arrays of states: the programs of its motor side, compiled at first use."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..actuators.springs import CoupledSpring, Deflections, Spring
 from ..arrays import Array
-from ..exceptions import StateError
-from ..jet import Jet
+from ..exceptions import StateError, StiffnessError
+from . import motor_programs as programs
+from .motor_functions import MotorFunctions
+from .motor_side import MotorSide
+
+
+class Deflections(NamedTuple):
+    """Deflections of the springs, each (m,) or (N, m).
+
+    Attributes:
+        delta, deltad, deltadd: joint side of the motor minus link, rad or m, and time derivatives.
+        tau: effort at the motor, N m or N.
+    """
+
+    delta: Array
+    deltad: Array
+    deltadd: Array
+    tau: Array
 
 
 class SpringEfforts(NamedTuple):
@@ -29,91 +44,22 @@ class SpringEfforts(NamedTuple):
     kd: Array
 
 
-class PlacedSpring(NamedTuple):
-    """A spring with its places in joint vectors (…, n) and in motor vectors (…, m), as indices or slices."""
-
-    joints: Any
-    motors: Any
-    spring: Spring
-
-
 class SpringSet:
     """The springs of n joints moved by m >= n motors.
 
     Attributes:
-        motor_joint: (m,) joint of each motor, in the order of joints.
-        motor_names: (m,) names of the motors.
-        rest_stiffness: (n,) stiffness without load, N m/rad or N/m; infinite where rigid.
-        rigid: (n,) whether a joint is rigid.
-        variable: (n,) whether the stiffness of a joint is commanded.
-        damped: (n,) whether the deflection of a joint is a state.
-        paired: (n,) whether two motors move a joint.
-        is_linear: whether :meth:`tangents` are the same at all deflections.
+        side: the motor side.
+        functions: its compiled programs.
     """
 
-    def __init__(
-        self, names: Sequence[str], springs: Sequence[Spring], coupled: tuple[Sequence[int], CoupledSpring] | None
-    ) -> None:
-        """Stack the springs of each kind.
-
-        Args:
-            names: names of the joints.
-            springs: springs of the joints.
-            coupled: indices of joints and the spring between them, which replaces their own; or None.
-        """
-        n = len(springs)
-        self._names, self._springs = tuple(names), tuple(springs)
-        self.motor_joint = np.repeat(np.arange(n), [len(spring.motors) for spring in springs])
-        self.motor_names = tuple(
-            name + suffix for name, spring in zip(names, springs, strict=True) for suffix in spring.motors
-        )
-        self.rest_stiffness = np.array([float(spring.rest_stiffness) for spring in springs])
-        self.variable = np.array([spring.is_variable for spring in springs])
-        self.damped = np.array([spring.is_damped for spring in springs])
-        self.paired = np.array([len(spring.motors) > 1 for spring in springs])
-        self._any_variable = bool(np.any(self.variable))
-        self._nominal = np.where(self.variable, self.rest_stiffness, 0.0)
-        self._single: list[PlacedSpring] = []
-        self._groups: list[PlacedSpring] = []
-        if coupled is not None:
-            joints = np.array(coupled[0])
-            self.rest_stiffness[joints] = coupled[1].rest_stiffness
-            self._single.append(PlacedSpring(joints, np.searchsorted(self.motor_joint, joints), coupled[1]))
-            self._groups += self._single
-        kinds: dict[type[Spring], list[int]] = {}
-        for joint, spring in enumerate(springs):
-            if coupled is None or joint not in coupled[0]:
-                motors = np.flatnonzero(self.motor_joint == joint)
-                self._single.append(PlacedSpring(joint, motors if len(motors) > 1 else int(motors[0]), spring))
-                if not spring.is_rigid:
-                    kinds.setdefault(type(spring), []).append(joint)
-        self._groups += [self._stacked(kind, members) for kind, members in kinds.items()]
-        self.rigid: NDArray[np.bool_] = np.isinf(self.rest_stiffness)
-        self._damped_groups = [group for group in self._groups if group.spring.is_damped]
-        self.is_linear = all(group.spring.is_linear for group in self._groups)
-        # Places of the groups' tangents in matrices (…, m, m): on the diagonal, but for coupled joints.
-        numbers = [np.arange(len(self.motor_joint))[group.motors] for group in self._groups]
-        self._diagonals: list[Any] = [(..., own, own) for own in numbers]
-        if coupled is not None:
-            self._diagonals[0] = (..., numbers[0][:, np.newaxis], numbers[0])
-        # The only group, if it takes joint vectors as they are, and neither command nor state.
-        alone = len(self._groups) == 1 and coupled is None and len(self.motor_joint) == n
-        plain = not np.any(self.rigid | self.variable | self.damped)
-        self._only = self._groups[0].spring if alone and plain else None
-
-    def _stacked(self, kind: type[Spring], members: Sequence[int]) -> PlacedSpring:
-        """The springs of one kind as one spring."""
-        stacked = kind.stacked([self._springs[joint] for joint in members])
-        motors = np.searchsorted(self.motor_joint, members)[:, np.newaxis] + np.arange(len(kind.motors))
-        motors = motors[:, 0] if len(kind.motors) == 1 else motors
-        if len(members) < len(self._springs):
-            return PlacedSpring(np.array(members), motors, stacked)
-        return PlacedSpring(slice(None), slice(None) if len(kind.motors) == 1 else motors, stacked)
+    def __init__(self, side: MotorSide, functions: MotorFunctions) -> None:
+        self.side, self.functions = side, functions
+        self._any_variable = bool(side.variable.any())
 
     def deflections(
-        self, efforts: tuple[Array, Array, Array], stiffness: Sequence[Array] = (), state: Array | None = None
+        self, efforts: Sequence[Array], stiffness: Sequence[Array] = (), state: Array | None = None
     ) -> Deflections:
-        """Deflections of all springs under efforts on the links, each (m,) or (N, m).
+        """Deflections of all springs under efforts on the links.
 
         Args:
             efforts: tau, taud, taudd, each (n,) or (N, n).
@@ -124,73 +70,41 @@ class SpringSet:
         Raises:
             StateError: a stiffness is out of range; the message names the joint.
         """
-        if self._only is not None:
-            return self._only.deflections(efforts)
         samples = efforts[0].shape[:-1]
-        commanded = self.commanded(stiffness, samples) if self._any_variable else []
-        delta, deltad, deltadd = np.zeros((3, *samples, len(self.motor_joint)))
-        result = Deflections(delta, deltad, deltadd, efforts[0][..., self.motor_joint])
-        for group in self._groups:
-            try:
-                part = self._deflections(group, efforts, commanded, state)
-            except StateError:
-                self._refuse(efforts, commanded, state)
-                raise
-            for whole, values in zip(result, part, strict=True):
-                whole[..., group.motors] = values
+        commands = self.commands(stiffness, state, samples)
+        result = Deflections(*self.functions("deflections", *efforts, *commands))
+        self.refuse(efforts[0], stiffness, result.delta)
         return result
 
-    def _deflections(
-        self, place: PlacedSpring, efforts: tuple[Array, Array, Array], commanded: Sequence[Array], state: Array | None
-    ) -> Deflections:
-        joints, spring = place.joints, place.spring
-        tau, taud, taudd = (x[..., joints] for x in efforts)
-        stiffness = [x[..., joints] for x in commanded] if spring.is_variable else ()
-        present = None
-        if state is not None and spring.is_damped:
-            present = np.broadcast_to(state, efforts[0].shape)[..., joints]
-        return spring.deflections((tau, taud, taudd), stiffness, present)
+    def commands(self, stiffness: Sequence[Array], state: Array | None, samples: tuple[int, ...]) -> list[Array]:
+        """Inputs of commanded stiffness and of the state of damped springs, where the motor side reads them."""
+        given = self.commanded(stiffness, samples) if self._any_variable else []
+        if self.side.damped.any():
+            settled = np.full(len(self.side.springs), programs.SETTLED)
+            given.append(np.broadcast_to(settled if state is None else state, (*samples, len(settled))))
+        return given
 
-    def _refuse(self, efforts: tuple[Array, Array, Array], commanded: Sequence[Array], state: Array | None) -> None:
-        """Raise the error of the first joint whose spring refuses, with the joint's name."""
-        for place in self._single:
-            try:
-                self._deflections(place, efforts, commanded, state)
-            except StateError as error:
-                raise type(error)(f"{self._names[place.joints]}: {error}") from None
-
-    def deflection_jets(
-        self, joints: Collection[int], tau: Sequence[Jet], stiffness: Jet, state: Array | None
-    ) -> Iterator[tuple[int, Jet, Jet]]:
-        """Deflections with time derivatives at the motors of some joints, coupled joints all or none of them.
-
-        Args:
-            joints: indices of the joints.
-            tau: effort on the link of each joint, with time derivatives.
-            stiffness: commanded stiffness of all joints, (n,) or (N, n), with time derivatives.
-            state: as for :meth:`deflections`.
-
-        Yields:
-            Index of a motor, its deflection, and the effort of the spring at the motor.
+    def refuse(self, tau: Array, stiffness: Sequence[Array], results: Array) -> None:
+        """Raise an error if results (…, m) under efforts (…, n) are NaN since a stiffness is out of range.
 
         Raises:
-            StateError: as for :meth:`deflections`.
+            StiffnessError: the message names the joint and its range.
         """
-        for places, motors, spring in self._single:
-            own = np.atleast_1d(places)
-            if own[0] not in joints:
+        if not self._any_variable or not np.isnan(results).any():
+            return
+        k = self.commanded(stiffness, tau.shape[:-1])[0]
+        for joint, spring in enumerate(self.side.springs):
+            if not spring.is_variable:
                 continue
-            effort = tau[places] if np.ndim(places) == 0 else _joined([tau[joint] for joint in own])
-            commanded = Jet([x[..., places] for x in stiffness]) if spring.is_variable else None
-            try:
-                delta, load = spring.deflection_jet(effort, commanded, None if state is None else state[..., places])
-            except StateError as error:
-                raise type(error)(f"{self._names[places]}: {error}") from None
-            if np.ndim(motors) == 0:
-                yield motors, delta, load
-            else:
-                for column, motor in enumerate(motors):
-                    yield motor, *(Jet([x[..., column] for x in jet]) for jet in (delta, load))
+            own = np.atleast_1d(k[..., joint])
+            low, high = (np.broadcast_to(x, own.shape) for x in spring.stiffness_range(np.atleast_1d(tau[..., joint])))
+            outside = ~((own >= low) & (own <= high))
+            if outside.any():
+                sample = int(np.argmax(outside))
+                raise StiffnessError(
+                    f"{self.side.joint_names[joint]}: stiffness {own[sample]:g} is outside the range of its springs at "
+                    f"this effort, {low[sample]:g} … {high[sample]:g}"
+                )
 
     def effort_jets(
         self, deflections: Sequence[Array], stiffness: Sequence[Array] = ()
@@ -206,20 +120,10 @@ class SpringSet:
             Efforts with as many time derivatives, each (n,) or (N, n), NaN where the deflections do not determine them;
             and stiffness where it is commanded, zero elsewhere.
         """
-        samples, n = deflections[0].shape[:-1], len(self._names)
-        tau = list(np.full((len(deflections), *samples, n), np.nan))
-        k = list(np.zeros((len(deflections), *samples, n)))
-        if self._any_variable:
-            for whole, given in zip(k, self.commanded(stiffness, samples), strict=False):
-                whole[..., self.variable] = given[..., self.variable]
-        for joints, motors, spring in self._groups:
-            commanded = Jet([x[..., joints] for x in k]) if spring.is_variable else None
-            efforts, stiffnesses = spring.effort_jet(Jet([x[..., motors] for x in deflections]), commanded)
-            for whole, part in zip(tau, efforts, strict=False):
-                whole[..., joints] = part
-            for whole, part in zip(k, stiffnesses or (), strict=False):
-                whole[..., joints] = part
-        return tau, k
+        orders = len(deflections)
+        commands = self.commanded(stiffness, deflections[0].shape[:-1], orders) if self._any_variable else []
+        results = self.functions("spring_efforts", *deflections, *commands, orders=orders)
+        return list(results[::2]), list(results[1::2])
 
     def efforts(
         self, delta: Array, deltad: Array, stiffness: Sequence[Array], *, rigid_too: bool = False
@@ -235,20 +139,22 @@ class SpringSet:
             StateError: a joint is rigid or damped, so that its deflection does not determine the effort and its rate.
         """
         (tau, taud), (k, kd) = self.effort_jets([delta, deltad], stiffness)
-        unknown = self.damped if rigid_too else self.damped | self.rigid
+        side = self.side
+        unknown = side.damped if rigid_too else side.damped | side.rigid
         if unknown.any():
             joint = int(np.argmax(unknown))
             raise StateError(
-                f"{self._names[joint]}: the deflection of a {self._springs[joint].kind} joint does not determine the "
-                "effort and its rate; give them"
+                f"{side.joint_names[joint]}: the deflection of a {side.springs[joint].kind} joint does not determine "
+                "the effort and its rate; give them"
             )
         return SpringEfforts(tau, taud, k, kd)
 
-    def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...]) -> list[Array]:
-        """k, kd, kdd, each (n,) or (N, n): the given ones, else nominal stiffness and no change of it."""
-        given = [np.broadcast_to(x, (*samples, len(self._names))) for x in stiffness]
-        zero = np.zeros((*samples, len(self._names)))
-        return (given or [zero + self._nominal]) + [zero] * (3 - max(len(given), 1))
+    def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...], orders: int = 3) -> list[Array]:
+        """k, kd, …, each (n,) or (N, n): the given ones, else nominal stiffness and no change of it."""
+        shape = (*samples, len(self.side.springs))
+        given = [np.where(self.side.variable, x, 0.0) for x in stiffness[:orders]] or [self.side.nominal_stiffness]
+        zero = np.zeros(shape)
+        return [np.broadcast_to(x, shape) for x in given] + [zero] * (orders - len(given))
 
     def loads(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
         """Efforts of the springs at the motors (…, m), N m or N; zero at rigid joints.
@@ -257,66 +163,47 @@ class SpringSet:
             delta, deltad: deflections and their rates (…, m).
             stiffness: (n,) stiffness where it is commanded, N m/rad or N/m; by default nominal.
         """
-        loads = np.zeros_like(delta)
-        for joints, motors, spring in self._groups:
-            commanded = None if stiffness is None else stiffness[joints]
-            loads[..., motors] = spring.load(delta[..., motors], deltad[..., motors], commanded)
-        return loads
+        return self.functions("loads", delta, deltad, *self._of_one(stiffness, delta.shape[:-1]))[0]
 
     def tangents(self, delta: Array) -> tuple[Array, Array]:
         """Derivatives of :meth:`loads` with respect to delta and to deltad, each (…, m, m)."""
-        slope, damping = np.zeros((2, *delta.shape, delta.shape[-1]))
-        for (_, motors, spring), places in zip(self._groups, self._diagonals, strict=True):
-            slope[places], damping[places] = spring.tangents(delta[..., motors])
+        m = delta.shape[-1]
+        found = self.functions("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
+        slope, damping = (x.reshape(*delta.shape[:-1], m, m) for x in found)
         return slope, damping
+
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether :meth:`tangents` are the same at all deflections."""
+        return not programs.tangents(self.side).nodes
 
     def energy(self, delta: Array) -> Array:
         """Energy of all springs (…), J, at nominal stiffness."""
-        energy = np.zeros(delta.shape[:-1])
-        for _, motors, spring in self._groups:
-            energy = energy + np.sum(spring.energy(delta[..., motors]), axis=-1)
-        return energy
+        return self.functions("energies", delta, np.zeros_like(delta))[0][..., 0]
 
     def loss(self, deltad: Array) -> Array:
         """Power that dampers turn to heat (…), W."""
-        loss = np.zeros(deltad.shape[:-1])
-        for _, motors, spring in self._damped_groups:
-            loss = loss + np.sum(spring.power_loss(deltad[..., motors]), axis=-1)
-        return loss
+        return self.functions("energies", np.zeros_like(deltad), deltad)[1][..., 0]
 
     def stretch(self, delta: Array) -> Array:
         """Elongation of tension-only springs (…, m), rad or m, negative where slack; infinite for other springs."""
-        stretch = np.full_like(delta, np.inf)
-        for _, motors, spring in self._groups:
-            stretch[..., motors] = spring.stretch(delta[..., motors])
-        return stretch
+        return self.functions("energies", delta, np.zeros_like(delta))[2]
+
+    def filtered(self, start: Array, before: Sequence[Array], after: Sequence[Array], step: float) -> Array:
+        """Deflections of damped springs after a step, zero at other joints; see :func:`.motor_programs.filtered`.
+
+        Args:
+            start: deflections at the start (…, n).
+            before, after: tau, taud, taudd at the start and at the end, each (…, n).
+            step: s.
+        """
+        samples = start.shape[:-1]
+        return self.functions("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
 
     def settled(self, efforts: Sequence[Array]) -> Array:
-        """Deflections of damped springs without transient (…, n), zero at other joints.
+        """Deflections of damped springs without transient (…, n), zero at other joints, for tau, taud, taudd (…, n)."""
+        return self.filtered(np.zeros_like(efforts[0]), efforts, efforts, -1.0)
 
-        Args:
-            efforts: tau, taud, taudd, each (…, n).
-        """
-        delta = np.zeros(efforts[0].shape)
-        for joints, _, spring in self._damped_groups:
-            delta[..., joints] = spring.settled(*(x[..., joints] for x in efforts))
-        return delta
-
-    def advance(self, delta: Array, before: Sequence[Array], after: Sequence[Array], dt: float) -> Array:
-        """Deflections of damped springs a time step later (…, n), zero at other joints.
-
-        Args:
-            delta: deflections at the start (…, n).
-            before, after: tau, taud, taudd at the start and at the end, each (…, n).
-            dt: time step, s, > 0.
-        """
-        later = np.zeros(delta.shape)
-        for joints, _, spring in self._damped_groups:
-            start, end = ([x[..., joints] for x in efforts] for efforts in (before, after))
-            later[..., joints] = spring.advance(delta[..., joints], start, end, dt)
-        return later
-
-
-def _joined(jets: Sequence[Jet]) -> Jet:
-    """Several jets as one of arrays (…, number of jets)."""
-    return Jet([np.stack(row, axis=-1) for row in zip(*jets, strict=False)])
+    def _of_one(self, stiffness: Array | None, samples: tuple[int, ...]) -> list[Array]:
+        """Input of a stiffness for all states."""
+        return self.commanded([] if stiffness is None else [stiffness], samples, 1) if self._any_variable else []

@@ -39,8 +39,8 @@ class DeflectionFilter:
             if step == 0:
                 return start
             if 0 < step <= LONGEST_STEP:
-                return self._springs.advance(start, tuple(then), tuple(efforts), step)
-        return self._springs.settled(tuple(efforts))
+                return self._springs.filtered(start, then, efforts, step)
+        return self._springs.settled(efforts)
 
     def keep(self, stamp: int, efforts: Array, deflections: Array) -> None:
         """Start the next step here; call it when the setpoint of that stamp has been answered."""

@@ -144,7 +144,7 @@ class ElasticPlant:
         load: Array = spring @ self._geared
         if self.arm.ideal:
             return load
-        return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
+        return self.arm.gear.loads(load, thetad) + self.arm.friction.efforts(thetad)
 
     def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
         """Time derivative of the state, of its shape.

@@ -33,7 +33,6 @@ from ..messages.fields import (
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
 from ..messages.setpoint_to_command import Solution
-from .compiled_motors import has_equal_arithmetic, motors_address
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 """Numbers of the messages that are written."""
@@ -182,8 +181,7 @@ class CompiledStream:
         self.dynamics = address
         self.limits = LimitCheck(arm)
         self.commands_motors = self.checks_limits = True
-        whole = has_equal_arithmetic(arm) and not self.limits.has_voltage
-        self.motors = motors_address(arm) if whole else 0
+        self.motors = 0
 
     def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
         """Call for messages like a valid one; None if its shape is not supported.

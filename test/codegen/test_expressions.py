@@ -17,7 +17,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression, Op
 from eom_dynamics.codegen.partials import Partials
-from eom_dynamics.codegen.program import Program, operands, trace
+from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.straight_line import used_inputs
 
@@ -40,13 +40,13 @@ def test_programs_compute_what_was_traced(tape: Tape, point: list[Fraction]) -> 
 def test_operations(tape: Tape) -> None:
     """Each is used, done once, follows its operands, and does not multiply by zero or one or add zero."""
     program = traced(tape.run)
-    used = {k for node in program.nodes for k in operands(node)} | {result.node for result in program.results}
+    used = {k for node in program.nodes for k in node.operands} | {result.node for result in program.results}
     assert used >= set(range(len(program.nodes)))
     assert len(set(program.nodes)) == len(program.nodes)
     for index, node in enumerate(program.nodes):
-        assert all(k < index for k in operands(node))
-        assert not (node.op is Op.SCALE and node.right in (0, 1))
-        assert not (node.op is Op.SHIFT and node.right == 0)
+        assert all(k < index for k in node.operands)
+        assert not (node.op is Op.SCALE and node.constant in (0, 1))
+        assert not (node.op is Op.SHIFT and node.constant == 0)
 
 
 @settings(max_examples=60)
@@ -122,7 +122,7 @@ def test_equal_angles_share_a_sine() -> None:
 
 def test_unused_inputs_are_not_read() -> None:
     program = trace("p", {"a": 2, "b": 2}, lambda x: {"y": [x["b"][1] * 2.0]})
-    assert [(node.op, node.left) for node in program.nodes] == [(Op.INPUT, 3)]
+    assert [(node.op, node.constant) for node in program.nodes] == [(Op.INPUT, 3)]
     assert used_inputs(traced(lambda x: [x[0].sin() + 1.0 / x[2]])) == {0, 2}
 
 

@@ -111,17 +111,17 @@ def run_program(program: Program, inputs: Sequence[Exact]) -> list[Exact]:
     """Results of a program, evaluated node by node."""
     values: list[Exact] = []
     for node in program.nodes:
-        values.append(inputs[node.left] if node.op is Op.INPUT else _run_node(node, values))
+        values.append(inputs[node.constant] if node.op is Op.INPUT else _run_node(node, values))
     return [Exact(x.factor) if x.node is None else x.factor * values[x.node] for x in program.results]
 
 
 def _run_node(node: Node, values: Sequence[Exact]) -> Exact:
-    left = values[node.left]
+    operands = [values[k] for k in node.operands]
     if node.op in (Op.SIN, Op.COS):
-        return left.sin() if node.op is Op.SIN else left.cos()
+        return operands[0].sin() if node.op is Op.SIN else operands[0].cos()
     if node.op in (Op.SCALE, Op.SHIFT):
-        return left * node.right if node.op is Op.SCALE else left + node.right
-    return _OPERATIONS[node.op.value](left, values[int(node.right)])
+        return operands[0] * node.constant if node.op is Op.SCALE else operands[0] + node.constant
+    return _OPERATIONS[node.op.value](*operands)
 
 
 def tapes(*, trigonometry: bool = True) -> st.SearchStrategy[Tape]:

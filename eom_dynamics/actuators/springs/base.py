@@ -7,14 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, TypeVar, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 
 from ...arrays import Array
+from ...elementary import select
 from ...jet import Jet
 
 Kind = TypeVar("Kind", bound="Spring")
+
+Scalar: TypeAlias = Any
+"""A number, an array (elementwise), or an expression of a program."""
 
 SPRINGS: dict[str, type[Spring]] = {}
 """Springs of a single joint by their type in robot files."""
@@ -34,22 +38,22 @@ class Parameter(NamedTuple):
     scales: bool = False
 
 
-class Deflections(NamedTuple):
-    """Deflections of springs, each of the shape of motor vectors, see :class:`Spring`.
+class SpringEfforts(NamedTuple):
+    """Efforts of a spring with time derivatives.
 
     Attributes:
-        delta, deltad, deltadd: joint side of the motor minus link, rad or m, and time derivatives.
-        tau: effort at the motor, N m or N.
+        links: on the links of its joints.
+        motors: at its motors.
+        stiffness: where it is commanded, else None.
     """
 
-    delta: Array
-    deltad: Array
-    deltadd: Array
-    tau: Array
+    links: Sequence[Jet]
+    motors: Sequence[Jet]
+    stiffness: Jet | None = None
 
 
 class Spring(ABC):
-    """Elasticity between the motor, or motors, and the link of a joint.
+    """Elasticity between the motor, or motors, and the link of a joint; or between those of several coupled joints.
 
     A kind of spring is one file with one subclass, a dataclass whose annotated fields are its entries in robot files;
     those with a default are optional. The class keyword ``kind`` registers it under its type in robot files:
@@ -58,13 +62,13 @@ class Spring(ABC):
 
         @dataclass(frozen=True, eq=False)
         class LinearSpring(MemorylessSpring, kind="linear"):
-            constant: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
+            constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
 
-    A spring whose parameters are numbers takes joint vectors of any shape; one of g springs (:meth:`stacked`) takes
-    joint vectors (…, g). Motor vectors have the shape of joint vectors, with one more axis (…, 2) where two motors
-    move a joint.
+    Its law is written once, over jets of scalars: NumPy arrays, compiled code, exported code, derivatives of any order
+    and the inverse follow from it.
 
-    Units: deflections rad (m at prismatic joints), efforts N m (N), stiffness N m/rad (N/m).
+    Units: deflections rad (m at prismatic joints), efforts N m (N), stiffness N m/rad (N/m). A deflection is that of
+    the joint side of a motor from the link.
     """
 
     kind: ClassVar[str]
@@ -82,9 +86,6 @@ class Spring(ABC):
     is_variable: ClassVar[bool] = False
     """Whether its stiffness is commanded."""
 
-    is_linear: ClassVar[bool] = False
-    """Whether its :meth:`tangents` are the same at all deflections."""
-
     def __init_subclass__(cls, *, kind: str | None = None, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if kind is not None:
@@ -98,7 +99,8 @@ class Spring(ABC):
             ParameterError: a parameter has an impossible value.
         """
         for attribute, declared in self.parameters().items():
-            object.__setattr__(self, attribute, declared.check(declared.name, getattr(self, attribute)))
+            checked = declared.check(declared.name, getattr(self, attribute))
+            object.__setattr__(self, attribute, float(checked) if checked.ndim == 0 else checked)
 
     @classmethod
     @cache
@@ -106,11 +108,6 @@ class Spring(ABC):
         """Declarations of its parameters by attribute."""
         annotations = get_type_hints(cls, include_extras=True)
         return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
-
-    @classmethod
-    def stacked(cls: type[Kind], springs: Sequence[Any]) -> Kind:
-        """One spring of g springs of this kind, for joint vectors (…, g)."""
-        return cls(*(np.stack([getattr(spring, attribute) for spring in springs]) for attribute in cls.parameters()))
 
     def scaled(self: Kind, factor: float) -> Kind:
         """The spring with ``factor`` times the effort at every deflection."""
@@ -123,81 +120,72 @@ class Spring(ABC):
         """Stiffness without load; nominal stiffness where it is commanded."""
 
     @abstractmethod
-    def deflection_jet(self, tau: Jet, stiffness: Jet | None = None, state: Array | None = None) -> tuple[Jet, Jet]:
-        """Deflections and efforts at the motors under an effort on the link, with as many time derivatives as it has.
-
-        Args:
-            tau: effort on the link.
-            stiffness: commanded stiffness; by default nominal and constant.
-            state: present deflection of a damped spring; by default :meth:`settled`.
-
-        Raises:
-            StiffnessError: the commanded stiffness is out of range.
-        """
-
     def deflections(
-        self, efforts: tuple[Array, Array, Array], stiffness: Sequence[Array] = (), state: Array | None = None
-    ) -> Deflections:
-        """:meth:`deflection_jet` for an effort with two time derivatives.
+        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
+    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+        """Deflections and efforts at its motors under efforts on its links, with as many time derivatives as these.
 
         Args:
-            efforts: tau, taud, taudd.
-            stiffness: k, kd, kdd; by default nominal and constant.
-            state: as for :meth:`deflection_jet`.
+            tau: effort on the link of each of its joints.
+            stiffness: commanded stiffness; by default nominal and constant. Results are NaN where it is out of range.
+            state: present deflection of a damped spring; by default :meth:`settled`.
         """
-        delta, load = self.deflection_jet(Jet(efforts), Jet(stiffness) if len(stiffness) else None, state)
-        return Deflections(delta[0], delta[1], delta[2], load[0])
 
     @abstractmethod
-    def effort_jet(self, delta: Jet, stiffness: Jet | None = None) -> tuple[Jet, Jet | None]:
-        """Effort on the link and, if it is commanded, stiffness, under deflections with time derivatives.
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+        """Efforts under deflections at its motors, with time derivatives: the inverse of :meth:`deflections`.
 
-        The inverse of :meth:`deflection_jet`. The effort of a damped spring has one time derivative less.
+        Those of a damped spring have one time derivative less than the deflection.
 
         Args:
-            delta: motor vectors.
-            stiffness: commanded stiffness, where it does not follow from the deflections.
+            delta: deflection at each of its motors.
+            stiffness: commanded stiffness, where it does not follow from the deflections; by default nominal.
         """
 
     @abstractmethod
-    def load(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
-        """Effort at the motors.
+    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+        """Energy that it stores at nominal stiffness, J."""
 
-        Args:
-            delta, deltad: deflections and their rates, motor vectors.
-            stiffness: commanded stiffness; by default nominal.
-        """
-
-    @abstractmethod
-    def tangents(self, delta: Array) -> tuple[Array | float, Array | float]:
-        """Derivatives of :meth:`load` with respect to delta and to deltad, at nominal stiffness.
-
-        Returns:
-            Two motor vectors, or numbers for all motors; (g, g) each for g coupled joints.
-        """
-
-    @abstractmethod
-    def energy(self, delta: Array) -> Array:
-        """Stored energy, J, a joint vector, at nominal stiffness."""
-
-    def power_loss(self, deltad: Array) -> Array | float:
-        """Power that a damper turns to heat, W, a joint vector."""
+    def power_loss(self, deltad: Sequence[Scalar]) -> Scalar:
+        """Power that a damper turns to heat, W."""
         return 0.0
 
-    def stretch(self, delta: Array) -> Array | float:
+    def stretch(self, delta: Sequence[Scalar]) -> Sequence[Scalar]:
         """Elongation of tension-only springs, negative where slack; infinite for springs that push and pull."""
-        return np.inf
+        return [np.inf] * len(delta)
 
-    def settled(self, tau: Array, taud: Array, taudd: Array) -> Array:
-        """Deflection without transient under an effort with these time derivatives and none above."""
-        return self.deflections((tau, taud, taudd)).delta
+    def settled(self, tau: Jet) -> Scalar:
+        """Deflection without transient of a damped spring; zero for others, which have no state."""
+        return 0.0
 
-    def advance(self, delta: Array, before: Sequence[Array], after: Sequence[Array], dt: float | Array) -> Array:
-        """Deflection a time step later.
+    def advanced(self, delta: Scalar, before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> Scalar:
+        """Deflection of a damped spring a time step later; zero for others.
 
         Args:
             delta: deflection at the start.
-            before, after: (tau, taud, taudd) at the start and at the end.
+            before, after: tau, taud, taudd at the start and at the end.
             dt: time step, s, > 0.
         """
-        return self.settled(*after)
+        return 0.0
+
+    def stiffness_range(self, tau: Scalar) -> tuple[Scalar, Scalar]:
+        """Least and largest stiffness that can be commanded under an effort."""
+        return -np.inf, np.inf
+
+    def commanded(self, tau: Jet, stiffness: Jet | None) -> Jet:
+        """The commanded stiffness, NaN out of range; by default nominal and constant."""
+        if stiffness is None:
+            stiffness = Jet.constant(self.rest_stiffness, len(tau))
+        low, high = self.stiffness_range(tau[0])
+        k = stiffness[0]
+        return Jet([select(low - k, np.nan, select(k - high, np.nan, k)), *stiffness[1:]])
+
+    def loads(self, delta: Array) -> tuple[Array, Array]:
+        """Efforts at its motors at rest, and their slopes, for deflections (…,), or (…, 2) with two motors."""
+        columns = [delta] if len(self.motors) == 1 else [delta[..., 0], delta[..., 1]]
+        zero = np.zeros(np.shape(columns[0]))
+        still = self.efforts([Jet([x, zero]) for x in columns]).motors
+        moving = self.efforts([Jet([x, zero + 1.0, zero]) for x in columns]).motors
+        results = [[x[0] + zero for x in still], [x[1] + zero for x in moving]]
+        first, second = (x[0] if len(columns) == 1 else np.stack(x, axis=-1) for x in results)
+        return first, second

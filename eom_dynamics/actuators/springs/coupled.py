@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import numpy as np
 from ...arrays import Array
 from ...jet import Jet
 from ..checks import refuse, square
-from .base import Parameter, Spring
+from .base import Parameter, Scalar, Spring, SpringEfforts
 
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9
@@ -37,7 +38,6 @@ class CoupledSpring(Spring):
     """
 
     kind = "coupled"
-    is_linear = True
 
     matrix: Annotated[Array, Parameter("matrix", _symmetric_positive_definite, scales=True)]
 
@@ -51,22 +51,22 @@ class CoupledSpring(Spring):
         """Diagonal of K (g,)."""
         return np.diag(self.matrix).copy()
 
-    def deflection_jet(self, tau: Jet, stiffness: Jet | None = None, state: Array | None = None) -> tuple[Jet, Jet]:
-        """Efforts times the compliance."""
-        return tau @ self.compliance, tau
+    def deflections(
+        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
+    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+        """The compliance times the efforts."""
+        return _product(self.compliance, tau), tau
 
-    def effort_jet(self, delta: Jet, stiffness: Jet | None = None) -> tuple[Jet, Jet | None]:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
         """K delta."""
-        return delta @ self.matrix, None
+        efforts = _product(self.matrix, delta)
+        return SpringEfforts(efforts, efforts)
 
-    def load(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
-        """K delta."""
-        return delta @ self.matrix
+    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+        """delta' K delta/2."""
+        return 0.5 * sum(x * y for x, y in zip(delta, _product(self.matrix, delta), strict=True))
 
-    def tangents(self, delta: Array) -> tuple[Array | float, Array | float]:
-        """K, no damping."""
-        return self.matrix, 0.0
 
-    def energy(self, delta: Array) -> Array:
-        """delta_i (K delta)_i/2 of each joint i; their sum is the energy."""
-        return 0.5 * delta * (delta @ self.matrix)
+def _product(matrix: Array, vector: Sequence[Any]) -> list[Any]:
+    """The matrix times a vector of jets or scalars."""
+    return [sum((a * x for a, x in zip(row, vector, strict=True)), 0.0) for row in matrix.tolist()]

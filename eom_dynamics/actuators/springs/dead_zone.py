@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
-
-from ...arrays import Array
+from ...elementary import absolute, asinh, select, sqrt
 from ...jet import Jet
-from ...jet_functions import plus, square_root
+from ...jet_functions import composed, quotient, square_root
 from ..checks import positive, refuse
-from .base import Parameter
+from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
-from .root_finding import increasing_root
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,90 +29,70 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         width: w > 0, rad (m).
     """
 
-    outer: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
-    inner: Annotated[float | Array, Parameter("inner_stiffness", positive, scales=True)]
-    half_gap: Annotated[float | Array, Parameter("half_gap", positive)]
-    width: Annotated[float | Array, Parameter("width", positive)]
+    outer: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    inner: Annotated[float, Parameter("inner_stiffness", positive, scales=True)]
+    half_gap: Annotated[float, Parameter("half_gap", positive)]
+    width: Annotated[float, Parameter("width", positive)]
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if k exceeds K."""
         super().__post_init__()
-        if np.any(np.greater(self.inner, self.outer)):
+        if self.inner > self.outer:
             refuse("inner_stiffness", f"must not exceed stiffness, {self.outer}, is {self.inner}")
 
-    def effort(self, delta: Array) -> Array:
-        """See the class."""
-        return self._values(np.asarray(delta))[0]
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+        """See the class; without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y likewise.
 
-    def stiffness(self, delta: Array) -> Array:
-        """k + (K - k) (h'(delta - b) + h'(-delta - b))."""
-        return self._values(np.asarray(delta))[1]
+        The spring is odd, h' = h/X, h'' = w²/(2 X³), and X² - Y² = -4 b |delta| gives
+        h(x) - h(-y) = |delta| (2 h(x) + 2 h(-y))/(X + Y).
+        """
+        distance, square, more = absolute(delta[0]), self.width**2, self.outer - self.inner
+        x, y = distance - self.half_gap, distance + self.half_gap
+        X, Y = sqrt(x * x + square), sqrt(y * y + square)
+        first, second = _positive_part(x, X, square), 0.5 * square / (Y + y)
+        values: list[Any] = [delta[0] * (2 * more * (first + second) / (X + Y) + self.inner)]
+        if len(delta) > 1:
+            values.append(more * (first / X + second / Y) + self.inner)
+        if len(delta) > 2:
+            sides = [self._inverse_cube(delta[0] - edge, len(delta) - 2) for edge in (self.half_gap, -self.half_gap)]
+            values += list((0.5 * more * square) * (sides[0] - sides[1]))
+        return composed(values, delta)
 
-    def stiffness_rate(self, delta: Array) -> Array:
-        """(K - k) (h''(delta - b) - h''(-delta - b)), h'' = w²/(2 sqrt(x² + w²)³)."""
-        return self._values(np.asarray(delta))[2]
+    def _inverse_cube(self, x: Scalar, length: int) -> Jet:
+        """(x² + w²)^(-3/2) and its derivatives with respect to x."""
+        variable = Jet([x, 1.0, *([0.0] * (length - 1))][:length])
+        X = square_root(variable * variable + self.width**2)
+        return quotient(Jet.constant(1.0, length), X * X * X)
 
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """Derivatives of the square roots in h."""
-        delta = np.asarray(delta, dtype=float)
-        if order <= 2:
-            return list(self._values(delta)[1 : 1 + order])
-        zero = np.zeros(np.broadcast(delta, self.width).shape)
-        sides = []
-        for edge in (self.half_gap, -self.half_gap):
-            x = Jet([delta - edge + zero, zero + 1.0, *([zero] * (order - 1))])
-            sides.append(square_root(plus(x * x, np.square(self.width))))
-        # h(x) - h(-y) = (x + y)/2 + (X - Y)/2, y = delta + b: the rest is linear in delta.
-        roots = 0.5 * (self.outer - self.inner) * (sides[0] - sides[1])
-        return [self.stiffness(delta), *roots[2:]][:order]
-
-    def energy(self, delta: Array) -> Array:
+    def stored_energy(self, delta: Scalar) -> Scalar:
         """Integral of the effort, with that of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""
         beyond = (
             self._integral(delta - self.half_gap)
             + self._integral(-delta - self.half_gap)
             - 2 * self._integral(-self.half_gap)
         )
-        return 0.5 * self.inner * np.square(delta) + (self.outer - self.inner) * beyond
+        return 0.5 * self.inner * (delta * delta) + (self.outer - self.inner) * beyond
 
-    def inverse(self, tau: Array) -> Array:
-        """By Halley's method from the asymptotes, between tau/K and tau/k."""
-        tau = np.asarray(tau, dtype=float)
-        ends = tau / self.outer, tau / self.inner
-        # The start is exact without smoothing: soft up to the edge of the gap, stiff beyond.
-        edge = self.inner * self.half_gap
-        start = np.where(
-            np.abs(tau) < edge,
-            ends[1],
-            np.copysign(self.half_gap + (np.abs(tau) - edge) / self.outer, tau),
-        )
-        return increasing_root(self._values, tau, (np.minimum(*ends), np.maximum(*ends)), start)
+    def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+        """tau/K and tau/k; the start neglects the far side of the gap, which leaves a quadratic equation.
 
-    def inverse_with_slopes(self, tau: Array) -> tuple[Array, Array, Array]:
-        """The inverse, with both slopes by one evaluation."""
-        delta = self.inverse(tau)
-        _, stiffness, rate = self._values(delta)
-        return delta, stiffness, rate
-
-    def _values(self, delta: Array) -> tuple[Array, Array, Array]:
-        """Effort, stiffness and stiffness rate from the same roots, without cancellation.
-
-        The spring is odd: with d = |delta|, x = d - b, X = sqrt(x² + w²), and y = -d - b, Y likewise, h' = h/X and
-        X² - Y² = -4 b d give h(x) - h(y) = d (2 h(x) + 2 h(y))/(X + Y).
+        With m = (K + k)/2, p = (K - k)/2 and c = |tau| - k b it is m x + p sqrt(x² + w²) = c for x = |delta| - b.
         """
-        distance, w = np.abs(delta), self.width
-        x, y = distance - self.half_gap, distance + self.half_gap
-        square = w * w
-        X, Y = np.sqrt(x * x + square), np.sqrt(y * y + square)
-        first = np.where(x > 0, 0.5 * (x + X), 0.5 * square / (X + np.abs(x)))
-        second = 0.5 * square / (Y + y)
-        more = self.outer - self.inner
-        effort = delta * (self.inner + 2 * more * (first + second) / (X + Y))
-        rate = np.copysign(0.5 * more * square, delta) * (1 / (X * X * X) - 1 / (Y * Y * Y))
-        return effort, self.inner + more * (first / X + second / Y), rate
+        K, k, square = self.outer, self.inner, self.width**2
+        mean, half, c = 0.5 * (K + k), 0.5 * (K - k), absolute(tau) - k * self.half_gap
+        root = sqrt(c * c + K * k * square)
+        x = select(c, (c * c - half * half * square) / (mean * c + half * root), (mean * c - half * root) / (K * k))
+        distance = x + self.half_gap
+        near, far = tau / K, tau / k
+        return (select(tau, near, far), select(tau, far, near)), select(tau, distance, -distance)
 
-    def _integral(self, x: Array | float) -> Array:
+    def _integral(self, x: Scalar) -> Scalar:
         """Integral of h from -infinity, but for a constant, by a form of h that does not cancel."""
-        root = np.hypot(x, self.width)
-        h = np.where(np.greater(x, 0), 0.5 * (x + root), 0.5 * np.square(self.width) / (root + np.abs(x)))
-        return 0.25 * (2 * x * h + np.square(self.width) * np.arcsinh(x / self.width))
+        square = self.width**2
+        h = _positive_part(x, sqrt(x * x + square), square)
+        return 0.25 * (2 * x * h + square * asinh(x / self.width))
+
+
+def _positive_part(x: Scalar, root: Scalar, square: float) -> Scalar:
+    """h(x) without cancellation, from sqrt(x² + w²) and w²."""
+    return select(x, 0.5 * (x + root), 0.5 * square / (root - select(x, 0.0, x)))

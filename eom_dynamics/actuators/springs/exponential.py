@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
-from ...arrays import Array
+from ...elementary import asinh, sinh_cosh
+from ...jet import Jet
+from ...jet_functions import hyperbolic_sine
 from ..checks import positive
-from .base import Parameter
+from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
 
 
@@ -23,31 +23,18 @@ class ExponentialSpring(MemorylessSpring, kind="exponential"):
         growth: a > 0, 1/rad (1/m).
     """
 
-    constant: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
-    growth: Annotated[float | Array, Parameter("growth", positive)]
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    growth: Annotated[float, Parameter("growth", positive)]
 
-    def effort(self, delta: Array) -> Array:
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
         """K/a sinh(a delta)."""
-        return self.constant / self.growth * np.sinh(self.growth * delta)
+        return hyperbolic_sine(delta * self.growth) * (self.constant / self.growth)
 
-    def stiffness(self, delta: Array) -> Array:
-        """K cosh(a delta)."""
-        return self.constant * np.cosh(self.growth * delta)
-
-    def stiffness_rate(self, delta: Array) -> Array:
-        """K a sinh(a delta)."""
-        return self.constant * self.growth * np.sinh(self.growth * delta)
-
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """K a^k cosh(a delta) and K a^k sinh(a delta) in turn."""
-        x = self.growth * delta
-        functions = (np.cosh(x), np.sinh(x))
-        return [self.constant * self.growth**k * functions[k % 2] for k in range(order)]
-
-    def energy(self, delta: Array) -> Array:
+    def stored_energy(self, delta: Scalar) -> Scalar:
         """K/a² (cosh(a delta) - 1), as 2 K/a² sinh²(a delta/2), which does not cancel."""
-        return 2 * self.constant / self.growth**2 * np.square(np.sinh(0.5 * self.growth * delta))
+        sinh, _ = sinh_cosh(delta * (0.5 * self.growth))
+        return sinh * sinh * (2 * self.constant / self.growth**2)
 
-    def inverse(self, tau: Array) -> Array:
+    def inverse(self, tau: Scalar) -> Scalar:
         """asinh(a tau/K)/a."""
-        return np.arcsinh(self.growth * tau / self.constant) / self.growth
+        return asinh(tau * (self.growth / self.constant)) / self.growth

@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
-from ...arrays import Array
+from ...elementary import absolute, expm1
 from ...jet import Jet
-from ...jet_functions import logarithm
+from ...jet_functions import exponential_less_one, logarithm_of_one_plus
 from ..checks import positive
 from .antagonistic import AntagonisticPair
-from .base import Parameter
+from .base import Parameter, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,27 +24,27 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
         nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
     """
 
-    constant: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
-    growth: Annotated[float | Array, Parameter("growth", positive)]
-    nominal: Annotated[float | Array, Parameter("nominal", positive, scales=True)]
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    growth: Annotated[float, Parameter("growth", positive)]
+    nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
 
-    def tension(self, stretch: Array, order: int) -> list[Array]:
-        """K/a (exp(a s) - 1), then K a^k exp(a s)."""
-        x = self.growth * stretch
-        f = self.constant / self.growth * np.expm1(x)
-        return [f, *(self.constant * self.growth**k * np.exp(x) for k in range(order))]
+    def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
+        """K/a (exp(a s) - 1) and K exp(a s)."""
+        grown = exponential_less_one(stretch * self.growth)
+        return grown * (self.constant / self.growth), (grown + 1.0) * self.constant
 
-    def tension_energy(self, stretch: Array) -> Array:
+    def tension_energy(self, stretch: Scalar) -> Scalar:
         """K/a² (exp(a s) - 1 - a s)."""
-        x = self.growth * stretch
-        return self.constant / self.growth**2 * (np.expm1(x) - x)
+        x = stretch * self.growth
+        return (expm1(x) - x) * (self.constant / self.growth**2)
 
-    def least_stiffness(self, tau: Array) -> Array:
+    def least_stiffness(self, tau: Scalar) -> Scalar:
         """2 K + a |tau|."""
-        return 2 * self.constant + self.growth * np.abs(tau)
+        return absolute(tau) * self.growth + 2 * self.constant
 
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
-        """log((sigma ± a tau)/(2 K))/a."""
+        """log((sigma ± a tau)/(2 K))/a, in the difference of sigma and 2 K, where springs are nearly slack."""
         a, scale = self.growth, 1 / (2 * self.constant)
-        first, second = (logarithm((stiffness + tau * (sign * a)) * scale) * (1 / a) for sign in (1.0, -1.0))
+        beyond = stiffness - 2 * self.constant
+        first, second = (logarithm_of_one_plus((beyond + tau * (sign * a)) * scale) * (1 / a) for sign in (1.0, -1.0))
         return first, second

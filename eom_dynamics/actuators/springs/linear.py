@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from ...arrays import Array
+from ...jet import Jet
 from ..checks import positive
-from .base import Deflections, Parameter, Spring
+from .base import Parameter, Scalar, Spring
 from .memoryless import MemorylessSpring
 from .rigid import RIGID
 
@@ -24,37 +23,19 @@ class LinearSpring(MemorylessSpring, kind="linear"):
         constant: K > 0, N m/rad (N/m).
     """
 
-    is_linear = True
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
 
-    constant: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
-
-    def effort(self, delta: Array) -> Array:
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
         """K delta."""
-        return self.constant * delta
+        return delta * self.constant
 
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """K and zeros."""
-        shape = np.broadcast(self.constant, delta).shape
-        return [np.broadcast_to(self.constant, shape), *([np.zeros(shape)] * (order - 1))][:order]
-
-    def tangents(self, delta: Array) -> tuple[Array | float, Array | float]:
-        """K, no damping."""
-        return self.constant, 0.0
-
-    def energy(self, delta: Array) -> Array:
+    def stored_energy(self, delta: Scalar) -> Scalar:
         """K delta²/2."""
-        return 0.5 * self.constant * np.square(delta)
+        return 0.5 * self.constant * (delta * delta)
 
-    def inverse(self, tau: Array) -> Array:
+    def inverse(self, tau: Scalar) -> Scalar:
         """tau/K."""
         return tau / self.constant
-
-    def deflections(
-        self, efforts: tuple[Array, Array, Array], stiffness: Sequence[Array] = (), state: Array | None = None
-    ) -> Deflections:
-        """Efforts over K."""
-        tau, taud, taudd = efforts
-        return Deflections(tau / self.constant, taud / self.constant, taudd / self.constant, tau)
 
 
 def spring_of_stiffness(stiffness: float) -> Spring:

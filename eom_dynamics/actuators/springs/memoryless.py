@@ -6,69 +6,56 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...arrays import Array
+from ...elementary import root
 from ...jet import Jet
-from ...jet_functions import composed, inverted
-from .base import Deflections, Spring
+from ...jet_functions import inverted
+from .base import Scalar, Spring, SpringEfforts
 
 
 class MemorylessSpring(Spring):
-    """tau = f(delta) with f(0) = 0 and f' > 0; all functions work entry by entry."""
+    """tau = f(delta) with f(0) = 0 and f' > 0.
+
+    A kind gives f, its integral, and either bounds and a first value of its inverse or the inverse itself.
+    """
 
     @abstractmethod
-    def effort(self, delta: Array) -> Array:
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
         """f(delta)."""
 
     @abstractmethod
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """f', f'', …: the first ``order`` derivatives of f at delta."""
+    def stored_energy(self, delta: Scalar) -> Scalar:
+        """Integral of f from 0."""
 
-    @abstractmethod
-    def inverse(self, tau: Array) -> Array:
-        """delta with f(delta) = tau."""
+    def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+        """Lower and upper bound of the deflection under an effort, and a first value."""
+        raise NotImplementedError(f"{type(self).__name__} has neither bounds nor an inverse of its own")
 
-    def stiffness(self, delta: Array) -> Array:
-        """f'(delta)."""
-        return self.slopes(delta, 1)[0]
+    def inverse(self, tau: Scalar) -> Scalar:
+        """delta with f(delta) = tau, as the root of f unless the kind has a better way."""
+        ends, start = self.bounds(tau)
+        return root(self.effort, tau, ends, start)
 
-    def stiffness_rate(self, delta: Array) -> Array:
-        """f''(delta), N m/rad² (N/m²)."""
-        return self.slopes(delta, 2)[1]
-
-    def inverse_with_slopes(self, tau: Array) -> tuple[Array, Array, Array]:
-        """delta with f(delta) = tau, f' and f'' there."""
-        delta = self.inverse(tau)
-        return delta, self.stiffness(delta), self.stiffness_rate(delta)
+    def inverse_jet(self, tau: Jet) -> Jet:
+        """:meth:`inverse` with the time derivatives of the effort."""
+        return inverted(self.effort, self.inverse(tau[0]), tau)
 
     @property
     def rest_stiffness(self) -> float | Array:
         """f'(0)."""
-        return self.stiffness(np.zeros(()))
+        return float(self.effort(Jet([0.0, 1.0]))[1])
 
     def deflections(
-        self, efforts: tuple[Array, Array, Array], stiffness: Sequence[Array] = (), state: Array | None = None
-    ) -> Deflections:
-        """Deflection from tau = f(delta), taud = f' deltad, taudd = f' deltadd + f'' deltad²."""
-        tau, taud, taudd = efforts
-        delta, slope, bend = self.inverse_with_slopes(tau)
-        deltad = taud / slope
-        return Deflections(delta, deltad, (taudd - bend * deltad**2) / slope, tau)
+        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
+    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+        """Deflection by the derivatives of the inverse function."""
+        return [self.inverse_jet(tau[0])], tau
 
-    def deflection_jet(self, tau: Jet, stiffness: Jet | None = None, state: Array | None = None) -> tuple[Jet, Jet]:
-        """Deflection by the inverse function's derivatives."""
-        delta = self.inverse(tau[0])
-        return inverted(delta, self.slopes(delta, len(tau) - 1), tau), tau
-
-    def effort_jet(self, delta: Jet, stiffness: Jet | None = None) -> tuple[Jet, Jet | None]:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
         """f(delta)."""
-        return composed([self.effort(delta[0]), *self.slopes(delta[0], len(delta) - 1)], delta), None
+        effort = [self.effort(delta[0])]
+        return SpringEfforts(effort, effort)
 
-    def load(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
-        """f(delta)."""
-        return self.effort(delta)
-
-    def tangents(self, delta: Array) -> tuple[Array | float, Array | float]:
-        """f', no damping."""
-        return self.stiffness(delta), 0.0
+    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+        """Integral of f from 0."""
+        return self.stored_energy(delta[0])

@@ -5,116 +5,61 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.polynomial import polynomial
 
 from ...arrays import Array
+from ...elementary import select
+from ...jet import Jet
 from ..checks import refuse, row
-from .base import Parameter
+from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
-from .root_finding import increasing_root
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class PolynomialSpring(MemorylessSpring, kind="polynomial"):
     """tau = c1 delta + c2 delta² + … , with positive stiffness at every deflection.
 
     Attributes:
-        coefficients: (…, m), c1 to cm, N m/rad^k (N/m^k).
-        least_stiffness: (…), least stiffness of all deflections, N m/rad (N/m).
+        coefficients: (m,), c1 to cm, N m/rad^k (N/m^k).
     """
 
     coefficients: Annotated[Array, Parameter("coefficients", row, scales=True)]
 
     def __post_init__(self) -> None:
-        """Derive the coefficients of all derivatives.
-
-        Raises:
-            ParameterError: coefficients are not finite, or the spring is not monotone.
-        """
+        """Check parameters; raises ParameterError if the spring is not monotone."""
         super().__post_init__()
-        self.least_stiffness = np.apply_along_axis(_least_stiffness, -1, self.coefficients)
-        powers = np.arange(1, self.coefficients.shape[-1] + 1)
-        zero = np.zeros((*self.coefficients.shape[:-1], 1))
-        self._effort = np.concatenate([zero, self.coefficients], axis=-1)
-        self._stiffness = self.coefficients * powers
-        self._rate = self._stiffness[..., 1:] * powers[:-1] if len(powers) > 1 else zero
-        self._derivatives = same_length(self._effort, self._stiffness, self._rate)
-        self._energy = np.concatenate([zero, zero, self.coefficients / (powers + 1)], axis=-1)
+        _ = self.least_stiffness
 
-    @classmethod
-    def stacked(cls, springs: Sequence[Any]) -> PolynomialSpring:
-        """One spring of many, short polynomials padded with zeros."""
-        length = max(len(spring.coefficients) for spring in springs)
-        return cls(np.stack([np.pad(x.coefficients, (0, length - len(x.coefficients))) for x in springs]))
+    @cached_property
+    def least_stiffness(self) -> float:
+        """Least stiffness of all deflections, N m/rad (N/m)."""
+        return _least_stiffness(self.coefficients)
 
-    def effort(self, delta: Array) -> Array:
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
         """The polynomial."""
-        return polynomial_at(self._effort, delta)
+        return delta * polynomial_at(self.coefficients.tolist(), delta)
 
-    def stiffness(self, delta: Array) -> Array:
-        """c1 + 2 c2 delta + …"""
-        return polynomial_at(self._stiffness, delta)
-
-    def stiffness_rate(self, delta: Array) -> Array:
-        """2 c2 + 6 c3 delta + …"""
-        return polynomial_at(self._rate, delta)
-
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """Derivatives of the polynomial."""
-        return polynomial_slopes(self._effort, delta, order)
-
-    def energy(self, delta: Array) -> Array:
+    def stored_energy(self, delta: Scalar) -> Scalar:
         """c1 delta²/2 + c2 delta³/3 + …"""
-        return polynomial_at(self._energy, delta)
+        weights = self.coefficients / np.arange(2, len(self.coefficients) + 2)
+        return delta * delta * polynomial_at(weights.tolist(), delta)
 
-    def inverse(self, tau: Array) -> Array:
-        """By Halley's method, between 0 and tau over the least stiffness."""
-        tau = np.asarray(tau, dtype=float)
+    def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+        """0 and tau over the least stiffness; the start is that of the stiffness at rest."""
         end = tau / self.least_stiffness
-        bounds = np.minimum(0.0, end), np.maximum(0.0, end)
-        return increasing_root(
-            lambda x: polynomials_at(self._derivatives, x), tau, bounds, tau / self._stiffness[..., 0]
-        )
-
-    def inverse_with_slopes(self, tau: Array) -> tuple[Array, Array, Array]:
-        """The inverse, with both slopes by one evaluation."""
-        delta = self.inverse(tau)
-        _, stiffness, rate = polynomials_at(self._derivatives, delta)
-        return delta, stiffness, rate
+        return (select(tau, 0.0, end), select(tau, end, 0.0)), tau / float(self.coefficients[0])
 
 
-def polynomial_at(coefficients: Array, x: Array) -> Array:
-    """Value of the polynomial with coefficients (…, m), lowest power first."""
-    total = coefficients[..., -1] + np.zeros_like(x)
-    for k in range(coefficients.shape[-1] - 2, -1, -1):
-        total = total * x + coefficients[..., k]
+def polynomial_at(coefficients: Sequence[Scalar], x: Any) -> Any:
+    """Value of the polynomial with these coefficients, lowest power first, at a scalar or a jet."""
+    total: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = x * total + coefficient
     return total
-
-
-def same_length(*rows: Array) -> Array:
-    """Coefficients (…, m) of r polynomials as one array (…, r, m), padded with zeros."""
-    longest = max(coefficients.shape[-1] for coefficients in rows)
-    padded = [np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, longest - x.shape[-1])]) for x in rows]
-    return np.stack(padded, axis=-2)
-
-
-def polynomials_at(coefficients: Array, x: Array) -> tuple[Array, Array, Array]:
-    """Values of three polynomials with coefficients (…, 3, m) at x (…)."""
-    values = polynomial_at(coefficients, np.asarray(x)[..., np.newaxis])
-    return values[..., 0], values[..., 1], values[..., 2]
-
-
-def polynomial_slopes(coefficients: Array, x: Array, order: int) -> list[Array]:
-    """The first ``order`` derivatives of the polynomial of :func:`polynomial_at`."""
-    slopes = []
-    for _ in range(order):
-        powers = np.arange(1, coefficients.shape[-1])
-        coefficients = coefficients[..., 1:] * powers if len(powers) else 0.0 * coefficients
-        slopes.append(polynomial_at(coefficients, x))
-    return slopes
 
 
 def _least_stiffness(coefficients: Array) -> float:

@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
-from ...arrays import Array
+from ...elementary import absolute, sqrt
 from ...jet import Jet
-from ...jet_functions import plus, quotient
+from ...jet_functions import quotient
 from ..checks import positive
 from .antagonistic import AntagonisticPair
-from .base import Parameter
+from .base import Parameter, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,28 +24,24 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
         nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
     """
 
-    constant: Annotated[float | Array, Parameter("stiffness", positive, scales=True)]
-    slope: Annotated[float | Array, Parameter("slope", positive, scales=True)]
-    nominal: Annotated[float | Array, Parameter("nominal", positive, scales=True)]
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    slope: Annotated[float, Parameter("slope", positive, scales=True)]
+    nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
 
-    def tension(self, stretch: Array, order: int) -> list[Array]:
-        """K s + C s²/2, K + C s, C and zeros."""
-        f = stretch * (self.constant + 0.5 * self.slope * stretch)
-        if order == 0:
-            return [f]
-        zero = np.zeros_like(f)
-        return [f, self.constant + self.slope * stretch, self.slope + zero, *([zero] * (order - 2))][: order + 1]
+    def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
+        """K s + C s²/2 and K + C s."""
+        return stretch * (stretch * (0.5 * self.slope) + self.constant), stretch * self.slope + self.constant
 
-    def tension_energy(self, stretch: Array) -> Array:
+    def tension_energy(self, stretch: Scalar) -> Scalar:
         """K s²/2 + C s³/6."""
-        return np.square(stretch) * (0.5 * self.constant + self.slope * stretch / 6)
+        return stretch * stretch * (stretch * (self.slope / 6) + 0.5 * self.constant)
 
-    def least_stiffness(self, tau: Array) -> Array:
+    def least_stiffness(self, tau: Scalar) -> Scalar:
         """Root of sigma (sigma - 2 K) = 2 C |tau|, where one stretch is zero."""
-        return self.constant + np.sqrt(np.square(self.constant) + 2 * self.slope * np.abs(tau))
+        return sqrt(absolute(tau) * (2 * self.slope) + self.constant**2) + self.constant
 
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
         """(sigma - 2 K)/(2 C) ± tau/sigma."""
-        mean = plus(stiffness, -2 * self.constant) * (0.5 / self.slope)
+        mean = (stiffness - 2 * self.constant) * (0.5 / self.slope)
         half = quotient(tau, stiffness)
         return mean + half, mean - half

@@ -5,23 +5,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import cached_property
+from math import comb
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
+from ...elementary import index, lookup, root
+from ...jet import Jet
+from ...jet_functions import inverted
 from ..checks import refuse, row
-from .base import Parameter
+from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
-from .polynomial import polynomial_at, polynomial_slopes, polynomials_at, same_length
-from .root_finding import increasing_root
+from .polynomial import polynomial_at
 
 
-@dataclass(eq=False)
+class _Pieces(NamedTuple):
+    """Polynomials of the curve, one below the table, one in each interval, one above.
+
+    Each is about the end of its interval that is nearest to zero, so that nothing cancels near zero.
+
+    Attributes:
+        x, y: points between the pieces (m,).
+        origin: (m + 1,).
+        effort: (m + 1, 6), coefficients of powers of the distance from the origin, lowest first.
+        energy: (m + 1, 7) likewise.
+        lower, upper: bounds of the distance (m + 1,).
+        compliance: (m + 1,), distance over effort from the origin to the other end.
+    """
+
+    x: Array
+    y: Array
+    origin: Array
+    effort: Array
+    energy: Array
+    lower: Array
+    upper: Array
+    compliance: Array
+
+
+@dataclass(frozen=True, eq=False)
 class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     """Monotone C² curve through a table, straight beyond its ends.
 
-    The curve is a :mod:`.monotone_quintic`.
+    The curve is a :mod:`.monotone_quintic`. From the third on, derivatives jump at the points of the table.
 
     Attributes:
         delta, tau: the table, (m,), rad or m and N m or N; one that starts at (0, 0) is mirrored.
@@ -31,143 +59,89 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     tau: Annotated[Array, Parameter("efforts", row, scales=True)]
 
     def __post_init__(self) -> None:
-        """Fit the curve.
+        """Check the table.
 
         Raises:
             ParameterError: the table is not two rows of the same length, at least two, is not finite, not increasing,
                 or lacks (0, 0).
         """
         super().__post_init__()
-        x, y = self.delta, self.tau
-        _check(x, y)
-        if x[0] == 0:
-            x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
+        _check(self.delta, self.tau)
+
+    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+        """Value of the curve."""
+        at = index(delta[0], self._pieces.x)
+        return polynomial_at(_columns(at, self._pieces.effort), delta - lookup(at, self._pieces.origin))
+
+    def stored_energy(self, delta: Scalar) -> Scalar:
+        """Integral of the curve."""
+        at = index(delta, self._pieces.x)
+        return polynomial_at(_columns(at, self._pieces.energy), delta - lookup(at, self._pieces.origin))
+
+    def inverse_jet(self, tau: Jet) -> Jet:
+        """By the polynomial of the interval."""
+        pieces = self._pieces
+        at = index(tau[0], pieces.y)
+        start, *powers = _columns(at, pieces.effort)
+        beyond = tau - start
+        ends = lookup(at, pieces.lower), lookup(at, pieces.upper)
+        first = beyond[0] * lookup(at, pieces.compliance)
+        distance = root(_rise, beyond[0], ends, first, powers)
+        return inverted(_rise, distance, beyond, powers) + lookup(at, pieces.origin)
+
+    @cached_property
+    def _pieces(self) -> _Pieces:
         # Not at the top: it takes a second to import SciPy's splines, and few robots have tables.
         from .monotone_quintic import monotone_quintic
 
+        x, y = self.delta, self.tau
+        if x[0] == 0:
+            x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
         curve = monotone_quintic(x, y)
-        energy = curve.antiderivative()
-        # Of each interval, by power of the distance from its left end, lowest first.
-        self._set(x, y, curve.c[::-1].T, energy.c[::-1].T - np.eye(1, 7) * energy(0.0), curve(x[[0, -1]], 1))
-
-    @classmethod
-    def stacked(cls, springs: Sequence[Any]) -> TabulatedSpring:
-        """One spring of many, short tables padded with infinite points."""
-        longest = max(len(spring.delta) for spring in springs)
-        one = cls.__new__(cls)
-        one._set(
-            *(
-                np.stack([_padded(getattr(spring, name), longest - missing, fill) for spring in springs])
-                for name, missing, fill in (
-                    ("delta", 0, np.inf),
-                    ("tau", 0, np.inf),
-                    ("_effort", 1, 0.0),
-                    ("_energy", 1, 0.0),
-                    ("_ends", longest - 2, 0.0),
-                )
-            )
+        ends, inside = curve(x[[0, -1]], 1), curve.c[::-1].T
+        width, height, negative = np.diff(x), np.diff(y), x[:-1] < 0
+        inside[negative] = [_shifted(row, h) for row, h in zip(inside[negative], width[negative], strict=True)]
+        line = np.zeros((2, 6))
+        line[:, 0], line[:, 1] = y[[0, -1]], ends
+        effort = np.vstack([line[:1], inside, line[1:]])
+        # Exact at the points, also where rounding has shifted the value there.
+        effort[1:-1, 0] = np.where(negative, y[1:], y[:-1])
+        energy = np.column_stack([np.zeros(len(effort)), effort / np.arange(1, 7)])
+        first = int(np.flatnonzero(x == 0)[0])
+        for k in range(first + 2, len(effort)):
+            energy[k, 0] = energy[k - 1, 0] + polynomial_at(energy[k - 1, 1:].tolist(), width[k - 2]) * width[k - 2]
+        for k in range(first - 1, -1, -1):
+            energy[k, 0] = energy[k + 1, 0] - polynomial_at(energy[k + 1, 1:].tolist(), -width[k]) * width[k]
+        return _Pieces(
+            x,
+            y,
+            np.concatenate([x[:1], np.where(negative, x[1:], x[:-1]), x[-1:]]),
+            effort,
+            energy,
+            np.concatenate([[-np.inf], np.where(negative, -width, 0.0), [0.0]]),
+            np.concatenate([[0.0], np.where(negative, 0.0, width), [np.inf]]),
+            np.concatenate([1 / ends[:1], width / height, 1 / ends[1:]]),
         )
-        return one
-
-    def scaled(self, factor: float) -> TabulatedSpring:
-        """The spring with ``factor`` times the effort at every deflection."""
-        one = self.__class__.__new__(self.__class__)
-        one._set(self.delta, *(factor * x for x in (self.tau, self._effort, self._energy, self._ends)))
-        return one
-
-    def _set(self, delta: Array, tau: Array, effort: Array, energy: Array, ends: Array) -> None:
-        """Take a table (…, m), coefficients (…, m - 1, 6) and (…, m - 1, 7), and slopes (…, 2) at its ends."""
-        self.delta, self.tau, self._effort, self._energy, self._ends = delta, tau, effort, energy, ends
-        powers = np.arange(1, effort.shape[-1])
-        self._stiffness = effort[..., 1:] * powers
-        self._rate = self._stiffness[..., 1:] * powers[:-1]
-        self._derivatives = same_length(effort, self._stiffness, self._rate)
-        self._first = delta[..., 0]
-        # Stacked tables are padded with infinite points.
-        last = np.argmax(np.where(np.isfinite(delta), delta, -np.inf), axis=-1)
-        self._last_interval = last - 1
-        self._last, self._last_tau = (np.take_along_axis(x, last[..., None], -1)[..., 0] for x in (delta, tau))
-        with np.errstate(invalid="ignore"):
-            self._intervals = delta[..., :-1], np.diff(delta), tau[..., :-1], np.diff(tau)
-        self._row = np.arange(len(delta)) if delta.ndim > 1 else None
-
-    def effort(self, delta: Array) -> Array:
-        """Value of the curve."""
-        inside, beyond, stiffness = self._split(delta)
-        return self._at(self._effort, inside) + stiffness * beyond
-
-    def stiffness(self, delta: Array) -> Array:
-        """First derivative of the curve."""
-        return self._at(self._stiffness, self._split(delta)[0])
-
-    def stiffness_rate(self, delta: Array) -> Array:
-        """Second derivative of the curve, zero beyond the table."""
-        inside, beyond, _ = self._split(delta)
-        return np.where(beyond == 0, self._at(self._rate, inside), 0.0)
-
-    def slopes(self, delta: Array, order: int) -> list[Array]:
-        """Derivatives of the curve; from the third on they jump at the table's points, and are those on the right."""
-        inside, beyond, stiffness = self._split(delta)
-        i = self._interval(self.delta, inside)
-        curve = polynomial_slopes(self._pick(self._effort, i), inside - self._pick(self.delta, i), order)
-        line = [stiffness, *([np.zeros_like(stiffness)] * order)]
-        return [np.where(beyond == 0, x, y) for x, y in zip(curve, line, strict=False)]
-
-    def energy(self, delta: Array) -> Array:
-        """Integral of the curve."""
-        inside, beyond, stiffness = self._split(delta)
-        return self._at(self._energy, inside) + beyond * (self._at(self._effort, inside) + 0.5 * stiffness * beyond)
-
-    def inverse(self, tau: Array) -> Array:
-        """By Halley's method within an interval of the table."""
-        return self._inverse(np.asarray(tau, dtype=float))[0]
-
-    def inverse_with_slopes(self, tau: Array) -> tuple[Array, Array, Array]:
-        """The inverse, with both slopes by one evaluation."""
-        delta, curve, distance, beyond = self._inverse(tau)
-        _, stiffness, rate = polynomials_at(curve, distance)
-        if np.any(beyond):
-            rate = np.where(beyond == 0, rate, 0.0)
-        return delta, stiffness, rate
-
-    def _inverse(self, tau: Array) -> tuple[Array, Array, Array, Array]:
-        """Deflection, coefficients of its interval, distance from the interval's left end, effort beyond the table."""
-        within = np.minimum(np.maximum(tau, self.tau[..., 0]), self._last_tau)
-        i = self._interval(self.tau, within)
-        left, width, low, height = (self._pick(x, i) for x in self._intervals)
-        curve = self._pick(self._derivatives, i)
-        distance = increasing_root(
-            lambda x: polynomials_at(curve, x), within, (np.zeros_like(width), width), (within - low) / height * width
-        )
-        beyond = tau - within
-        delta = left + distance
-        if np.any(beyond):
-            delta = delta + beyond / np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
-        return delta, curve, distance, beyond
-
-    def _split(self, delta: Array) -> tuple[Array, Array, Array]:
-        """Deflection clipped to the table, the rest of it, and the stiffness beyond that end."""
-        inside = np.clip(delta, self._first, self._last)
-        beyond = delta - inside
-        return inside, beyond, np.where(beyond < 0, self._ends[..., 0], self._ends[..., 1])
-
-    def _at(self, coefficients: Array, delta: Array) -> Array:
-        i = self._interval(self.delta, delta)
-        return polynomial_at(self._pick(coefficients, i), delta - self._pick(self.delta, i))
-
-    def _interval(self, points: Array, x: Array) -> Any:
-        """Index of the interval of increasing points (…, m) that contains x (…); the last includes its right end."""
-        passed = np.sum(np.asarray(x)[..., np.newaxis] >= points[..., 1:-1], axis=-1)
-        return np.minimum(passed, self._last_interval)
-
-    def _pick(self, array: Array, i: Any) -> Array:
-        """Entries of intervals i, of stacked tables row by row."""
-        return array[i] if self._row is None else array[self._row, i]
 
 
-def _padded(array: Array, length: int, fill: float) -> Array:
-    """The array, its first axis padded to a length."""
-    return np.concatenate([array, np.full((length - len(array), *array.shape[1:]), fill)])
+def _rise(distance: Jet, *powers: Scalar) -> Jet:
+    """Effort beyond that at the origin of a piece, from the coefficients of powers from the first on."""
+    return distance * polynomial_at(powers, distance)
+
+
+def _columns(at: Scalar, coefficients: Array) -> Sequence[Scalar]:
+    """Coefficients of the piece at an index."""
+    return [lookup(at, column) for column in coefficients.T]
+
+
+def _shifted(coefficients: Array, distance: float) -> Array:
+    """Coefficients, lowest first, about a point at this distance."""
+    return np.array(
+        [
+            sum(comb(j, k) * c * distance ** (j - k) for j, c in enumerate(coefficients) if j >= k)
+            for k in range(len(coefficients))
+        ]
+    )
 
 
 def _check(delta: Array, tau: Array) -> None:

@@ -8,6 +8,7 @@
 #endif
 typedef double lanes __attribute__((vector_size(8 * EOM_LANES)));
 typedef int64_t lane_bits __attribute__((vector_size(8 * EOM_LANES)));
+typedef uint64_t lane_words __attribute__((vector_size(8 * EOM_LANES)));
 
 #if defined(__clang__) || __GNUC__ >= 12
 #define EOM_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -97,3 +98,13 @@ static inline __attribute__((always_inline)) void eom_store(const lanes *y, doub
     if (whole < size)
         eom_store_columns(y, to, size, whole, size - whole, used);
 }
+
+/* A row of numbers as lanes, and back. */
+static inline lanes eom_row(const double *x)
+{
+    lanes y;
+    __builtin_memcpy(&y, x, sizeof y);
+    return y;
+}
+
+static inline void eom_put_row(double *x, lanes y) { __builtin_memcpy(x, &y, sizeof y); }

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the motor side of an arm: which vectors they take and return.
+
+Vectors of joints have n entries, those of motors m. Commanded stiffness is read by arms that have it, the deflection by
+arms with damped springs; for others these inputs do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..codegen.expressions import Expression, Scalar
+from ..codegen.partials import Partials
+from ..codegen.program import Program, Sizes, c_name, trace
+from ..elementary import select
+from ..jet import Jet
+from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
+from .motor_side import MotorSide
+
+STIFFNESS_NAMES = ("k", "kd", "kdd")
+"""Names of commanded stiffness and its time derivatives."""
+
+DEFLECTION = "deflection"
+"""Name of the state of damped springs."""
+
+SETTLED = 1e300
+"""In place of a deflection: that without transient."""
+
+DELTA_NAMES = ("delta", "deltad", "deltadd")
+"""Names of deflections at the motors and their time derivatives."""
+
+MOTOR_NAMES = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
+"""Names of motor motion and effort."""
+
+Vectors = Mapping[str, Sequence[Expression]]
+
+
+def motors(side: MotorSide, *, spin: bool = False) -> Program:
+    """Motor motion and effort from motion and efforts of the links.
+
+    With ``spin``, the efforts that accelerate carried rotors are an input: those of rotors that follow their links.
+    """
+    n, m = len(side.springs), len(side.motor_joint)
+    inputs = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES), n) | _commands(side)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        tau = _jets(x, EFFORT_NAMES)
+        spinning = [Jet([value]) for value in x["spin"]] if spin else None
+        position, effort = side.feedforward(
+            _jets(x, STATE_NAMES[:3]), tau, _stiffness(x), _state(side, x, tau), spinning
+        )
+        rows = [[jet[k] for jet in position] for k in range(3)]
+        return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
+
+    return trace(c_name("motors"), inputs | ({"spin": m} if spin else {}), compute)
+
+
+def deflections(side: MotorSide) -> Program:
+    """Deflections with two time derivatives, and efforts of the springs, at the motors, from efforts on the links."""
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        tau = _jets(x, EFFORT_NAMES)
+        delta, load = side.deflections(tau, _stiffness(x), _state(side, x, tau))
+        rows = [[jet[k] for jet in delta] for k in range(3)]
+        return dict(zip((*DELTA_NAMES, "load"), (*rows, [jet[0] for jet in load]), strict=True))
+
+    return trace(c_name("deflections"), dict.fromkeys(EFFORT_NAMES, len(side.springs)) | _commands(side), compute)
+
+
+def spring_efforts(side: MotorSide, orders: int) -> Program:
+    """Efforts of the springs on the links, and stiffness, with time derivatives, from deflections at the motors.
+
+    Efforts are NaN at rigid joints, and for lack of a further derivative at damped ones.
+    """
+    names, stiffness = derivative_names("delta", orders), derivative_names("k", orders)
+    inputs = dict.fromkeys(names, len(side.motor_joint)) | dict.fromkeys(
+        stiffness if side.variable.any() else (), len(side.springs)
+    )
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        tau, _, k = side.efforts(_jets(x, names), _jets(x, stiffness) if stiffness[0] in x else None)
+        rows: dict[str, Sequence[Scalar]] = {}
+        for order, (effort, own) in enumerate(zip(derivative_names("tau", orders), stiffness, strict=True)):
+            rows[effort] = [jet[order] if order < len(jet) else float("nan") for jet in tau]
+            rows[f"{own}_of_springs"] = [jet[order] for jet in k]
+        return rows
+
+    return trace(c_name("spring_efforts"), inputs, compute)
+
+
+def loads(side: MotorSide) -> Program:
+    """Efforts of the springs at the motors, zero at rigid joints."""
+    return _of_deflections("loads", side, lambda load, x: {"load": load})
+
+
+def tangents(side: MotorSide) -> Program:
+    """Derivatives of the efforts of the springs at the motors by deflections and by their rates, row-major."""
+
+    def compute(load: Sequence[Scalar], x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        slopes = {}
+        for name, by in (("slope", "delta"), ("damping", "deltad")):
+            columns = [[Partials(variable)(value) for value in load] for variable in x[by]]
+            slopes[name] = [value for row in zip(*columns, strict=True) for value in row]
+        return slopes
+
+    return _of_deflections("tangents", side, compute)
+
+
+def energies(side: MotorSide) -> Program:
+    """Energy of all springs at nominal stiffness, power that dampers turn to heat, elongations of the springs."""
+    m = len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        energy: Scalar = 0.0
+        loss: Scalar = 0.0
+        stretch: list[Scalar] = [0.0] * m
+        for _, own, spring in side.placed:
+            delta, deltad = ([x[name][motor] for motor in own] for name in DELTA_NAMES[:2])
+            energy, loss = energy + spring.energy(delta), loss + spring.power_loss(deltad)
+            for motor, value in zip(own, spring.stretch(delta), strict=True):
+                stretch[motor] = value
+        return {"energy": [energy], "loss": [loss], "stretch": stretch}
+
+    return trace(c_name("energies"), dict.fromkeys(DELTA_NAMES[:2], m), compute)
+
+
+def filtered(side: MotorSide) -> Program:
+    """Deflections of damped springs after a time step from one setpoint of a stream to the next; zero at other joints.
+
+    ``step`` is the time between them in s; if it is zero, the deflections stay the same, and if it is negative, they
+    are those without transient.
+    """
+    before = tuple(f"{name}_before" for name in EFFORT_NAMES)
+    inputs = dict.fromkeys((DEFLECTION, *before, *EFFORT_NAMES), len(side.springs)) | {"step": 1}
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        (step,), start, after = x["step"], x[DEFLECTION], _jets(x, EFFORT_NAMES)
+        # The branch that is not taken must not divide by zero.
+        dt = select(step, step, 1.0)
+        later = side.advanced(start, _jets(x, before), after, dt)
+        still = [
+            select(-step, settled, old) if spring.is_damped else 0.0
+            for spring, settled, old in zip(side.springs, side.settled(after), start, strict=True)
+        ]
+        return {"deflection_now": [select(step, new, old) for new, old in zip(later, still, strict=True)]}
+
+    return trace(c_name("filtered"), inputs, compute)
+
+
+def drive(side: MotorSide) -> Program:
+    """Torque, speed, current and voltage of the motors before their gears, and the torque within limits."""
+    m = len(side.motor_joint)
+    names = ("torque", "speed", "current", "voltage", "clipped_effort")
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        rows = []
+        for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
+            motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
+            torque, speed = effort / ratio, velocity * ratio
+            clipped = motor.clipped(torque, speed) * ratio
+            rows.append([torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped])
+        return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+    return trace(c_name("drive"), dict.fromkeys(("motor_velocity", "motor_effort"), m), compute)
+
+
+def _of_deflections(
+    name: str, side: MotorSide, results: Callable[[Sequence[Scalar], Vectors], Mapping[str, Sequence[Scalar]]]
+) -> Program:
+    n, m = len(side.springs), len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
+        _, load, _ = side.efforts(_jets(x, DELTA_NAMES[:2]), stiffness)
+        return results([jet[0] for jet in load], x)
+
+    inputs = dict.fromkeys(DELTA_NAMES[:2], m) | ({"k": n} if side.variable.any() else {})
+    return trace(c_name(name), inputs, compute)
+
+
+def _commands(side: MotorSide) -> Sizes:
+    """Inputs of commanded stiffness and of the state of damped springs."""
+    n = len(side.springs)
+    state = {DEFLECTION: n} if side.damped.any() else {}
+    return (dict.fromkeys(STIFFNESS_NAMES, n) if side.variable.any() else {}) | state
+
+
+def _jets(x: Vectors, names: Sequence[str]) -> list[Jet]:
+    """A jet for each entry of vectors that are time derivatives of each other."""
+    return [Jet(row) for row in zip(*(x[name] for name in names), strict=True)]
+
+
+def _stiffness(x: Vectors) -> list[Jet] | None:
+    return _jets(x, STIFFNESS_NAMES) if STIFFNESS_NAMES[0] in x else None
+
+
+def _state(side: MotorSide, x: Vectors, tau: Sequence[Jet]) -> list[Scalar] | None:
+    """Given deflections of damped springs, or those without transient in place of :data:`SETTLED`."""
+    if DEFLECTION not in x:
+        return None
+    given = zip(x[DEFLECTION], side.springs, side.settled(tau), strict=True)
+    return [
+        select(value - 0.5 * SETTLED, settled, value) if spring.is_damped else 0.0 for value, spring, settled in given
+    ]

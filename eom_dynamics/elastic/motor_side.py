@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Springs, transmission, gears, friction and motors of an arm, over jets of scalars.
+
+The one description of the motor side: numbers, compiled and exported code, derivatives of any order, and the inverse
+are these lines over different scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..actuators import Actuator
+from ..actuators.springs import CoupledSpring, Spring
+from ..actuators.transmission import Transmission
+from ..arrays import Array
+from ..jet import Jet
+
+Scalar: TypeAlias = Any
+
+
+class PlacedSpring(NamedTuple):
+    """A spring with the indices of its joints, one or those that it couples, and of its motors."""
+
+    joints: tuple[int, ...]
+    motors: tuple[int, ...]
+    spring: Spring
+
+
+@dataclass(frozen=True, eq=False)
+class MotorSide:
+    """The motors of n joints, m >= n of them: what is between the links and the windings.
+
+    Attributes:
+        joint_names: (n,).
+        springs: (n,) springs of the joints; joints of the coupled spring count as rigid here.
+        coupled: indices of joints and the spring between them, which replaces their own; or None.
+        transmission: indices of joints with one motor each, and their transmission; or None.
+        rotor_inertia: (n,) of the motors of each joint, link side of the gear, kg m² or kg.
+        actuators: (n,) friction, gear and motor of the motors of each joint.
+        gear_ratio: (n,) turns of a motor for one turn of its joint.
+    """
+
+    joint_names: tuple[str, ...]
+    springs: tuple[Spring, ...]
+    coupled: tuple[tuple[int, ...], CoupledSpring] | None
+    transmission: tuple[tuple[int, ...], Transmission] | None
+    rotor_inertia: tuple[float, ...]
+    actuators: tuple[Actuator, ...]
+    gear_ratio: tuple[float, ...]
+
+    @cached_property
+    def motor_joint(self) -> NDArray[np.intp]:
+        """(m,) joint of each motor, in the order of joints."""
+        return np.repeat(np.arange(len(self.springs)), [len(spring.motors) for spring in self.springs])
+
+    @cached_property
+    def motor_names(self) -> tuple[str, ...]:
+        """(m,) names of the motors."""
+        rows = zip(self.joint_names, self.springs, strict=True)
+        return tuple(name + suffix for name, spring in rows for suffix in spring.motors)
+
+    @cached_property
+    def placed(self) -> tuple[PlacedSpring, ...]:
+        """All springs."""
+        group = self.coupled[0] if self.coupled else ()
+        places = [
+            PlacedSpring((joint,), tuple(np.flatnonzero(self.motor_joint == joint).tolist()), spring)
+            for joint, spring in enumerate(self.springs)
+            if joint not in group
+        ]
+        if self.coupled:
+            places.append(PlacedSpring(tuple(group), self._motors_of(group), self.coupled[1]))
+        return tuple(places)
+
+    @cached_property
+    def rest_stiffness(self) -> Array:
+        """(n,) stiffness without load, N m/rad or N/m; infinite where rigid, nominal where commanded."""
+        stiffness = np.empty(len(self.springs))
+        for joints, _, spring in self.placed:
+            stiffness[list(joints)] = spring.rest_stiffness
+        return stiffness
+
+    @property
+    def rigid(self) -> NDArray[np.bool_]:
+        """(n,) whether a joint is rigid."""
+        return np.isinf(self.rest_stiffness)
+
+    @cached_property
+    def variable(self) -> NDArray[np.bool_]:
+        """(n,) whether the stiffness of a joint is commanded."""
+        return np.array([spring.is_variable for spring in self.springs])
+
+    @cached_property
+    def damped(self) -> NDArray[np.bool_]:
+        """(n,) whether the deflection of a joint is a state."""
+        return np.array([spring.is_damped for spring in self.springs])
+
+    @cached_property
+    def paired(self) -> NDArray[np.bool_]:
+        """(n,) whether two motors move a joint."""
+        return np.array([len(spring.motors) > 1 for spring in self.springs])
+
+    @property
+    def nominal_stiffness(self) -> Array:
+        """(n,) stiffness where none is commanded, zero at joints without a command."""
+        return np.where(self.variable, self.rest_stiffness, 0.0)
+
+    def deflections(
+        self,
+        tau: Sequence[Jet],
+        stiffness: Sequence[Jet] | None = None,
+        state: Sequence[Scalar] | None = None,
+        joints: Collection[int] | None = None,
+    ) -> tuple[list[Jet], list[Jet]]:
+        """Deflections and efforts of the springs at all motors under efforts on the links.
+
+        Args:
+            tau: for each joint.
+            stiffness: commanded stiffness, for each joint; by default nominal and constant. Results are NaN where it
+                is out of range.
+            state: present deflections of damped springs, for each joint; by default without transient.
+            joints: only those of these; the others, and their efforts, are None.
+        """
+        delta: list[Any] = [None] * len(self.motor_joint)
+        load: list[Any] = [None] * len(self.motor_joint)
+        for place in self.placed:
+            first = place.joints[0]
+            if joints is not None and first not in joints:
+                continue
+            commanded = stiffness[first] if stiffness is not None and place.spring.is_variable else None
+            present = state[first] if state is not None and place.spring.is_damped else None
+            found = place.spring.deflections([tau[joint] for joint in place.joints], commanded, present)
+            for motor, own, effort in zip(place.motors, *found, strict=True):
+                delta[motor], load[motor] = own, effort
+        return delta, load
+
+    def efforts(
+        self, delta: Sequence[Jet], stiffness: Sequence[Jet] | None = None
+    ) -> tuple[list[Jet], list[Jet], list[Jet]]:
+        """Efforts of the springs on the links and at the motors, and stiffness, under deflections at the motors.
+
+        Args:
+            delta: for each motor.
+            stiffness: where it is commanded at a joint with one motor, for each joint; by default nominal.
+
+        Returns:
+            Efforts on the links, NaN at rigid joints; at the motors, zero there; stiffness where it is commanded, else
+            zero.
+        """
+        links: list[Any] = [None] * len(self.springs)
+        motors: list[Any] = [None] * len(self.motor_joint)
+        k = [Jet([0.0] * len(delta[0]))] * len(self.springs)
+        for place in self.placed:
+            commanded = None if stiffness is None or not place.spring.is_variable else stiffness[place.joints[0]]
+            found = place.spring.efforts([delta[motor] for motor in place.motors], commanded)
+            for joint, effort in zip(place.joints, found.links, strict=True):
+                links[joint] = effort
+            for motor, effort in zip(place.motors, found.motors, strict=True):
+                motors[motor] = effort
+            if found.stiffness is not None:
+                k[place.joints[0]] = found.stiffness
+        return links, motors, k
+
+    def motors_of(self, x: Sequence[Any]) -> list[Any]:
+        """Motor positions, or rates, from joint sides of all springs (m,): through the transmission."""
+        return self._transmitted(x, None if self.transmission is None else self.transmission[1].inverse)
+
+    def joint_sides(self, x: Sequence[Any]) -> list[Any]:
+        """Joint sides of all springs (m,) from motor positions, or rates."""
+        return self._transmitted(x, None if self.transmission is None else self.transmission[1].matrix)
+
+    def motor_loads(self, load: Sequence[Any]) -> list[Any]:
+        """Efforts at the motors, behind the gears, from those at the springs (m,)."""
+        return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
+
+    def motor_effort(self, motor: int, load: Jet, velocity: Jet, spin: Jet) -> Jet:
+        """Effort of a motor on the link side of its gear.
+
+        Args:
+            motor: its index.
+            load: effort behind the gear.
+            velocity: of the motor.
+            spin: effort that accelerates the rotor.
+        """
+        actuator = self.actuators[self.motor_joint[motor]]
+        effort = load if actuator.gear.is_lossless else actuator.gear.load(load, velocity)
+        if not actuator.friction.is_none:
+            effort = effort + actuator.friction.effort(velocity)
+        return spin + effort
+
+    def feedforward(
+        self,
+        q: Sequence[Jet],
+        tau: Sequence[Jet],
+        stiffness: Sequence[Jet] | None = None,
+        state: Sequence[Scalar] | None = None,
+        spin: Sequence[Jet] | None = None,
+    ) -> tuple[list[Jet], list[Jet]]:
+        """Motor motion with r + 2 time derivatives, and motor efforts with r, from as many as the first.
+
+        Args:
+            q: joint variables, for each joint.
+            tau: efforts on the links, for each joint.
+            stiffness, state: as for :meth:`deflections`.
+            spin: efforts that accelerate the rotors while these follow their links without deflection, for each motor;
+                by default those of rotors whose own spin dominates, zero here.
+        """
+        delta, load = self.deflections(tau, stiffness, state)
+        link = [q[joint] for joint in self.motor_joint]
+        position = self.motors_of([x + y for x, y in zip(link, delta, strict=True)])
+        load = self.motor_loads(load)
+        beyond = position if spin is None else self.motors_of(delta)
+        effort = []
+        for motor, joint in enumerate(self.motor_joint):
+            inertia = self.rotor_inertia[joint] * beyond[motor].rate.rate
+            own = inertia if spin is None else spin[motor] + inertia
+            behind, velocity = Jet(load[motor][: len(own)]), Jet(position[motor][1 : len(own) + 1])
+            effort.append(self.motor_effort(motor, behind, velocity, own))
+        return position, effort
+
+    def settled(self, tau: Sequence[Jet]) -> list[Scalar]:
+        """Deflections of damped springs without transient, for each joint; zero at others."""
+        return [spring.settled(x) for spring, x in zip(self.springs, tau, strict=True)]
+
+    def advanced(
+        self,
+        delta: Sequence[Scalar],
+        before: Sequence[Sequence[Scalar]],
+        after: Sequence[Sequence[Scalar]],
+        dt: Scalar,
+    ) -> list[Scalar]:
+        """Deflections of damped springs a time step later, for each joint; zero at others.
+
+        Args:
+            delta: at the start, for each joint.
+            before, after: tau, taud, taudd at the start and at the end, for each joint.
+            dt: time step, s, > 0.
+        """
+        rows = zip(self.springs, delta, before, after, strict=True)
+        return [spring.advanced(x, first, last, dt) for spring, x, first, last in rows]
+
+    def _transmitted(self, x: Sequence[Any], matrix: Array | None) -> list[Any]:
+        """Motor vector whose entries of the transmission are the matrix times theirs."""
+        values = list(x)
+        if matrix is not None and self.transmission is not None:
+            motors = self._motors_of(self.transmission[0])
+            for motor, row in zip(motors, matrix.tolist(), strict=True):
+                terms = [x[other] * weight for other, weight in zip(motors, row, strict=True) if weight]
+                values[motor] = sum(terms[1:], terms[0])
+        return values
+
+    def _motors_of(self, joints: Sequence[int]) -> tuple[int, ...]:
+        """The motor of each of some joints that have one."""
+        return tuple(np.searchsorted(self.motor_joint, joints).tolist())

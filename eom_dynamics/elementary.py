@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementary functions of scalars of any type: numbers, arrays (elementwise), expressions of a program, symbols.
+
+A law that is written with them and with + - * / runs over all of these types. A type with methods of these names (an
+expression, a CasADi symbol) is asked for them; other ones are for NumPy, or SymPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .jet import Jet
+
+MOST_STEPS = 100
+"""Steps of :func:`root`: bisection alone takes some 60 to neighbouring numbers; Halley's method rarely takes six."""
+
+LAST_STEP = 1e-7
+"""Halley's method triples the number of correct digits: after a step this small, relative to x, only rounding is left.
+"""
+
+
+def exp(x: Any) -> Any:
+    """Exponential."""
+    return _function("exp", x)
+
+
+def expm1(x: Any) -> Any:
+    """exp(x) - 1 without cancellation."""
+    return _function("expm1", x)
+
+
+def log(x: Any) -> Any:
+    """Logarithm."""
+    return _function("log", x)
+
+
+def log1p(x: Any) -> Any:
+    """log(1 + x) without cancellation."""
+    return _function("log1p", x)
+
+
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    return _function("sqrt", x)
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return _function("tanh", x)
+
+
+def sinh_cosh(x: Any) -> tuple[Any, Any]:
+    """Hyperbolic sine and cosine, by e = exp(|x|) - 1: (e + e/(1 + e))/2 and 1 + e²/(1 + e)/2."""
+    e = expm1(absolute(x))
+    quotient = e / (e + 1.0)
+    sinh = 0.5 * (e + quotient)
+    return select(x, sinh, -sinh), 0.5 * e * quotient + 1.0
+
+
+def asinh(x: Any) -> Any:
+    """Inverse hyperbolic sine, log(1 + |x| + x²/(1 + sqrt(1 + x²))) with the sign of x."""
+    a = absolute(x)
+    square = a * a
+    value = log1p(a + square / (sqrt(square + 1.0) + 1.0))
+    return select(x, value, -value)
+
+
+def absolute(x: Any) -> Any:
+    """|x|."""
+    return select(x, x, -x)
+
+
+def select(condition: Any, positive: Any, other: Any) -> Any:
+    """``positive`` where the condition is positive, else ``other``, also where it is NaN."""
+    if hasattr(condition, "select"):
+        return condition.select(positive, other)
+    if isinstance(condition, np.ndarray):
+        return np.where(condition > 0, positive, other)
+    if hasattr(condition, "is_symbolic"):
+        import casadi
+
+        return casadi.if_else(condition > 0, positive, other)
+    return positive if condition > 0 else other
+
+
+def index(x: Any, points: Sequence[float]) -> Any:
+    """How many of some increasing points do not exceed x, for :func:`lookup`."""
+    if hasattr(x, "index") and hasattr(x, "select"):
+        return x.index(tuple(map(float, points)))
+    if hasattr(x, "is_symbolic"):
+        import casadi
+
+        return sum(casadi.if_else(x >= point, 1.0, 0.0) for point in points)
+    return np.searchsorted(points, x, side="right")
+
+
+def lookup(position: Any, table: Sequence[float]) -> Any:
+    """Entry of a table at a position of :func:`index`."""
+    if hasattr(position, "lookup"):
+        return position.lookup(tuple(map(float, table)))
+    if hasattr(position, "is_symbolic"):
+        import casadi
+
+        value = table[0]
+        for k, entry in enumerate(table[1:]):
+            value = casadi.if_else(position > k + 0.5, entry, value)
+        return value
+    return np.asarray(table, dtype=float)[position]
+
+
+def root(
+    function: Callable[..., Jet], target: Any, bounds: tuple[Any, Any], start: Any, parameters: Sequence[Any] = ()
+) -> Any:
+    """x with f(x) = target for an increasing function f, by Halley's method inside a bracket, to full precision.
+
+    W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step that leaves the bracket is replaced by a
+    bisection. The bracket shrinks at each step, so the iteration ends for every increasing function.
+
+    Args:
+        function: takes the jet of x, and the parameters; returns the jet of f. It may use numbers beside, but no other
+            scalars.
+        target: the right-hand side.
+        bounds: lower and upper bound of the root.
+        start: first value.
+        parameters: scalars on which the function depends.
+    """
+    scalars = (target, *bounds, start, *parameters)
+    for x in scalars:
+        if hasattr(x, "root"):
+            return x.root(function, target, bounds, start, parameters)
+    symbolic = any(hasattr(x, "is_symbolic") for x in scalars)
+    low, high = bounds
+    x, active = _clipped(start, low, high), 0.0 * target + 1.0
+    for _ in range(_SYMBOLIC_STEPS if symbolic else MOST_STEPS):
+        value, slope, curvature = function(Jet([x, 1.0, 0.0]), *parameters)
+        residual = value - target
+        # Newton's step, longer or shorter by the curvature; never more than twice or less than half of it.
+        square = slope * slope
+        step = residual * slope / (square - _clipped(0.5 * residual * curvature, -square, 0.5 * square))
+        new = x - step
+        low, high = select(residual, low, x), select(residual, x, high)
+        going = select(absolute(step) - LAST_STEP * absolute(x), active, 0.0)
+        outside = select(low - new, going, select(new - high, going, 0.0))
+        x = select(active, select(outside, 0.5 * (low + high), new), x)
+        active = going
+        if not symbolic and not np.any(active):
+            break
+    return x
+
+
+# Of a root as straight-line code, where no step can be left out: the most that any spring of the tests takes.
+_SYMBOLIC_STEPS = 24
+
+
+def _clipped(x: Any, low: Any, high: Any) -> Any:
+    x = select(low - x, low, x)
+    return select(x - high, high, x)
+
+
+def _function(name: str, x: Any) -> Any:
+    if hasattr(x, "free_symbols"):
+        import sympy
+
+        shifted = {"expm1": lambda y: sympy.exp(y) - 1, "log1p": lambda y: sympy.log(1 + y)}
+        return shifted.get(name, getattr(sympy, name, None))(x)
+    return getattr(x, name)() if hasattr(x, name) else getattr(np, name)(x)
