@@ -456,7 +456,7 @@ class TestTables:
             (0, 9, 9, (q,), (np.zeros((9, 2))[:, :1],)),
             (0, 9, 9, (q,), (np.frombuffer(bytes(72)).reshape(9, 1),)),
         ):
-            with pytest.raises(ValueError, match="no such states|wrong number of arrays|rows of doubles"):
+            with pytest.raises(ValueError, match=r"no such states|wrong number of arrays|rows of doubles"):
                 batch(*wrong)
 
 
