@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -50,12 +50,12 @@ class NumpyKernel:
         """Compute ``count`` states; see :class:`Kernel`."""
         if not all_finite(inputs):
             return False
-        if count == 1:
+        columns = [column for array in inputs for column in array.T]
+        try:
             # Arithmetic on Python's floats takes a third of the time of that on NumPy's scalars.
-            entries: list[Any] = [value for array in inputs for value in array[0].tolist()]
-        else:
-            entries = [column for array in inputs for column in array.T]
-        results = iter(self._function(entries))
+            results = iter(self._function([column.item() for column in columns] if count == 1 else columns))
+        except ZeroDivisionError:
+            results = iter(self._function(columns))  # NumPy's quotient is infinite, as that of the other backends
         for output in outputs:
             for column in output.T:
                 column[:] = next(results)

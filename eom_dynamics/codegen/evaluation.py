@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation of kernels on arrays of states."""
+"""Evaluation of kernels on arrays of states: rows that kernels read, and arrays for their results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -37,37 +38,47 @@ def evaluate(
         StateError: ``out`` does not fit.
     """
     count = samples[0] if samples else 1
-    results = _outputs([samples + shape for shape in shapes], out)
+    results = outputs([samples + shape for shape in shapes], out)
     if not count:
         return results
-    rows = [_unaliased(_rows(np.reshape(x, (*samples, -1))), out) for x in inputs]
+    rows = [unaliased(rows_of(np.reshape(x, (count, -1))), out, in_place=True) for x in inputs]
     finite = kernel(count, rows, [result.reshape(count, -1) for result in results])
     return results if finite else None
 
 
-def _rows(x: Array) -> Array:
-    """The array as (N, size) with contiguous rows of aligned numbers; copied only if they are not."""
-    rows = np.atleast_2d(x)
-    fits = rows.flags.aligned and rows.strides[1] == rows.itemsize and rows.strides[0] >= 0
-    return rows if fits else rows.copy()
+def rows_of(x: Array) -> Array:
+    """The array (N, size) with contiguous rows of aligned numbers; copied only if they are not."""
+    fits = x.flags.aligned and x.strides[1] == x.itemsize and x.strides[0] >= 0
+    return x if fits else x.copy()
 
 
-def _unaliased(rows: Array, out: Sequence[Array] | None) -> Array:
-    """The array, or a copy if writing a result would overwrite rows that are not yet read."""
+def unaliased(rows: Array, out: Sequence[Array] | None, *, in_place: bool) -> Array:
+    """The array, or a copy if writing a result would overwrite rows that are not yet read.
+
+    Args:
+        rows: (N, size).
+        out: arrays for the results.
+        in_place: whether a result may overwrite the same rows, since they are read before it is written.
+    """
     for array in out or ():
         same_place = rows.ctypes.data == array.ctypes.data and rows.size == array.size
-        if np.may_share_memory(rows, array) and not same_place:
+        if np.may_share_memory(rows, array) and not (in_place and same_place):
             return rows.copy()
     return rows
 
 
-def _outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
+def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
+    """Arrays of these shapes for results: new ones, or ``out``.
+
+    Raises:
+        StateError: ``out`` is not C-contiguous arrays of the shapes with memory of their own.
+    """
     if out is None:
-        if len(set(shapes)) > 1 or not shapes[0]:  # numbers are arrays, too
-            return tuple(np.empty(shape) for shape in shapes)
         # Allocated together: the allocator keeps one large block for the next call but returns three to the system, and
         # clearing fresh memory costs as much as the computation.
-        return tuple(np.empty((len(shapes), *shapes[0])))
+        ends = np.cumsum([prod(shape) for shape in shapes]).tolist()
+        whole = np.empty(ends[-1])
+        return tuple(whole[a:b].reshape(x) for a, b, x in zip([0, *ends], ends, shapes, strict=False))
     arrays = sequence(out, "out", f"{len(shapes)} arrays", least=len(shapes), most=len(shapes))
     for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
         fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64

@@ -33,8 +33,8 @@ from .recipe import Recipe
 
 T = TypeVar("T")
 
-# Smallest number of states for which another thread saves time.
-_STATES_PER_THREAD = 4096
+STATES_PER_THREAD = 4096
+"""Smallest number of states for which another thread saves time."""
 
 _OWN_HEADER = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 
@@ -60,19 +60,22 @@ class NativeKernel:
     @property
     def state_address(self) -> int:
         """Address of the function for one state, ``void(const double *const *in, double *const *out)``."""
-        address = ctypes.cast(self._one, ctypes.c_void_p).value
-        assert address is not None  # it was found in the library
-        return address
+        return _address(self._one)
+
+    @property
+    def batch_address(self) -> int:
+        """Address of the function for a batch, of which :mod:`.emit_c` gives the type."""
+        return _address(self._batch)
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`.backends.Kernel`."""
         if count == 1:
             if not all_finite(inputs):
                 return False
-            # The function that state_call calls, for the same bits: the compiler may fuse other operations in lanes.
+            # The function for one state, for the same bits: the compiler may fuse other operations in lanes.
             self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
             return True
-        return all(in_threads(count, _STATES_PER_THREAD, lambda start, stop: self._run(start, stop, inputs, outputs)))
+        return all(in_threads(count, STATES_PER_THREAD, lambda start, stop: self._run(start, stop, inputs, outputs)))
 
     def _run(self, start: int, stop: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         strides = [x.strides[0] if len(x) > 1 else 0 for x in inputs]
@@ -115,12 +118,24 @@ class NativeKernel:
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
-        inputs = [(n,)] * vectors if inputs is None else inputs
-        if len(inputs) + wrenches > module.MOST_INPUTS or len(shapes) > module.MOST_OUTPUTS:
+        shapes = tuple(shapes)
+        given = (*([(n,)] * vectors if inputs is None else inputs), *(wrench_shape,) * wrenches)
+        places = range(len(given)), range(len(given), len(given) + len(shapes))
+        try:
+            caller: Callable[..., Any] = module.Caller(
+                shapes=given + shapes,
+                positional=len(given) - wrenches,
+                inputs=len(given),
+                outputs=len(shapes),
+                keywords=(("wrench", wrenches, False),) if wrenches else (),
+                defaults=(None,) * (len(given) - wrenches) + (np.zeros(wrench_shape),) * wrenches,
+                stages=((self.state_address, self.batch_address, *map(tuple, places)),),
+                result_type=None if alone else tuple,
+                finite_results=False,
+                general=general,
+            )
+        except OverflowError:  # too many inputs
             return general
-        caller: Callable[..., Any] = module.Caller(
-            self.state_address, tuple(inputs), wrenches, wrench_shape, tuple(shapes), alone, general
-        )
         # The caller may outlive this kernel: ctypes never unloads a library.
         return caller
 
@@ -133,6 +148,12 @@ def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:
     bounds = [count * k // threads for k in range(threads + 1)]
     parts = [_pool().submit(run, start, stop) for start, stop in pairwise(bounds)]
     return [part.result() for part in parts]
+
+
+def _address(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None  # it was found in the library
+    return address
 
 
 def _pointers(addresses: Sequence[int]) -> Any:

@@ -16,7 +16,7 @@ from differences import deviation, gradient
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.codegen.evaluation import _rows
+from eom_dynamics.codegen.evaluation import rows_of
 
 STATES = 200
 
@@ -209,6 +209,6 @@ def test_a_state_and_a_batch_give_the_same_bits(name: str) -> None:
 def test_rows_for_a_kernel_are_aligned() -> None:
     """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
     x = np.arange(12.0).reshape(4, 3)
-    rows = _rows(LAYOUTS["unaligned"](x))
+    rows = rows_of(LAYOUTS["unaligned"](x))
     assert rows.flags.aligned and np.array_equal(rows, x)
-    assert np.shares_memory(_rows(x[::2]), x)
+    assert np.shares_memory(rows_of(x[::2]), x)

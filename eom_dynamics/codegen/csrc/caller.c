@@ -1,113 +1,304 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Python callable that passes the arrays of one state to a kernel, at the cost of a C call.
+ * A Python callable that runs kernels one after the other on the arrays of one state, at the cost of a C call, and on
+ * blocks of a batch.
  *
- * call(q, qd, ..., *, wrench=(W, Wd, ...)) calls the kernel if all arguments are plain, finite, contiguous arrays of
- * doubles of the right number and shapes. It passes all other arguments to a Python callable of the same signature,
- * which converts them, computes a batch or raises an error. */
+ * call(q, qd, ..., *, wrench=(W, Wd, ...), deflection=d) runs them if all arguments are plain, finite, contiguous arrays
+ * of doubles of the right number and shapes. It passes all other arguments to a Python callable of the same signature,
+ * which converts them, computes a batch or raises an error.
+ *
+ * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
+ * intermediate vectors that are neither. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
 
-enum { MOST_INPUTS = 16, MOST_OUTPUTS = 8, MOST_DIMENSIONS = 3 };
+enum {
+    MOST_INPUTS = 32,
+    MOST_OUTPUTS = 16,
+    MOST_VECTORS = 64,
+    MOST_STAGES = 4,
+    MOST_KEYWORDS = 4,
+    MOST_DIMENSIONS = 3,
+    MOST_INTERMEDIATE = 4096, /* numbers of the intermediate vectors of one state, which are on the stack */
+    BLOCK = 128 /* states of which intermediate vectors stay in the first-level cache */
+};
 
-typedef void (*kernel_function)(const double *const *in, double *const *out);
+typedef void (*state_function)(const double *const *in, double *const *out);
+typedef size_t (*batch_function)(size_t count, const double *const *in, const size_t *stride, double *const *out);
+
+typedef struct {
+    int dimensions;
+    npy_intp sizes[MOST_DIMENSIONS], length;
+} Shape;
+
+typedef struct {
+    state_function state;
+    batch_function batch;
+    int inputs, outputs;
+    unsigned char in[MOST_INPUTS], out[MOST_OUTPUTS]; /* indices of vectors */
+} Stage;
+
+typedef struct {
+    PyObject *name;
+    Py_ssize_t first, count; /* its inputs */
+    int alone;               /* whether the argument is the only array rather than a tuple */
+} Keyword;
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    kernel_function kernel;
-    Py_ssize_t vectors, wrenches, outputs;
-    int wrench_dimensions;
-    npy_intp wrench_shape[MOST_DIMENSIONS];
-    int input_dimensions[MOST_INPUTS];
-    npy_intp inputs[MOST_INPUTS][MOST_DIMENSIONS];
-    int dimensions[MOST_OUTPUTS];
-    npy_intp shapes[MOST_OUTPUTS][MOST_DIMENSIONS];
-    int alone; /* return the only result rather than a tuple */
-    double *no_wrench;
+    Py_ssize_t positional, inputs, outputs, vectors, keywords, stages, intermediate;
+    Shape shapes[MOST_VECTORS];
+    char passed_on[MOST_VECTORS]; /* whether a stage reads what another one wrote */
+    Stage stage[MOST_STAGES];
+    Keyword keyword[MOST_KEYWORDS];
+    const double *defaults[MOST_INPUTS]; /* of omitted inputs; NULL if they must be given */
+    int direct; /* whether the only stage reads all inputs and writes all results in their order */
+    int finite_results;
+    PyObject *default_arrays;
+    PyObject *result_type; /* tuple or a subclass; NULL to return the only result */
     PyObject *general;
 } Caller;
 
+static inline __attribute__((always_inline)) int all_finite(const double *values, npy_intp length)
+{
+    double sum = 0;
+    for (npy_intp i = 0; i < length; ++i)
+        sum += values[i] * 0.0; /* NaN if one of them is not finite */
+    return sum == 0;
+}
+
 /* Data of a plain array of a shape, or NULL. */
-static const double *numbers(PyObject *object, int dimensions, const npy_intp *shape)
+static const double *numbers(PyObject *object, const Shape *shape)
 {
     if (!PyArray_CheckExact(object))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) != dimensions || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
+    if (PyArray_NDIM(array) != shape->dimensions || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
         return NULL;
-    npy_intp length = 1;
-    for (int i = 0; i < dimensions; ++i) {
-        if (PyArray_DIM(array, i) != shape[i])
+    for (int i = 0; i < shape->dimensions; ++i)
+        if (PyArray_DIM(array, i) != shape->sizes[i])
             return NULL;
-        length *= shape[i];
-    }
     const double *values = PyArray_DATA(array);
-    double sum = 0;
-    for (npy_intp i = 0; i < length; ++i)
-        sum += values[i] * 0.0; /* NaN if one of them is not finite */
-    return sum == 0 ? values : NULL;
+    return all_finite(values, shape->length) ? values : NULL;
+}
+
+/* Takes the inputs of one keyword; returns 0 if they are not plain. */
+static int keyword_arguments(Caller *self, PyObject *name, PyObject *value, const double **in)
+{
+    for (Py_ssize_t k = 0; k < self->keywords; ++k) {
+        const Keyword *keyword = &self->keyword[k];
+        if (name != keyword->name && PyUnicode_Compare(name, keyword->name) != 0)
+            continue;
+        const Py_ssize_t first = keyword->first;
+        if (keyword->alone)
+            return value == Py_None || (in[first] = numbers(value, &self->shapes[first]));
+        if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) > keyword->count)
+            return 0;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+            if (!(in[first + i] = numbers(PyTuple_GET_ITEM(value, i), &self->shapes[first + i])))
+                return 0;
+        return 1;
+    }
+    return 0;
 }
 
 static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t positional, PyObject *names,
                            const double **in)
 {
-    if (positional != self->vectors)
+    if (positional > self->positional)
         return 0;
-    for (Py_ssize_t k = 0; k < self->vectors; ++k)
-        if (!(in[k] = numbers(args[k], self->input_dimensions[k], self->inputs[k])))
+    for (Py_ssize_t k = 0; k < positional; ++k)
+        if (!(in[k] = args[k] == Py_None ? self->defaults[k] : numbers(args[k], &self->shapes[k])))
             return 0;
-    for (Py_ssize_t k = 0; k < self->wrenches; ++k)
-        in[self->vectors + k] = self->no_wrench;
-    if (!names || PyTuple_GET_SIZE(names) == 0)
-        return 1;
-    PyObject *wrench = args[self->vectors];
-    if (PyTuple_GET_SIZE(names) != 1 || !PyTuple_CheckExact(wrench) || PyTuple_GET_SIZE(wrench) > self->wrenches ||
-        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "wrench") != 0)
+    for (Py_ssize_t k = positional; k < self->inputs; ++k)
+        in[k] = self->defaults[k];
+    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
+        if (!keyword_arguments(self, PyTuple_GET_ITEM(names, k), args[positional + k], in))
+            return 0;
+    for (Py_ssize_t k = positional; k < self->inputs; ++k)
+        if (!in[k])
+            return 0;
+    return 1;
+}
+
+/* Runs the stages; returns whether the numbers that they pass on are finite. */
+static int run_stages(const Caller *self, double **vectors)
+{
+    double intermediate[self->intermediate + 1], *next = intermediate;
+    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; next += self->shapes[k++].length)
+        vectors[k] = next;
+    for (Py_ssize_t s = 0; s < self->stages; ++s) {
+        const Stage *stage = &self->stage[s];
+        const double *in[MOST_INPUTS];
+        double *out[MOST_OUTPUTS];
+        for (int k = 0; k < stage->inputs; ++k)
+            in[k] = vectors[stage->in[k]];
+        for (int k = 0; k < stage->outputs; ++k)
+            out[k] = vectors[stage->out[k]];
+        stage->state(in, out);
+        for (int k = 0; k < stage->outputs; ++k)
+            if (self->passed_on[stage->out[k]] && !all_finite(out[k], self->shapes[stage->out[k]].length))
+                return 0;
+    }
+    return 1;
+}
+
+/* Runs the kernels on one state; returns whether it is not refused. */
+static inline int run_state(const Caller *self, double **vectors)
+{
+    if (self->direct) /* which saves some of the time of a small kernel */
+        self->stage[0].state((const double *const *)vectors, vectors + self->inputs);
+    else if (!run_stages(self, vectors))
         return 0;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(wrench); ++k)
-        if (!(in[self->vectors + k] = numbers(PyTuple_GET_ITEM(wrench, k), self->wrench_dimensions, self->wrench_shape)))
-            return 0;
+    if (self->finite_results)
+        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
+            if (!all_finite(vectors[k], self->shapes[k].length))
+                return 0;
     return 1;
 }
 
 static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Caller *self = (Caller *)object;
-    const double *in[MOST_INPUTS];
-    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, in))
+    double *vectors[MOST_VECTORS]; /* no stage writes to inputs */
+    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, (const double **)vectors))
         return PyObject_Vectorcall(self->general, args, nargsf, names);
-    double *out[MOST_OUTPUTS];
-    if (self->alone) {
-        PyObject *result = PyArray_SimpleNew(self->dimensions[0], self->shapes[0], NPY_DOUBLE);
-        if (!result)
+    PyTypeObject *type = (PyTypeObject *)self->result_type;
+    PyObject *results = NULL;
+    if (type) {
+        results = type == &PyTuple_Type ? PyTuple_New(self->outputs) : type->tp_alloc(type, self->outputs);
+        if (!results)
             return NULL;
-        out[0] = PyArray_DATA((PyArrayObject *)result);
-        self->kernel(in, out);
-        return result;
+#if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *)results)->ob_hash = -1; /* tp_alloc leaves it zero, which is a hash */
+#endif
     }
-    PyObject *results = PyTuple_New(self->outputs);
-    if (!results)
-        return NULL;
     for (Py_ssize_t k = 0; k < self->outputs; ++k) {
-        PyObject *result = PyArray_SimpleNew(self->dimensions[k], self->shapes[k], NPY_DOUBLE);
+        Shape *shape = &self->shapes[self->inputs + k];
+        PyObject *result = PyArray_SimpleNew(shape->dimensions, shape->sizes, NPY_DOUBLE);
         if (!result) {
-            Py_DECREF(results);
+            Py_XDECREF(results);
             return NULL;
         }
-        PyTuple_SET_ITEM(results, k, result);
-        out[k] = PyArray_DATA((PyArrayObject *)result);
+        if (type)
+            PyTuple_SET_ITEM(results, k, result);
+        else
+            results = result;
+        vectors[self->inputs + k] = PyArray_DATA((PyArrayObject *)result);
     }
-    self->kernel(in, out);
-    return results;
+    if (run_state(self, vectors))
+        return results;
+    Py_DECREF(results);
+    return PyObject_Vectorcall(self->general, args, nargsf, names);
+}
+
+/* Runs the kernels block by block, as run_state for one state. */
+static int run_batch(const Caller *self, size_t count, size_t block, double *const *vectors, const size_t *strides,
+                     double *intermediate)
+{
+    for (size_t start = 0; start < count; start += block) {
+        const size_t states = count - start < block ? count - start : block;
+        double *at[MOST_VECTORS], *next = intermediate;
+        for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
+            at[k] = vectors[k] + start * strides[k];
+        for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k) {
+            at[k] = next;
+            next += block * strides[k];
+        }
+        for (Py_ssize_t s = 0; s < self->stages; ++s) {
+            const Stage *stage = &self->stage[s];
+            const double *in[MOST_INPUTS];
+            size_t stride[MOST_INPUTS];
+            double *out[MOST_OUTPUTS];
+            for (int k = 0; k < stage->inputs; ++k) {
+                in[k] = at[stage->in[k]];
+                stride[k] = strides[stage->in[k]];
+            }
+            for (int k = 0; k < stage->outputs; ++k)
+                out[k] = at[stage->out[k]];
+            if (stage->batch(states, in, stride, out) != states)
+                return 0;
+        }
+        if (self->finite_results)
+            for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
+                if (!all_finite(at[k], (npy_intp)states * self->shapes[k].length))
+                    return 0;
+    }
+    return 1;
+}
+
+/* Adds arrays (count, length), or (1, length) for all states, to the vectors from `first`; returns 0 with an exception
+ * if they are something else. */
+static int take_rows(const Caller *self, PyObject *arrays, Py_ssize_t first, Py_ssize_t number, Py_ssize_t count,
+                     double **vectors, size_t *strides)
+{
+    if (PyTuple_GET_SIZE(arrays) != number) {
+        PyErr_SetString(PyExc_ValueError, "wrong number of arrays");
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < number; ++k) {
+        PyArrayObject *rows = (PyArrayObject *)PyTuple_GET_ITEM(arrays, k);
+        const int result = first > 0;
+        const npy_intp length = self->shapes[first + k].length;
+        if (!PyArray_Check((PyObject *)rows) || PyArray_NDIM(rows) != 2 || PyArray_TYPE(rows) != NPY_DOUBLE ||
+            !PyArray_ISBEHAVED_RO(rows) || PyArray_DIM(rows, 1) != length || PyArray_STRIDE(rows, 1) != 8 ||
+            (PyArray_DIM(rows, 0) != count && (result || PyArray_DIM(rows, 0) != 1)) || PyArray_STRIDE(rows, 0) < 0 ||
+            PyArray_STRIDE(rows, 0) % 8 || (result && !PyArray_ISCARRAY(rows))) {
+            PyErr_SetString(PyExc_ValueError, "rows of doubles of the vector's length are required");
+            return 0;
+        }
+        vectors[first + k] = PyArray_DATA(rows);
+        strides[first + k] = PyArray_DIM(rows, 0) == 1 ? 0 : (size_t)PyArray_STRIDE(rows, 0) / 8;
+        if (result)
+            strides[first + k] = (size_t)length;
+    }
+    return 1;
+}
+
+static PyObject *caller_batch(PyObject *object, PyObject *args)
+{
+    const Caller *self = (Caller *)object;
+    Py_ssize_t start, stop, count;
+    PyObject *inputs, *results;
+    if (!PyArg_ParseTuple(args, "nnnO!O!", &start, &stop, &count, &PyTuple_Type, &inputs, &PyTuple_Type, &results))
+        return NULL;
+    if (start < 0 || stop < start || count < stop) {
+        PyErr_SetString(PyExc_ValueError, "no such states");
+        return NULL;
+    }
+    double *vectors[MOST_VECTORS];
+    size_t strides[MOST_VECTORS];
+    if (!take_rows(self, inputs, 0, self->inputs, count, vectors, strides) ||
+        !take_rows(self, results, self->inputs, self->outputs, count, vectors, strides))
+        return NULL;
+    for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
+        vectors[k] += (size_t)start * strides[k];
+    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
+        strides[k] = (size_t)self->shapes[k].length;
+    /* Blocks have slower first and last states, and are of use only for what is read again. */
+    const size_t states = (size_t)(stop - start);
+    const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : states;
+    double *intermediate = PyMem_RawMalloc(((size_t)self->intermediate * BLOCK + 1) * sizeof(double));
+    if (!intermediate)
+        return PyErr_NoMemory();
+    int finite;
+    Py_BEGIN_ALLOW_THREADS
+    finite = run_batch(self, states, block, vectors, strides, intermediate);
+    Py_END_ALLOW_THREADS
+    PyMem_RawFree(intermediate);
+    return PyBool_FromLong(finite);
 }
 
 static int caller_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(((Caller *)object)->general);
+    Caller *self = (Caller *)object;
+    Py_VISIT(self->general);
+    Py_VISIT(self->result_type);
+    Py_VISIT(self->default_arrays);
     Py_VISIT(Py_TYPE(object));
     return 0;
 }
@@ -120,79 +311,216 @@ static int caller_clear(PyObject *object)
 
 static void caller_dealloc(PyObject *object)
 {
+    Caller *self = (Caller *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    caller_clear(object);
-    PyMem_Free(((Caller *)object)->no_wrench);
+    Py_CLEAR(self->general);
+    Py_CLEAR(self->result_type);
+    Py_CLEAR(self->default_arrays);
+    for (Py_ssize_t k = 0; k < self->keywords; ++k)
+        Py_CLEAR(self->keyword[k].name);
     type->tp_free(object);
     Py_DECREF(type);
 }
 
 /* Copies a shape; returns 0 with an exception if it is none. */
-static int take_shape(PyObject *shape, int *dimensions, npy_intp *sizes)
+static int take_shape(PyObject *shape, Shape *to)
 {
     if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS) {
         PyErr_SetString(PyExc_ValueError, "a shape must be a tuple of at most three sizes");
         return 0;
     }
-    *dimensions = (int)PyTuple_GET_SIZE(shape);
-    for (int i = 0; i < *dimensions; ++i) {
-        sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        if (sizes[i] == -1 && PyErr_Occurred())
+    to->dimensions = (int)PyTuple_GET_SIZE(shape);
+    to->length = 1;
+    for (int i = 0; i < to->dimensions; ++i) {
+        to->sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (to->sizes[i] < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "a size must not be negative");
             return 0;
+        }
+        to->length *= to->sizes[i];
     }
     return 1;
 }
 
+/* Copies indices of vectors; returns their number, or -1 with an exception. */
+static int take_indices(PyObject *indices, Py_ssize_t first, Py_ssize_t end, int most, unsigned char *to)
+{
+    const Py_ssize_t size = PyTuple_GET_SIZE(indices);
+    for (Py_ssize_t k = 0; k < size && size <= most; ++k) {
+        const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(indices, k));
+        if (index < first || index >= end) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "no such vector");
+            return -1;
+        }
+        to[k] = (unsigned char)index;
+    }
+    if (size > most) {
+        PyErr_SetString(PyExc_OverflowError, "too many inputs or outputs of a stage");
+        return -1;
+    }
+    return (int)size;
+}
+
+static int take_stages(Caller *self, PyObject *stages)
+{
+    char written[MOST_VECTORS] = {0};
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(stages); ++k) {
+        Stage *stage = &self->stage[k];
+        unsigned long long state, batch;
+        PyObject *in, *out;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(stages, k), "KKO!O!", &state, &batch, &PyTuple_Type, &in, &PyTuple_Type,
+                              &out))
+            return 0;
+        stage->state = (state_function)(uintptr_t)state;
+        stage->batch = (batch_function)(uintptr_t)batch;
+        stage->inputs = take_indices(in, 0, self->vectors, MOST_INPUTS, stage->in);
+        if (stage->inputs < 0)
+            return 0;
+        stage->outputs = take_indices(out, self->inputs, self->vectors, MOST_OUTPUTS, stage->out);
+        if (stage->outputs < 0)
+            return 0;
+        self->direct = k == 0 && self->vectors == self->inputs + self->outputs && stage->inputs == self->inputs &&
+                     stage->outputs == self->outputs;
+        for (int i = 0; i < stage->inputs; ++i) {
+            self->direct &= stage->in[i] == i;
+            if (stage->in[i] >= self->inputs && !written[stage->in[i]]) {
+                PyErr_SetString(PyExc_ValueError, "a stage reads what none before it writes");
+                return 0;
+            }
+            self->passed_on[stage->in[i]] = stage->in[i] >= self->inputs;
+        }
+        for (int i = 0; i < stage->outputs; ++i) {
+            self->direct &= stage->out[i] == self->inputs + i;
+            if (written[stage->out[i]]++) {
+                PyErr_SetString(PyExc_ValueError, "two stages write the same vector");
+                return 0;
+            }
+        }
+    }
+    for (Py_ssize_t k = self->inputs; k < self->vectors; ++k)
+        if (!written[k]) {
+            PyErr_SetString(PyExc_ValueError, "no stage writes a result");
+            return 0;
+        }
+    self->stages = PyTuple_GET_SIZE(stages);
+    return 1;
+}
+
+static int take_keywords(Caller *self, PyObject *keywords)
+{
+    Py_ssize_t first = self->positional;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); ++k) {
+        Keyword *keyword = &self->keyword[k];
+        PyObject *name;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(keywords, k), "Unp", &name, &keyword->count, &keyword->alone))
+            return 0;
+        if (keyword->count < 0 || (keyword->alone && keyword->count != 1) || first + keyword->count > self->inputs) {
+            PyErr_SetString(PyExc_ValueError, "a keyword has too many arrays");
+            return 0;
+        }
+        keyword->first = first;
+        first += keyword->count;
+        Py_INCREF(name);
+        PyUnicode_InternInPlace(&name); /* as those of calls are, so that they are the same object */
+        keyword->name = name;
+        self->keywords = k + 1;
+    }
+    if (first != self->inputs) {
+        PyErr_SetString(PyExc_ValueError, "an input is neither an argument nor an array of a keyword");
+        return 0;
+    }
+    return 1;
+}
+
+static int take_defaults(Caller *self)
+{
+    if (PyTuple_GET_SIZE(self->default_arrays) != self->inputs) {
+        PyErr_SetString(PyExc_ValueError, "each input requires a default or None");
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < self->inputs; ++k) {
+        PyObject *array = PyTuple_GET_ITEM(self->default_arrays, k);
+        if (array != Py_None && !(self->defaults[k] = numbers(array, &self->shapes[k]))) {
+            PyErr_SetString(PyExc_ValueError, "a default must be a finite array of the shape of its input");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int fill_caller(Caller *self, PyObject *shapes, PyObject *keywords, PyObject *stages)
+{
+    for (Py_ssize_t k = 0; k < self->vectors; ++k)
+        if (!take_shape(PyTuple_GET_ITEM(shapes, k), &self->shapes[k]))
+            return 0;
+    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
+        self->intermediate += self->shapes[k].length;
+    if (self->intermediate > MOST_INTERMEDIATE) {
+        PyErr_SetString(PyExc_OverflowError, "too many intermediate numbers");
+        return 0;
+    }
+    return take_keywords(self, keywords) && take_defaults(self) && take_stages(self, stages);
+}
+
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"address", "inputs", "wrenches", "wrench_shape", "shapes", "alone", "general", NULL};
-    unsigned long long address;
-    Py_ssize_t wrenches, wrench_size = 1;
-    int alone;
-    PyObject *inputs, *wrench_shape, *shapes, *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KO!nO!O!pO", names, &address, &PyTuple_Type, &inputs, &wrenches,
-                                     &PyTuple_Type, &wrench_shape, &PyTuple_Type, &shapes, &alone, &general))
+    static char *names[] = {"shapes", "positional",  "inputs",         "outputs", "keywords", "defaults",
+                            "stages", "result_type", "finite_results", "general", NULL};
+    Py_ssize_t positional, inputs, outputs;
+    int finite_results;
+    PyObject *shapes, *keywords, *defaults, *stages, *result_type, *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nnnO!O!O!OpO", names, &PyTuple_Type, &shapes, &positional, &inputs,
+                                     &outputs, &PyTuple_Type, &keywords, &PyTuple_Type, &defaults, &PyTuple_Type,
+                                     &stages, &result_type, &finite_results, &general))
         return NULL;
-    Py_ssize_t vectors = PyTuple_GET_SIZE(inputs);
-    if (vectors + wrenches > MOST_INPUTS || PyTuple_GET_SIZE(shapes) > MOST_OUTPUTS ||
-        (alone && PyTuple_GET_SIZE(shapes) != 1)) {
-        PyErr_SetString(PyExc_ValueError, "too many inputs or outputs");
+    const Py_ssize_t vectors = PyTuple_GET_SIZE(shapes);
+    if (inputs > MOST_INPUTS || outputs > MOST_OUTPUTS || vectors > MOST_VECTORS ||
+        PyTuple_GET_SIZE(keywords) > MOST_KEYWORDS || PyTuple_GET_SIZE(stages) > MOST_STAGES) {
+        PyErr_SetString(PyExc_OverflowError, "too many inputs, outputs, keywords or stages");
+        return NULL;
+    }
+    if (positional < 0 || inputs < 1 || inputs < positional || outputs < 1 || vectors < inputs + outputs) {
+        PyErr_SetString(PyExc_ValueError, "no such inputs or outputs");
+        return NULL;
+    }
+    if (result_type != Py_None) {
+        PyTypeObject *tuple = (PyTypeObject *)result_type;
+        if (!PyType_Check(result_type) || !PyType_IsSubtype(tuple, &PyTuple_Type) ||
+            tuple->tp_basicsize != PyTuple_Type.tp_basicsize) {
+            PyErr_SetString(PyExc_TypeError, "the results must be a tuple");
+            return NULL;
+        }
+    } else if (outputs != 1) {
+        PyErr_SetString(PyExc_ValueError, "only one result can be returned alone");
         return NULL;
     }
     Caller *self = (Caller *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->vectorcall = caller_call;
-    self->kernel = (kernel_function)(uintptr_t)address;
+    self->positional = positional;
+    self->inputs = inputs;
+    self->outputs = outputs;
     self->vectors = vectors;
-    self->wrenches = wrenches;
-    self->outputs = PyTuple_GET_SIZE(shapes);
-    self->alone = alone;
-    if (!take_shape(wrench_shape, &self->wrench_dimensions, self->wrench_shape)) {
+    self->finite_results = finite_results;
+    self->default_arrays = Py_NewRef(defaults);
+    self->result_type = result_type == Py_None ? NULL : Py_NewRef(result_type);
+    self->general = Py_NewRef(general);
+    if (!fill_caller(self, shapes, keywords, stages)) {
         Py_DECREF(self);
         return NULL;
     }
-    for (int i = 0; i < self->wrench_dimensions; ++i)
-        wrench_size *= self->wrench_shape[i];
-    self->no_wrench = PyMem_Calloc((size_t)wrench_size, sizeof(double));
-    if (!self->no_wrench) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    for (Py_ssize_t k = 0; k < self->vectors; ++k)
-        if (!take_shape(PyTuple_GET_ITEM(inputs, k), &self->input_dimensions[k], self->inputs[k])) {
-            Py_DECREF(self);
-            return NULL;
-        }
-    for (Py_ssize_t k = 0; k < self->outputs; ++k)
-        if (!take_shape(PyTuple_GET_ITEM(shapes, k), &self->dimensions[k], self->shapes[k])) {
-            Py_DECREF(self);
-            return NULL;
-        }
-    self->general = Py_NewRef(general);
     return (PyObject *)self;
 }
+
+static PyMethodDef caller_methods[] = {
+    {"batch", caller_batch, METH_VARARGS,
+     "batch(start, stop, count, inputs, results): run states start to stop of count; whether all numbers are finite."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, NULL},
@@ -209,10 +537,9 @@ static PyObject *caller_doc(PyObject *object, void *closure)
 static PyGetSetDef caller_getset[] = {{"__doc__", caller_doc, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot caller_slots[] = {
-    {Py_tp_new, caller_new},           {Py_tp_dealloc, caller_dealloc}, {Py_tp_traverse, caller_traverse},
-    {Py_tp_clear, caller_clear},       {Py_tp_members, caller_members}, {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_getset, caller_getset},
-    {0, NULL},
+    {Py_tp_new, caller_new},         {Py_tp_dealloc, caller_dealloc}, {Py_tp_traverse, caller_traverse},
+    {Py_tp_clear, caller_clear},     {Py_tp_members, caller_members}, {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_getset, caller_getset},   {Py_tp_methods, caller_methods}, {0, NULL},
 };
 
 static PyType_Spec caller_spec = {
@@ -233,8 +560,7 @@ PyMODINIT_FUNC PyInit_eom_dynamics_caller(void)
     if (!module)
         return NULL;
     PyObject *type = PyType_FromSpec(&caller_spec);
-    if (!type || PyModule_AddObjectRef(module, "Caller", type) < 0 || PyModule_AddIntMacro(module, MOST_INPUTS) < 0 ||
-        PyModule_AddIntMacro(module, MOST_OUTPUTS) < 0) {
+    if (!type || PyModule_AddObjectRef(module, "Caller", type) < 0) {
         Py_XDECREF(type);
         Py_DECREF(module);
         return NULL;

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled functions: kernels with the names, shapes and checks of their arguments, for one state or a batch.
+
+A :class:`Signature` says once what a function takes and returns. A :class:`CompiledFunction` runs kernels for it, one
+after the other on named vectors; its call for one state of plain arrays costs no more than a call in C.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..exceptions import KernelError, KernelWarning, StateError
+from ..states import all_finite, real_array, sequence, shape_of, state_arrays
+from .backends import Kernel
+from .evaluation import outputs, rows_of, unaliased
+from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
+
+
+@dataclass(frozen=True)
+class Vector:
+    """An array of numbers for one state.
+
+    Attributes:
+        name: its name, which errors give.
+        shape: for one state.
+        about: meaning and unit.
+        optional: whether it may be omitted, or None, which means zero; as an argument.
+        shared: whether one array may be given for all states of a batch; as an argument.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    about: str = ""
+    optional: bool = False
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """A keyword argument: a sequence of arrays, such as a wrench and its time derivatives, or one array.
+
+    Each array is one for all states, or has the leading axis of the batch.
+
+    Attributes:
+        name: of the keyword.
+        vectors: the arrays, the last of which may be omitted.
+        of: what the sequence is one of, for errors.
+        defaults: of omitted arrays, one for each; by default zeros. None in the place of one: without it the general
+            function is called.
+        alone: whether the argument is the only array rather than a sequence; None omits it.
+        check: replaces the general check: takes the argument and (N,) or (), and returns the arrays that are given,
+            each of the shape for one state or for all.
+    """
+
+    name: str
+    vectors: tuple[Vector, ...]
+    of: str = "arrays"
+    defaults: tuple[Array | None, ...] | None = None
+    alone: bool = False
+    check: Callable[[Any, tuple[int, ...]], Sequence[Array]] | None = None
+
+    def arrays(self, value: Any, samples: tuple[int, ...], *, finite: bool) -> Sequence[Array]:
+        """The arrays that are given, checked.
+
+        Raises:
+            StateError: the argument is something else.
+        """
+        if self.check is not None:
+            return self.check(value, samples)
+        if self.alone:
+            return [] if value is None else [shared_array(value, self.name, self.vectors[0].shape, samples, finite)]
+        given = sequence(value, self.name, self.of, most=len(self.vectors))
+        return [
+            shared_array(x, f"{self.name} {vector.name}", vector.shape, samples, finite)
+            for x, vector in zip(given, self.vectors, strict=False)
+        ]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Arguments and results of a function.
+
+    Attributes:
+        arguments: positional ones; optional ones are the last. The first has the leading axis of a batch.
+        results: in the order in which they are returned.
+        keywords: keyword arguments.
+        result_type: tuple, or a named tuple; None to return the only result rather than a tuple.
+    """
+
+    arguments: tuple[Vector, ...]
+    results: tuple[Vector, ...]
+    keywords: tuple[Keyword, ...] = ()
+    result_type: type[tuple[Any, ...]] | None = tuple
+
+    @property
+    def inputs(self) -> list[Vector]:
+        """All input vectors: the arguments, then those of the keywords."""
+        return [*self.arguments, *(vector for keyword in self.keywords for vector in keyword.vectors)]
+
+    def table(self) -> Iterator[tuple[str, str, str]]:
+        """Rows of a table for help and documentation: name, shape, and meaning with unit of each array."""
+        for vector in self.arguments:
+            yield vector.name + (" (optional)" if vector.optional else ""), str(vector.shape), vector.about
+        for keyword in self.keywords:
+            for vector in keyword.vectors:
+                name = keyword.name if keyword.alone else f"{keyword.name}: {vector.name}"
+                yield name, str(vector.shape), vector.about
+        for vector in self.results:
+            yield f"→ {vector.name}", str(vector.shape), vector.about
+
+    def checked(
+        self, arguments: Sequence[ArrayLike | None], keywords: Mapping[str, Any], *, finite: bool
+    ) -> tuple[list[Array], tuple[int, ...]]:
+        """All inputs as arrays of one state or of a batch, and the leading axes of results: () or (N,).
+
+        Raises:
+            StateError: an array has the wrong shape, or is not finite if that is asked for.
+            TypeError: an argument is missing, or there are too many.
+        """
+        required = sum(not vector.optional for vector in self.arguments)
+        if not required <= len(arguments) <= len(self.arguments):
+            raise TypeError(f"{required} to {len(self.arguments)} arguments are required, {len(arguments)} are given")
+        if unknown := keywords.keys() - {keyword.name for keyword in self.keywords}:
+            raise TypeError(f"there is no keyword argument {min(unknown)}")
+        first = self.arguments[0]
+        (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)  # type: ignore[arg-type]
+        finite = finite or samples == (0,)  # no kernel is called
+        inputs = [array]
+        for k, vector in enumerate(self.arguments[1:], start=1):
+            value = arguments[k] if k < len(arguments) else None
+            if value is None and vector.optional:
+                inputs.append(np.zeros(vector.shape))
+            elif vector.shared:
+                inputs.append(shared_array(value, vector.name, vector.shape, samples, finite))  # type: ignore[arg-type]
+            else:
+                inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))  # type: ignore[arg-type]
+        for keyword in self.keywords:
+            given = keyword.arrays(keywords[keyword.name], samples, finite=finite) if keyword.name in keywords else ()
+            defaults = keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
+            inputs += [*given, *(x for x in defaults[len(given) :] if x is not None)]
+        if len(inputs) != len(self.inputs):
+            raise TypeError("a keyword argument without a default is missing")
+        return inputs, samples
+
+
+class Stage(NamedTuple):
+    """A kernel, and the names of the vectors that it reads and writes."""
+
+    kernel: Kernel
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+class CompiledFunction:
+    """A function of one state or of a batch, which runs kernels one after the other on named vectors.
+
+    A vector is an input or a result of the signature, or an intermediate one. Kernels get finite numbers only, of other
+    stages, too. Batches run through all stages in blocks, so that intermediate numbers stay in the cache.
+
+    Attributes:
+        signature: arguments and results.
+        stages: the kernels.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        stages: Kernel | Sequence[Stage],
+        *,
+        intermediate: Mapping[str, int] | None = None,
+        finite_results: bool = False,
+        refuse: Callable[[Mapping[str, Array]], object] | None = None,
+    ) -> None:
+        """Take the names of vectors of all stages.
+
+        Args:
+            signature: arguments and results.
+            stages: the kernels; the only kernel, if it reads all inputs and writes all results in their order.
+            intermediate: names and lengths of vectors that one stage passes on to others.
+            finite_results: whether to refuse states whose results are not finite, as those are that a kernel refuses.
+            refuse: is called with the inputs by name, each of one state or with the leading axis of the batch, when
+                inputs are finite and results are not; it raises the error.
+
+        Raises:
+            ValueError: a stage reads or writes a vector that does not exist.
+        """
+        inputs, names = signature.inputs, [vector.name for vector in signature.results]
+        if not isinstance(stages, Sequence):
+            stages = [Stage(stages, [vector.name for vector in inputs], names)]
+        self.signature, self.stages = signature, tuple(stages)
+        self._finite_results, self._refuse = finite_results, refuse
+        sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
+        self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
+        if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
+            raise ValueError("two vectors of a function have the same name")
+        for stage in self.stages:
+            if unknown := {*stage.inputs, *stage.outputs} - self._shapes.keys():
+                raise ValueError(f"a function has no vector {min(unknown)}")
+
+    def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
+        """Compute one state or a batch.
+
+        Args:
+            arguments, keywords: as the signature says, each of the shape for one state or with a leading axis N.
+            out: C-contiguous arrays for the results, in their shapes.
+
+        Returns:
+            The results, each (*shape) or (N, *shape), as the signature says.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or a state is refused.
+        """
+        signature = self.signature
+        inputs, samples = signature.checked(arguments, keywords, finite=False)
+        results = outputs([samples + vector.shape for vector in signature.results], out)
+        count = samples[0] if samples else 1
+        if count:
+            rows = tuple(
+                unaliased(rows_of(self._rows(x, vector)), out, in_place=len(self.stages) == 1)
+                for x, vector in zip(inputs, signature.inputs, strict=True)
+            )
+            if not self._run(count, rows, tuple(result.reshape(count, -1) for result in results)):
+                signature.checked(arguments, keywords, finite=True)  # names the argument and the entry
+                if self._refuse is not None:
+                    self._refuse(dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)))
+                raise StateError("the results are not finite: the arguments are too large")
+        if signature.result_type is None:
+            return results[0]
+        return results if signature.result_type is tuple else signature.result_type(*results)
+
+    def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        """The function, at the cost of a C call for one state of plain arrays.
+
+        Args:
+            general: is called in its place for all other arguments; by default the function itself.
+        """
+        general = self if general is None else general
+        try:
+            caller: Callable[..., Any] | None = self._caller(general)
+        except KernelError as error:
+            warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
+            return general
+        return caller or general
+
+    @staticmethod
+    def _rows(x: Array, vector: Vector) -> Array:
+        """An array of one state or of a batch as (1, size) or (N, size)."""
+        count = len(x) if x.ndim > len(vector.shape) else 1
+        return x.reshape(count, prod(vector.shape))
+
+    def _run(self, count: int, rows: tuple[Array, ...], results: tuple[Array, ...]) -> bool:
+        """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
+        if count > 1 and self._batches is not None:
+            run = self._batches.batch
+            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, count, rows, results)))
+        vectors = dict(zip(self._shapes, (*rows, *results), strict=False))
+        for name, shape in self._shapes.items():
+            if name not in vectors:
+                vectors[name] = np.empty((count, *shape))
+        for stage in self.stages:
+            taken, given = ([vectors[name] for name in names] for names in (stage.inputs, stage.outputs))
+            if not stage.kernel(count, taken, given):
+                return False
+        return not self._finite_results or all_finite(results)
+
+    @cached_property
+    def _batches(self) -> Any:
+        """The compiled caller for batches; None if it cannot be compiled, or kernels are not."""
+        try:
+            return self._caller(None)
+        except KernelError:
+            return None
+
+    def _caller(self, general: Callable[..., Any] | None) -> Any:
+        """Compiled caller of the kernels; None for kernels, or numbers of vectors, that it does not support.
+
+        It may outlive the kernels: ctypes never unloads a library.
+
+        Raises:
+            KernelError: it cannot be compiled.
+        """
+        stages, signature, places = [], self.signature, {name: k for k, name in enumerate(self._shapes)}
+        for kernel, taken, given in self.stages:
+            if not isinstance(kernel, NativeKernel):
+                return None
+            indices = [tuple(places[name] for name in names) for names in (taken, given)]
+            stages.append((kernel.state_address, kernel.batch_address, *indices))
+        defaults = [np.zeros(vector.shape) if vector.optional else None for vector in signature.arguments]
+        for keyword in signature.keywords:
+            defaults += keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
+        # Headers of one version of NumPy may be elsewhere after an update; the version is part of the key.
+        module = extension("caller", np.get_include(), np.__version__)
+        try:
+            return module.Caller(
+                shapes=tuple(self._shapes.values()),
+                positional=len(signature.arguments),
+                inputs=len(signature.inputs),
+                outputs=len(signature.results),
+                keywords=tuple((keyword.name, len(keyword.vectors), keyword.alone) for keyword in signature.keywords),
+                defaults=tuple(defaults),
+                stages=tuple(stages),
+                result_type=signature.result_type,
+                finite_results=self._finite_results,
+                general=general,
+            )
+        except OverflowError:
+            return None
+
+
+def shared_array(
+    value: ArrayLike, name: str, shape: tuple[int, ...], samples: tuple[int, ...], finite: bool = True
+) -> Array:
+    """An array of one state for all states, or with the leading axes of all of them.
+
+    Raises:
+        StateError: it has another shape, or is not finite if that is asked for.
+    """
+    leading = samples if len(shape_of(value, name)) > len(shape) else ()
+    return real_array(value, name, leading + shape, finite=finite)

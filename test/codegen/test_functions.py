@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled functions: stages one after the other, keywords with defaults, named results, refusals and memory."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from chains import fixed_case
+
+from eom_dynamics import Robot, StateError
+from eom_dynamics.codegen import functions
+from eom_dynamics.codegen.backends import KERNELS, Kernel
+from eom_dynamics.codegen.functions import CompiledFunction, Keyword, Signature, Stage, Vector
+from eom_dynamics.codegen.program import Program, trace
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.recipe import Recipe
+from eom_dynamics.exceptions import KernelError, KernelWarning
+
+ROBOT = fixed_case("mixed_chain", 0).robot
+N = ROBOT.n
+EFFORTS = ("tau", "taud", "taudd")
+STATES = ("q", "qd", "qdd", "qddd", "qdddd")
+NOMINAL = np.linspace(100.0, 400.0, N)
+
+Array = np.ndarray
+Call = Callable[..., Any]
+
+
+class Motors(NamedTuple):
+    tau: Array
+    position: Array
+    load: Array
+
+
+def springs(robot: Robot) -> Program:
+    """Position q + tau / k + deflection, and the load (n + 1) with the sum of the entries of tau, taud and taudd."""
+
+    def compute(x: dict[str, list[Any]]) -> Mapping[str, list[Any]]:
+        position = [
+            q + tau * (1.0 / k) + delta for q, tau, k, delta in zip(x["q"], x["tau"], x["k"], x["delta"], strict=True)
+        ]
+        load = [a + b + c for a, b, c in zip(x["tau"], x["taud"], x["taudd"], strict=True)]
+        return {"position": position, "load": [*load, x["taud"][0] * x["kd"][0]]}
+
+    sizes = dict.fromkeys(("q", *EFFORTS, "k", "kd", "delta"), robot.n)
+    return trace("eom_springs", sizes, compute)
+
+
+SPRINGS = Recipe("springs", springs)
+
+
+def joint_vectors(*names: str, optional: bool = False, shared: bool = False) -> tuple[Vector, ...]:
+    return tuple(Vector(name, (N,), "", optional, shared) for name in names)
+
+
+WRENCH = Keyword("wrench", tuple(Vector(name, (6,)) for name in ("W", "Wd", "Wdd")))
+STIFFNESS = Keyword("stiffness", joint_vectors("k", "kd"), defaults=(NOMINAL, np.zeros(N)))
+DEFLECTION = Keyword("deflection", joint_vectors("delta"), alone=True)
+
+SIGNATURE = Signature(
+    (*joint_vectors(*STATES[:3]), *joint_vectors(*STATES[3:], optional=True)),
+    (Vector("tau", (N,), "joint efforts, N m or N"), Vector("position", (N,)), Vector("load", (N + 1,))),
+    (WRENCH, STIFFNESS, DEFLECTION),
+    Motors,
+)
+
+
+def kernel(name: str, backend: str) -> Kernel:
+    if backend == "casadi":
+        pytest.importorskip("casadi", reason="CasADi is not installed")
+    return KERNELS[backend](ROBOT, SPRINGS if name == "springs" else PROGRAMS[name])
+
+
+def stages(backend: str) -> list[Stage]:
+    return [
+        Stage(kernel("inverse_dynamics", backend), [*STATES, "W", "Wd", "Wdd"], EFFORTS),
+        Stage(kernel("springs", backend), ["q", *EFFORTS, "k", "kd", "delta"], ("position", "load")),
+    ]
+
+
+def motors(backend: str = "native", **options: Any) -> CompiledFunction:
+    return CompiledFunction(SIGNATURE, stages(backend), intermediate={"taud": N, "taudd": N}, **options)
+
+
+@pytest.fixture(scope="module")
+def function() -> CompiledFunction:
+    return motors()
+
+
+@pytest.fixture(scope="module")
+def fast(function: CompiledFunction) -> Call:
+    def refuse(*arguments: Any, **keywords: Any) -> None:
+        raise AssertionError("passed on")
+
+    return function.state_call(refuse)
+
+
+def one_after_the_other(backend: str, count: int, inputs: Mapping[str, Array]) -> Motors:
+    """The same by a call of each kernel."""
+    rows = {name: x.reshape(-1, x.shape[-1]) for name, x in inputs.items()}
+    links, springs = stages(backend)
+    efforts = [np.empty((count, N)) for _ in EFFORTS]
+    assert links.kernel(count, [rows[name] for name in links.inputs], efforts)
+    rows |= dict(zip(EFFORTS, efforts, strict=True))
+    position, load = np.empty((count, N)), np.empty((count, N + 1))
+    assert springs.kernel(count, [rows[name] for name in springs.inputs], [position, load])
+    return Motors(efforts[0], position, load)
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape)
+
+
+def inputs(*samples: int) -> dict[str, Array]:
+    joints, wrenches = numbers(8, *samples, N), numbers(3, *samples, 6)
+    found = dict(zip((*STATES, "k", "kd", "delta"), joints, strict=True)) | dict(
+        zip(("W", "Wd", "Wdd"), wrenches, strict=True)
+    )
+    return found | {"k": found["k"] + 300.0}
+
+
+def called(call: Call, x: Mapping[str, Array], **options: Any) -> Motors:
+    wrench, stiffness = (x["W"], x["Wd"], x["Wdd"]), (x["k"], x["kd"])
+    found: Motors = call(
+        *(x[name] for name in STATES), wrench=wrench, stiffness=stiffness, deflection=x["delta"], **options
+    )
+    return found
+
+
+def assert_same(found: Motors, expected: Motors, *samples: int) -> None:
+    assert type(found) is Motors
+    for name, x, y, vector in zip(Motors._fields, found, expected, SIGNATURE.results, strict=True):
+        assert x.shape == (*samples, *vector.shape)
+        np.testing.assert_array_equal(x, y.reshape(x.shape), err_msg=name)
+
+
+class TestTwoStages:
+    def test_one_state(self, function: CompiledFunction, fast: Call) -> None:
+        x = inputs()
+        expected = one_after_the_other("native", 1, x)
+        assert_same(called(fast, x), expected)
+        assert_same(called(function, x), expected)
+
+    @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 127, 128, 129, 257, 1000, 9001])
+    def test_batch(self, function: CompiledFunction, count: int) -> None:
+        """A block, parts of blocks, and several threads: the same bits."""
+        x = inputs(count)
+        assert_same(called(function, x), one_after_the_other("native", count, x), count)
+
+    def test_batch_and_states(self, function: CompiledFunction, fast: Call) -> None:
+        x = inputs(300)
+        batch = called(function, x)
+        for i in range(300):
+            assert_same(called(fast, {name: v[i] for name, v in x.items()}), Motors(*(y[i] for y in batch)))
+
+    def test_no_states(self, function: CompiledFunction) -> None:
+        assert [x.shape for x in called(function, inputs(0))] == [(0, N), (0, N), (0, N + 1)]
+
+    @pytest.mark.parametrize("name", ["W", "Wdd", "k", "kd", "delta"])
+    def test_arrays_for_all_states(self, function: CompiledFunction, name: str) -> None:
+        x = inputs(300)
+        x[name] = x[name][17].copy()
+        repeated = x | {name: np.tile(x[name], (300, 1))}
+        assert_same(called(function, x), called(function, repeated), 300)
+
+    @pytest.mark.parametrize("backend", ["casadi", "numpy"])
+    def test_other_backends(self, backend: str, function: CompiledFunction) -> None:
+        other = motors(backend)
+        for samples in ((), (300,)):
+            x = inputs(*samples)
+            for found, expected in zip(called(other.state_call(), x), called(function, x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+    def test_without_the_compiled_caller(self, function: CompiledFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+        def missing(*arguments: Any) -> None:
+            raise KernelError("no Python headers")
+
+        monkeypatch.setattr(functions, "extension", missing)
+        plain = motors()
+        with pytest.warns(KernelWarning, match="no Python headers; each call will take about 20 µs longer"):
+            call = plain.state_call()
+        for samples in ((), (1000,)):
+            assert_same(called(call, inputs(*samples)), called(function, inputs(*samples)), *samples)
+
+    @pytest.mark.parametrize("count", [None, 1, 300])
+    def test_results_overwrite_what_a_later_stage_reads(self, function: CompiledFunction, count: int | None) -> None:
+        x = inputs() if count is None else inputs(count)
+        expected = [y.copy() for y in called(function, x)]
+        out = (x["q"], x["k"], np.empty((*x["q"].shape[:-1], N + 1)))
+        found = called(function, x, out=out)
+        assert all(a is b for a, b in zip(found, out, strict=True))
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+class TestArguments:
+    def test_omitted_rates_are_zero(self, function: CompiledFunction, fast: Call) -> None:
+        q, qd, qdd, jerk, snap = numbers(5, N)
+        zero = np.zeros(N)
+        expected = function(q, qd, qdd, jerk, zero)
+        for call in (function, fast):
+            assert_same(call(q, qd, qdd, jerk), expected)
+            assert_same(call(q, qd, qdd, jerk, None), expected)
+            assert_same(call(q, qd, qdd, None, snap), function(q, qd, qdd, zero, snap))
+        batch = function(*numbers(3, 9, N))
+        assert_same(batch, function(*numbers(3, 9, N), np.zeros((9, N)), None), 9)
+
+    def test_defaults_of_keywords(self, function: CompiledFunction, fast: Call) -> None:
+        x = inputs() | {"kd": np.zeros(N), "delta": np.zeros(N), "Wd": np.zeros(6), "Wdd": np.zeros(6)}
+        states = [x[name] for name in STATES]
+        for call in (function, fast):
+            given = call(*states, wrench=(x["W"],), stiffness=(x["k"],), deflection=None)
+            assert_same(given, called(function, x))
+            given = call(*states, deflection=x["delta"], stiffness=())
+            assert_same(given, called(function, x | {"k": NOMINAL, "W": np.zeros(6)}))
+
+    def test_a_default_that_is_missing(self) -> None:
+        keyword = Keyword("deflection", joint_vectors("delta"), alone=True, defaults=(None,))
+        signature = Signature(SIGNATURE.arguments, SIGNATURE.results, (WRENCH, STIFFNESS, keyword), Motors)
+        needing = CompiledFunction(signature, stages("native"), intermediate={"taud": N, "taudd": N})
+        call = needing.state_call(lambda *arguments, **keywords: "general")
+        assert call(*numbers(5, N)) == call(*numbers(5, N), deflection=None) == "general"
+        assert_same(called(call, inputs()), called(needing, inputs()))
+        with pytest.raises(TypeError, match="a keyword argument without a default is missing"):
+            needing(*numbers(5, N))
+
+    def test_a_check_of_its_own(self) -> None:
+        """It takes what the general check refuses."""
+        keyword = Keyword(
+            "deflection", joint_vectors("delta"), alone=True, check=lambda value, samples: [np.full(N, value)]
+        )
+        signature = Signature(SIGNATURE.arguments, SIGNATURE.results, (WRENCH, STIFFNESS, keyword), Motors)
+        checking = CompiledFunction(signature, stages("native"), intermediate={"taud": N, "taudd": N})
+        for samples in ((), (9,)):
+            x = inputs(*samples)
+            assert_same(
+                called(checking.state_call(), x | {"delta": 0.5}),
+                called(checking, x | {"delta": np.full(N, 0.5)}),
+                *samples,
+            )
+
+    ONES = np.ones(N)
+    CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any], str], ...] = (
+        ((ONES,) * 2, {}, "3 to 5 arguments are required, 2 are given"),
+        ((ONES,) * 6, {}, "3 to 5 arguments are required, 6 are given"),
+        ((ONES,) * 3, {"force": ONES}, "there is no keyword argument force"),
+        ((ONES[:-1],) * 3, {}, "q must have shape (4,) or (N, 4), has (3,)"),
+        ((ONES, ONES, np.ones((2, N))), {}, "qdd must have shape (4,), has (2, 4)"),
+        ((ONES, None, ONES), {}, "qd must have shape (4,), has ()"),
+        ((ONES,) * 3, {"wrench": (np.ones(5),)}, "wrench W must have shape (6,), has (5,)"),
+        ((ONES,) * 3, {"wrench": (np.ones(6),) * 4}, "wrench must be a sequence of arrays, at most 3, has 4"),
+        ((ONES,) * 3, {"wrench": None}, "wrench must be a sequence of arrays, is None"),
+        ((ONES,) * 3, {"stiffness": (ONES, ONES * np.nan)}, "stiffness kd must be finite; entry [0] is nan"),
+        ((ONES,) * 3, {"deflection": ONES * np.inf}, "deflection must be finite; entry [0] is inf"),
+        ((ONES,) * 3, {"deflection": (ONES,)}, "deflection must have shape (4,), has (1, 4)"),
+        ((ONES, ONES, ONES * np.inf), {}, "qdd must be finite; entry [0] is inf"),
+        ((np.ones((200, N)),) * 4 + (np.full((200, N), np.nan),), {}, "qdddd must be finite; entry [0, 0] is nan"),
+    )
+
+    @pytest.mark.parametrize(("arguments", "keywords", "message"), CALLS, ids=[call[2] for call in CALLS])
+    def test_errors(self, arguments: Any, keywords: Any, message: str, function: CompiledFunction) -> None:
+        for call in (function, function.state_call()):
+            with pytest.raises((StateError, TypeError)) as error:
+                call(*arguments, **keywords)
+            assert str(error.value) == message
+
+
+class TestResultsThatAreNotFinite:
+    def test_of_a_stage_for_another(self, function: CompiledFunction, fast: Call) -> None:
+        large = [np.full(N, 1e308)] * 5
+        with pytest.raises(AssertionError, match="passed on"):
+            fast(*large)
+        for states in (large, [np.tile(x, (200, 1)) for x in large]):
+            with np.errstate(all="ignore"), pytest.raises(StateError, match="the results are not finite"):
+                function(*states)
+
+    @pytest.mark.parametrize("backend", KERNELS)
+    def test_of_the_function(self, backend: str) -> None:
+        """Stiffness zero: refused where that is asked for, in one state or one of a batch."""
+        seen: list[Mapping[str, Array]] = []
+
+        def refuse(given: Mapping[str, Array]) -> None:
+            seen.append(given)
+            raise StateError("joint_2: stiffness must not be zero")
+
+        some, all_, plain = (
+            motors(backend),
+            motors(backend, finite_results=True, refuse=refuse),
+            motors(backend, finite_results=True),
+        )
+        for samples, place in (((), (2,)), ((1,), (0, 2)), ((300,), (299, 2)), ((300,), (3, 2))):
+            x = inputs(*samples)
+            assert_same(called(all_.state_call(), x), called(some, x), *samples)
+            x["k"][place] = 0.0
+            with np.errstate(all="ignore"):
+                assert np.isinf(called(some.state_call(), x).position[place])
+                with pytest.raises(StateError, match="joint_2: stiffness must not be zero"):
+                    called(all_.state_call(), x)
+                with pytest.raises(StateError, match="the results are not finite"):
+                    called(plain.state_call(), x)
+            np.testing.assert_array_equal(seen[-1]["k"], x["k"])
+            assert seen[-1]["q"].shape == (*samples, N)
+
+
+class TestResults:
+    @pytest.mark.parametrize("samples", [(), (1,), (300,)])
+    def test_in_one_allocation(self, function: CompiledFunction, samples: tuple[int, ...]) -> None:
+        found = function(*numbers(3, *samples, N))
+        assert len({id(x.base) for x in found}) == 1
+        ends = [(x.ctypes.data, x.ctypes.data + x.nbytes) for x in found]
+        assert ends[0][1] == ends[1][0] and ends[1][1] == ends[2][0]
+
+    def test_alone(self) -> None:
+        signature = Signature(joint_vectors("q"), (Vector("U", ()),), result_type=None)
+        energy = CompiledFunction(signature, kernel("potential_energy", "native"))
+        q = numbers(9, N)
+        one = [energy.state_call()(x) for x in q]
+        assert all(type(x) is np.ndarray and x.shape == () for x in (*one, energy(q[0])))
+        np.testing.assert_array_equal(one, energy(q))
+
+    def test_as_a_tuple(self) -> None:
+        signature = Signature(joint_vectors(*STATES), joint_vectors(*EFFORTS), (WRENCH,))
+        efforts = CompiledFunction(signature, kernel("inverse_dynamics", "native"))
+        assert type(efforts(*numbers(5, N))) is type(efforts.state_call()(*numbers(5, N))) is tuple
+
+    def test_named_ones_are_as_those_of_python(self, function: CompiledFunction, fast: Call) -> None:
+        found = called(fast, inputs())
+        assert found.position is found[1] and found._replace(load=found.tau).load is found.tau
+        assert repr(found) == repr(called(function, inputs()))
+        assert gc.is_tracked(found)
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(found)
+
+
+class TestTables:
+    def test_rows(self) -> None:
+        rows = list(SIGNATURE.table())
+        assert rows[0] == ("q", "(4,)", "") and rows[3][0] == "qddd (optional)"
+        assert [row[0] for row in rows[5:]] == [
+            *("wrench: W", "wrench: Wd", "wrench: Wdd", "stiffness: k", "stiffness: kd", "deflection"),
+            *("→ tau", "→ position", "→ load"),
+        ]
+        assert rows[-3] == ("→ tau", "(4,)", "joint efforts, N m or N")
+
+    def test_unknown_vectors(self) -> None:
+        links, springs = stages("native")
+        with pytest.raises(ValueError, match="a function has no vector taud"):
+            CompiledFunction(SIGNATURE, [links, springs])
+        with pytest.raises(ValueError, match="two vectors of a function have the same name"):
+            CompiledFunction(SIGNATURE, [links, springs], intermediate={"taud": N, "taudd": N, "q": N})
+
+    def test_stages_in_the_wrong_order(self) -> None:
+        wrong = CompiledFunction(SIGNATURE, stages("native")[::-1], intermediate={"taud": N, "taudd": N})
+        with pytest.raises(ValueError, match="a stage reads what none before it writes"):
+            wrong.state_call()
+
+    def test_results_that_no_stage_writes(self) -> None:
+        missing = CompiledFunction(SIGNATURE, stages("native")[:1], intermediate={"taud": N, "taudd": N})
+        with pytest.raises(ValueError, match="no stage writes a result"):
+            missing.state_call()
+
+    def test_more_vectors_than_the_caller_supports(self) -> None:
+        """The function is called in its place."""
+        count = 40
+        names = [f"x{k}" for k in range(count)]
+
+        def add(robot: Robot) -> Program:
+            return trace("eom_add", dict.fromkeys(names, 1), lambda x: {"sum": [sum((v[0] for v in x.values()), 0.0)]})
+
+        signature = Signature(tuple(Vector(name, (1,)) for name in names), (Vector("sum", (1,)),), result_type=None)
+        function = CompiledFunction(signature, KERNELS["native"](ROBOT, Recipe("add", add)))
+        assert function.state_call() is function
+        np.testing.assert_array_equal(function(*[np.ones(1)] * count), [count])
+        np.testing.assert_array_equal(function(*[np.ones((9, 1))] * count), np.full((9, 1), count))
+
+    def test_tables_of_the_caller(self, function: CompiledFunction) -> None:
+        """Those that would read or write outside of the arrays are refused."""
+        module = functions.extension("caller", np.get_include(), np.__version__)
+        address = (stages("native")[0].kernel.state_address,) * 2  # type: ignore[attr-defined]
+        right: dict[str, Any] = {
+            "shapes": ((N,), (N,)),
+            "positional": 1,
+            "inputs": 1,
+            "outputs": 1,
+            "keywords": (),
+            "defaults": (None,),
+            "stages": ((*address, (0,), (1,)),),
+            "result_type": tuple,
+            "finite_results": False,
+            "general": len,
+        }
+        module.Caller(**right)
+        for wrong in (
+            {"shapes": ((N,), (-1,))},
+            {"shapes": ((N,), N)},
+            {"shapes": ((N,), (1, 1, 1, 1))},
+            {"shapes": ((N,),)},
+            {"positional": 2},
+            {"positional": -1},
+            {"positional": 0},
+            {"inputs": 0, "positional": 0, "defaults": ()},
+            {"outputs": 0},
+            {"keywords": (("wrench", 1, False),)},
+            {"positional": 0, "keywords": (("wrench", 2, False),)},
+            {"positional": 0, "keywords": (("wrench", -1, False),)},
+            {"positional": 0, "keywords": ((b"wrench", 1, False),)},
+            {"defaults": ()},
+            {"defaults": (np.zeros(N + 1),)},
+            {"defaults": (np.full(N, np.nan),)},
+            {"stages": ()},
+            {"stages": ((*address, (2,), (1,)),)},
+            {"stages": ((*address, (-1,), (1,)),)},
+            {"stages": ((*address, (0,), (0,)),)},
+            {"stages": ((*address, (0,) * 33, (1,)),)},
+            {"stages": ((*address, (0,), (1, 1)),)},
+            {"stages": ((*address, (0,), (1,)),) * 2},
+            {"stages": ((*address, (1,), (1,)),)},
+            {"stages": ((*address, (0,), (1,)),) * 9},
+            {"stages": (address,)},
+            {"shapes": ((N,), (N,), (5000,))},
+            {"shapes": ((N,),) * 70},
+            {"result_type": list},
+            {"result_type": 1},
+            {"shapes": ((N,),) * 3, "outputs": 2, "result_type": None},
+        ):
+            with pytest.raises((ValueError, OverflowError, TypeError)):
+                module.Caller(**right | wrong)
+
+    def test_arrays_of_a_batch(self, function: CompiledFunction) -> None:
+        signature = Signature(joint_vectors("q"), (Vector("U", ()),), result_type=None)
+        batch = CompiledFunction(signature, kernel("potential_energy", "native"))._batches.batch
+        q, U = numbers(9, N), np.zeros((9, 1))
+        assert batch(3, 7, 9, (q,), (U,)) is True
+        assert np.all(U[3:7]) and not np.any(U[:3]) and not np.any(U[7:])
+        for wrong in (
+            (0, 10, 9, (q,), (U,)),
+            (-1, 9, 9, (q,), (U,)),
+            (5, 4, 9, (q,), (U,)),
+            (0, 9, 9, (), (U,)),
+            (0, 9, 9, (q, q), (U,)),
+            (0, 9, 9, (q[:8],), (U,)),
+            (0, 9, 9, (q[:, 1:],), (U,)),
+            (0, 9, 9, (q[0],), (U,)),
+            (0, 9, 9, (q.T.copy().T,), (U,)),
+            (0, 9, 9, (q[::-1],), (U,)),
+            (0, 9, 9, (q.astype(np.float32),), (U,)),
+            (0, 9, 9, (q.tolist(),), (U,)),
+            (0, 9, 9, (q,), (U[:1],)),
+            (0, 9, 9, (q,), (np.zeros((9, 2)),)),
+            (0, 9, 9, (q,), (np.zeros((9, 2))[:, :1],)),
+            (0, 9, 9, (q,), (np.frombuffer(bytes(72)).reshape(9, 1),)),
+        ):
+            with pytest.raises(ValueError, match=r"no such states|wrong number of arrays|rows of doubles"):
+                batch(*wrong)
+
+
+class TestMemory:
+    def test_calls_do_not_leak(self, function: CompiledFunction, fast: Call) -> None:
+        x = {name: v.copy() for name, v in inputs().items()}
+        kept = [*x.values(), Motors, NOMINAL, None]
+        batch = inputs(9)
+
+        def call(times: int) -> None:
+            for _ in range(times):
+                called(fast, x)
+                called(function, batch)
+                fast(x["q"], x["qd"], x["qdd"], None, x["qdddd"], deflection=None)
+
+        call(10)
+        counts = [sys.getrefcount(v) for v in kept]
+        call(1000)
+        later = [sys.getrefcount(v) for v in kept]
+        assert later[:-1] == counts[:-1]
+        assert abs(later[-1] - counts[-1]) < 100  # None, of which others take references
+
+    def test_refusals_do_not_leak(self) -> None:
+        refused = motors(finite_results=True).state_call(lambda *arguments, **keywords: None)
+        x = inputs() | {"k": np.zeros(N)}
+        kept = [*x.values(), Motors]
+        called(refused, x)
+        counts = [sys.getrefcount(v) for v in kept]
+        for _ in range(1000):
+            called(refused, x)
+        assert [sys.getrefcount(v) for v in kept] == counts
+
+    def test_functions_are_freed(self) -> None:
+        function = motors()
+        call = function.state_call()
+        called(function, inputs(9))
+        freed = weakref.ref(function)
+        del function
+        gc.collect()
+        assert freed() is not None  # the caller passes other arguments to it
+        del call
+        gc.collect()
+        assert freed() is None
