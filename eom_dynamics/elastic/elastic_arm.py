@@ -14,9 +14,9 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,19 +25,21 @@ from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
+from ..codegen.functions import CompiledFunction, Keyword, Signature, Stage, Vector
+from ..codegen.state_method import state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import joint_states, zeros_if_omitted
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
-from .motor_programs import STIFFNESS_NAMES
+from .motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
 
@@ -148,6 +150,7 @@ class ElasticArm:
         """The robot."""
         return self.dynamics.robot
 
+    @state_method
     def feedforward(
         self,
         q: ArrayLike,
@@ -181,8 +184,14 @@ class ElasticArm:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
         """
+        if self.rotors is None and base is None:
+            found: Feedforward = self._function(
+                q, qd, qdd, qddd, qdddd, wrench=wrench, stiffness=stiffness, deflection=deflection
+            )
+            return found
         if qddd is None or qdddd is None:
             qddd, qdddd = zeros_if_omitted(q, qddd, qdddd)
+        spinning: list[Array] = []
         if self.rotors is None:
             tau, taud, taudd = self.efforts(q, qd, qdd, qddd, qdddd, wrench=wrench, base=base)
         elif base is not None:
@@ -191,14 +200,56 @@ class ElasticArm:
             links = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
             following = [self.motors_following(x) for x in links]
             (tau, taud, taudd), spin = self.rotors.efforts(links, following, wrench)
-        commanded = self._commanded(stiffness, tau.shape)
-        state = None if deflection is None else self.deflection_state(deflection, tau.shape)
-        commands = self.spring_set.commands(commanded, state, tau.shape[:-1])
+            spinning = [spin]
+        samples = tau.shape[:-1]
+        commanded = self._commanded(stiffness, samples)
+        commands = self.spring_set.commands(commanded, self._state(deflection, samples), samples)
         motion = [np.asarray(x, dtype=float) for x in (q, qd, qdd)]
-        spinning = [] if self.rotors is None else [spin]
         motors = self.functions("motors", *motion, tau, taud, taudd, *commands, *spinning, spin=bool(spinning))
         self.spring_set.refuse(tau, commanded, motors[0])
         return Feedforward(tau, taud, taudd, *motors)
+
+    @cached_property
+    def _function(self) -> CompiledFunction:
+        """The feedforward of an arm at rest in the reduced rotor model: the program of the links, then the motors'."""
+        n, m, zero = self.robot.n, len(self.motor_joint), np.zeros(self.robot.n)
+        program, kernel = self.functions.kernel("motors", spin=False)
+        stiffness = Keyword(
+            "stiffness",
+            tuple(Vector(name, (n,)) for name in STIFFNESS_NAMES),
+            defaults=(self.side.nominal_stiffness, zero, zero),
+            check=self._commanded,
+        )
+        deflection = Keyword(
+            DEFLECTION,
+            (Vector(DEFLECTION, (n,)),),
+            defaults=(np.full(n, SETTLED),),
+            alone=True,
+            check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
+        )
+        wrench = Keyword(
+            "wrench",
+            tuple(Vector(name, self.robot.wrench_shape) for name in WRENCH_NAMES),
+            of="the wrench and its time derivatives, (W, Wd, …), () for none",
+        )
+        motion = [Vector(name, (n,), optional=name in STATE_NAMES[3:]) for name in STATE_NAMES]
+        results = [Vector(name, (n if name in EFFORT_NAMES else m,)) for name in Feedforward._fields]
+        signature = Signature(tuple(motion), tuple(results), (wrench, stiffness, deflection), Feedforward)
+        links = Stage(self.dynamics._kernels["inverse_dynamics"], [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES)
+        motors = Stage(kernel, list(program.inputs), list(program.outputs))
+        refused = bool(self.variable.any())
+        return CompiledFunction(signature, [links, motors], finite_results=refused, refuse=self._refuse)
+
+    def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        return method if self.rotors is not None else self._function.state_call(method)
+
+    def _refuse(self, inputs: Mapping[str, Array]) -> None:
+        """Raise the error of inputs for which motor motion or effort is not finite."""
+        wrench = [inputs[name] for name in WRENCH_NAMES]
+        with np.errstate(all="ignore"):
+            tau = self.dynamics.inverse_dynamics(*(inputs[name] for name in STATE_NAMES), wrench=wrench)[0]
+        k = inputs[STIFFNESS_NAMES[0]]
+        self.spring_set.refuse(tau, [np.broadcast_to(k, tau.shape)], np.full(1, np.nan))
 
     def efforts(
         self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
@@ -244,7 +295,7 @@ class ElasticArm:
             for x in motors:
                 x[..., places] = transmission.joints(x[..., places])
         delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
-        return self.spring_set.efforts(delta, deltad, self._commanded(stiffness, q.shape), rigid_too=rigid_too)
+        return self.spring_set.efforts(delta, deltad, self._commanded(stiffness, q.shape[:-1]), rigid_too=rigid_too)
 
     def deflections(
         self,
@@ -265,10 +316,8 @@ class ElasticArm:
             StateError: as for :meth:`feedforward`.
         """
         efforts = joint_states(self.robot.n, tau, taud, taudd)
-        shape = efforts[0].shape
-        state = None if deflection is None else self.deflection_state(deflection, shape)
-        commanded = self._commanded(stiffness, shape)
-        return self.spring_set.deflections((efforts[0], efforts[1], efforts[2]), commanded, state)
+        samples = efforts[0].shape[:-1]
+        return self.spring_set.deflections(efforts, self._commanded(stiffness, samples), self._state(deflection, samples))
 
     def efforts_of_deflections(
         self, delta: ArrayLike, deltad: ArrayLike, *, stiffness: Sequence[ArrayLike] = (), rigid_too: bool = False
@@ -283,7 +332,7 @@ class ElasticArm:
             raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
         if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
             raise StateError("deflections must be finite")
-        commanded = self._commanded(stiffness, (*delta.shape[:-1], self.robot.n))
+        commanded = self._commanded(stiffness, delta.shape[:-1])
         return self.spring_set.efforts(delta, deltad, commanded, rigid_too=rigid_too)
 
     def motors_following(self, x: Array) -> Array:
@@ -358,23 +407,30 @@ class ElasticArm:
 
     def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
         """k, kd, kdd, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
-        return self.spring_set.commanded(self._commanded(stiffness, shape), shape[:-1])
+        return self.spring_set.commanded(self._commanded(stiffness, shape[:-1]), shape[:-1])
 
     def _at_motors(self, x: Array) -> Array:
         return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]
 
-    def _commanded(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
+    def _commanded(self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
+        """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
         if not len(stiffness):
             return []
         if len(stiffness) > 3:
             raise StateError(f"stiffness must be (k, kd, kdd) or the first of them, has {len(stiffness)} entries")
-        given = [
-            _like_joints(x, f"stiffness {name}", shape) for x, name in zip(stiffness, STIFFNESS_NAMES, strict=False)
-        ]
-        for x, name in zip(given, STIFFNESS_NAMES, strict=False):
-            if not np.all(np.isfinite(x[..., self.variable])):
+        given = []
+        for x, name in zip(stiffness, STIFFNESS_NAMES, strict=False):
+            array = _like_joints(x, f"stiffness {name}", (*samples, self.robot.n))
+            if not np.all(np.isfinite(array[..., self.variable])):
                 raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
+            given.append(np.where(self.variable, array, 0.0))
         return given
+
+    def _state(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
+        """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
+        if deflection is None:
+            return None
+        return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
 
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """The deflection of damped springs as an array (n,) or (N, n), checked to be finite where it is read."""
