@@ -81,6 +81,7 @@ def c_source(program: Program) -> str:
             *([scalar_sincos()] if angles(program) else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
+            _rows_sources(program),
             core_source(program, "one", "double", packed=True),
             _batch_functions(program, f"size_t {program.name}_batch", only_finite=True),
             _state_source(program),
@@ -238,6 +239,7 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
     roots = [] if packed else program.constants(Op.ROOT)
     names = {op.value for op in (Op.SQRT, Op.SELECT) if program.uses(op)} if packed else used_functions(program)
     parts = [elementary_source(names, suffix, real, bits)]
+    parts.insert(0, _APART)
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
         parts.append(csrc(f"tables_{suffix}.h"))
@@ -246,7 +248,8 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
         values = ", ".join(map(_C.constant, table))
         parts += [f"#ifndef EOM_TABLE_{k}", f"#define EOM_TABLE_{k} {len(table)}"]
         parts += [f"static const double eom_table_{k}[{len(table)}] = {{{values}}};", "#endif"]
-        for name, arguments in (("index", f"eom_table_{k}, {len(table)}"), ("lookup", f"eom_table_{k}")):
+        functions = [("index", f"eom_table_{k}, {len(table)}"), ("lookup", f"eom_table_{k}")]
+        for name, arguments in functions if suffix == "one" else functions[:1]:
             parts.append(
                 f"static inline {real} eom_{name}_{k}_{suffix}({real} x) "
                 f"{{ return eom_{name}_{suffix}(x, {arguments}); }}"
@@ -265,6 +268,15 @@ def used_functions(program: Program) -> set[str]:
 _TYPES = {"one": ("double", "uint64_t"), "lanes": ("lanes", "lane_words")}
 
 _C = Syntax("")
+
+# Called, not inlined: then the same operations are fused wherever a function is used, for one state and in lanes.
+_APART = """#ifndef EOM_APART
+#if defined(__GNUC__)
+#define EOM_APART static __attribute__((noinline, unused))
+#else
+#define EOM_APART static
+#endif
+#endif"""
 
 
 def _syntax(suffix: str) -> Syntax:
@@ -315,11 +327,10 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     for i, result in enumerate(program.results):
         if result.node is None:
             results[i] = _broadcast(results[i], suffix)
-    groups = _packed_order(program, values) if packed else [[node] for node in definitions(program)]
+    groups = _packed_order(program, values) if packed else _with_lookups_together(program)
+    lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
-    lines = dict(
-        zip(order, (line for group in groups for line in _group_lines(program, values, group, packed)), strict=True)
-    )
+    text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
     segments, slots = split(program, groups, _SEGMENT)
     arguments = f"const {real} *restrict x, const {real} *restrict s, const {real} *restrict c, {real} *restrict y"
     text = []
@@ -327,7 +338,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
         body = [
             "    (void)x, (void)s, (void)c, (void)y, (void)slots;",
             *(f"    const {real} {value_name(node)} = slots[{slot}];" for node, slot in segment.loaded.items()),
-            *(line for node in order[slice(*segment.definitions)] if (line := lines[node])),
+            *(line for node in order[slice(*segment.definitions)] if (line := text_of[node])),
             *(f"    slots[{slot}] = {value_name(node)};" for node, slot in segment.stored.items()),
             *(f"    y[{i}] = {results[i]};" for i in segment.results),
         ]
@@ -362,33 +373,87 @@ def _packed_order(program: Program, values: Values) -> list[list[int]]:
 _PACKED = ELEMENTARY | {Op.ROOT}
 
 
-def _group_lines(program: Program, values: Values, group: Sequence[int], packed: bool) -> list[str]:
-    """A line for each definition; for a group of equal functions, all in the first."""
-    node = program.nodes[group[0]]
-    if not packed or node.op not in _PACKED:
-        return [values.definition(index) for index in group]
-    room = -(-len(group) // _MOST_LANES) * _MOST_LANES
-    body, rows = [], []
-    for k in range(len(node.operands)):
-        operands = [program.nodes[index].operands[k] for index in group]
-        names = [values.name(operand) for operand in operands]
-        constant = all(program.nodes[operand].op is Op.CONSTANT for operand in operands)
-        entries = ", ".join(names + names[-1:] * (room - len(names)))
-        body.append(f"{'static const' if constant else 'const'} double a{k}[{room}] = {{{entries}}};")
-        rows.append(f"eom_row(a{k} + i)")
-    function = values.function(node).replace("_one", "_lanes")
-    names = [values.name(index) for index in group]
-    text = [
-        f"    double {', '.join(names)};",
-        "    {",
-        *(f"        {line}" for line in body),
-        f"        double r[{room}];",
-        f"        for (int i = 0; i < {len(group)}; i += EOM_LANES)",
-        f"            eom_put_row(r + i, {function}({', '.join(rows)}));",
-        *(f"        {name} = r[{i}];" for i, name in enumerate(names)),
-        "    }",
-    ]
-    return ["\n".join(text), *([""] * (len(group) - 1))]
+def _with_lookups_together(program: Program) -> list[list[int]]:
+    """Definitions, each as a group of its own, but for lookups at one index, which are one group."""
+    groups: list[list[int]] = []
+    together: dict[int, list[int]] = {}
+    for index in definitions(program):
+        node = program.nodes[index]
+        if node.op is Op.LOOKUP and node.operands[0] in together:
+            together[node.operands[0]].append(index)
+            continue
+        groups.append([index])
+        if node.op is Op.LOOKUP:
+            together[node.operands[0]] = groups[-1]
+    return groups
+
+
+class _Lines:
+    """Lines of groups of definitions: one for each definition, or one for all, in the place of the first."""
+
+    def __init__(self, program: Program, values: Values, *, packed: bool, over_lanes: bool) -> None:
+        self._program, self._values, self._packed, self._over_lanes = program, values, packed, over_lanes
+
+    def of(self, group: Sequence[int]) -> list[str]:
+        """Lines of a group."""
+        op = self._program.nodes[group[0]].op
+        if self._packed and op in _PACKED:
+            text = self._packed_functions(group)
+        elif self._over_lanes and op is Op.LOOKUP:
+            text = self._lookups(group)
+        else:
+            return [self._values.definition(index) for index in group]
+        return ["\n".join(text), *([""] * (len(group) - 1))]
+
+    def _lookups(self, group: Sequence[int]) -> list[str]:
+        """Rows of tables, as lanes."""
+        nodes = [self._program.nodes[index] for index in group]
+        columns, at = [node.constant for node in nodes], self._values.name(nodes[0].operands[0])
+        width = -(-len(columns) // _MOST_LANES) * _MOST_LANES
+        numbers = [x for row in zip(*columns, strict=True) for x in (*row, *([0.0] * (width - len(row))))]
+        name = f"rows_{group[0]}"
+        return [
+            f"    static const double table_{name}[] = {{{', '.join(map(_C.constant, numbers))}}};",
+            f"    lanes {name}[{width}];",
+            f"    eom_lookup_rows({at}, table_{name}, {width}, {name});",
+            *(f"    const lanes {self._values.name(index)} = {name}[{k}];" for k, index in enumerate(group)),
+        ]
+
+    def _packed_functions(self, group: Sequence[int]) -> list[str]:
+        """Calls of a function over rows of numbers."""
+        program, values, node = self._program, self._values, self._program.nodes[group[0]]
+        room = -(-len(group) // _MOST_LANES) * _MOST_LANES
+        body = []
+        for k in range(len(node.operands)):
+            operands = [program.nodes[index].operands[k] for index in group]
+            names = [values.name(operand) for operand in operands]
+            constant = all(program.nodes[operand].op is Op.CONSTANT for operand in operands)
+            entries = ", ".join(names + names[-1:] * (room - len(names)))
+            body.append(f"{'static const' if constant else 'const'} double a{k}[{room}] = {{{entries}}};")
+        names = [values.name(index) for index in group]
+        return [
+            f"    double {', '.join(names)};",
+            "    {",
+            *(f"        {line}" for line in body),
+            f"        const double *const a[] = {{{', '.join(f'a{k}' for k in range(len(node.operands)))}}};",
+            f"        double r[{room}];",
+            f"        {values.function(node)}_rows(a, r, {len(group)});",
+            *(f"        {name} = r[{i}];" for i, name in enumerate(names)),
+            "    }",
+        ]
+
+
+def _rows_sources(program: Program) -> str:
+    """The packed functions of rows of numbers, over lanes. A loop in the arithmetic would change what is fused there."""
+    functions = {op.value: 1 for op in ELEMENTARY if program.uses(op)}
+    roots = enumerate(program.constants(Op.ROOT))
+    functions |= {f"root_{k}": 4 + function.program.inputs["p"] for k, function in roots}
+    return "\n".join(
+        f"EOM_APART void eom_{name}_one_rows(const double *const *a, double *r, int count)\n"
+        "{\n    for (int i = 0; i < count; i += EOM_LANES)\n"
+        f"        eom_put_row(r + i, eom_{name}_lanes({', '.join(f'eom_row(a[{k}] + i)' for k in range(count))}));\n}}"
+        for name, count in functions.items()
+    )
 
 
 # Of all processors: arrays of this length have room for whole lanes.

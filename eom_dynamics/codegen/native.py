@@ -48,8 +48,7 @@ class NativeKernel:
 
     def __init__(self, robot: Robot, recipe: Recipe) -> None:
         name = c_name(recipe.name)
-        flags = () if recipe.fused else ("-ffp-contract=off",)
-        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe), flags) as path:
+        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
             try:
                 library = ctypes.CDLL(str(path))
                 self._one, self._batch = library[name], library[f"{name}_batch"]

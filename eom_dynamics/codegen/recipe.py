@@ -20,16 +20,12 @@ class Recipe:
         trace: traces the program for a robot.
         details: what the program depends on beside the name and the dynamics of the robot, such as a frame.
         of_links: whether it depends on the dynamics of the robot.
-        fused: whether products and sums may be fused, which is faster and more accurate. In a program with selections
-            and roots, compilers fuse other operations for one state than in vector lanes; not fused, all results have
-            the same bits.
     """
 
     name: str
     trace: Callable[[Robot], Program]
     details: tuple[str, ...] = ()
     of_links: bool = True
-    fused: bool = True
 
     def __call__(self, robot: Robot) -> Program:
         """The program for a robot."""
@@ -39,4 +35,4 @@ class Recipe:
 def recipe_of(program: Program) -> Recipe:
     """Recipe of a program that has been traced, for any robot."""
     content = digest(repr(program.inputs), repr(program.outputs), repr(program.nodes), repr(program.results))
-    return Recipe(program.name.removeprefix("eom_"), lambda robot: program, (content,), of_links=False, fused=False)
+    return Recipe(program.name.removeprefix("eom_"), lambda robot: program, (content,), of_links=False)

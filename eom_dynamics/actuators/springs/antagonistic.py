@@ -55,6 +55,11 @@ class AntagonisticPair(Spring):
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
         """s1 and s2 from effort and stiffness, all with time derivatives."""
 
+    def tensions(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """f(s1) and f(s2) from effort and stiffness; a kind may have them without the stretches."""
+        first, second = self.stretches(tau, stiffness)
+        return self.tension(first)[0], self.tension(second)[0]
+
     @property
     def rest_stiffness(self) -> float | Array:
         """Nominal stiffness."""
@@ -68,8 +73,9 @@ class AntagonisticPair(Spring):
         self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
     ) -> tuple[Sequence[Jet], Sequence[Jet]]:
         """Deflections s1 and -s2, efforts f(s1) and -f(s2)."""
-        first, second = self.stretches(tau[0], self.commanded(tau[0], stiffness))
-        return [first, -second], [self.tension(first)[0], -self.tension(second)[0]]
+        commanded = self.commanded(tau[0], stiffness)
+        (first, second), tensions = self.stretches(tau[0], commanded), self.tensions(tau[0], commanded)
+        return [first, -second], [tensions[0], -tensions[1]]
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
         """f(s1) - f(s2), and f'(s1) + f'(s2)."""

@@ -49,20 +49,22 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         distance, square, more = absolute(delta[0]), self.width**2, self.outer - self.inner
         x, y = distance - self.half_gap, distance + self.half_gap
         X, Y = sqrt(x * x + square), sqrt(y * y + square)
-        first, second = _positive_part(x, X, square), 0.5 * square / (Y + y)
-        values: list[Any] = [delta[0] * (2 * more * (first + second) / (X + Y) + self.inner)]
+        # Quotients by one division each for three and for two of them.
+        whole, near, far = X + Y, select(x, 1.0, X - x), Y + y
+        inverse, inverse_XY = 1.0 / (whole * near * far), 1.0 / (X * Y)
+        first = 0.5 * select(x, x + X, square) * (inverse * whole * far)
+        second = 0.5 * square * (inverse * whole * near)
+        values: list[Any] = [delta[0] * (2 * more * (first + second) * (inverse * near * far) + self.inner)]
         if len(delta) > 1:
-            values.append(more * (first / X + second / Y) + self.inner)
+            by_x, by_y = inverse_XY * Y, inverse_XY * X
+            values.append(more * (first * by_x + second * by_y) + self.inner)
         if len(delta) > 2:
+            bend = (0.5 * more * square) * (by_x * by_x * by_x - by_y * by_y * by_y)
+            values.append(select(delta[0], bend, -bend))
+        if len(delta) > 3:
             sides = [self._inverse_cube(delta[0] - edge, len(delta) - 2) for edge in (self.half_gap, -self.half_gap)]
-            values += list((0.5 * more * square) * (sides[0] - sides[1]))
+            values += list((0.5 * more * square) * (sides[0] - sides[1]))[1:]
         return composed(values, delta)
-
-    def _inverse_cube(self, x: Scalar, length: int) -> Jet:
-        """(x² + w²)^(-3/2) and its derivatives with respect to x."""
-        variable = Jet([x, 1.0, *([0.0] * (length - 1))][:length])
-        X = square_root(variable * variable + self.width**2)
-        return quotient(Jet.constant(1.0, length), X * X * X)
 
     def stored_energy(self, delta: Scalar) -> Scalar:
         """Integral of the effort, with that of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""

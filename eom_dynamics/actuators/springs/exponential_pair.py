@@ -42,6 +42,11 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
         """2 K + a |tau|."""
         return absolute(tau) * self.growth + 2 * self.constant
 
+    def tensions(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """(sigma - 2 K)/(2 a) ± tau/2, since a f(s) = K exp(a s) - K."""
+        mean, half = (stiffness - 2 * self.constant) * (0.5 / self.growth), tau * 0.5
+        return mean + half, mean - half
+
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
         """log((sigma ± a tau)/(2 K))/a, in the difference of sigma and 2 K, where springs are nearly slack."""
         a, scale = self.growth, 1 / (2 * self.constant)

@@ -1,5 +1,5 @@
 /* How many of some increasing points do not exceed x. */
-static inline lanes eom_index_lanes(lanes x, const double *points, int count)
+EOM_APART lanes eom_index_lanes(lanes x, const double *points, int count)
 {
     lane_bits passed = {0};
     for (int k = 0; k < count; ++k)
@@ -7,10 +7,18 @@ static inline lanes eom_index_lanes(lanes x, const double *points, int count)
     return __builtin_convertvector(passed, lanes);
 }
 
-static inline lanes eom_lookup_lanes(lanes at, const double *table)
+/* Rows of a table, each of a width that is a multiple of the lanes, transposed. */
+EOM_APART void eom_lookup_rows(lanes at, const double *table, size_t width, lanes *y)
 {
-    lanes y;
+    const double *row[EOM_LANES];
     for (int l = 0; l < EOM_LANES; ++l)
-        y[l] = table[(int)at[l]];
-    return y;
+        row[l] = table + (size_t)at[l] * width;
+    for (size_t j = 0; j < width; j += EOM_LANES) {
+        lanes part[EOM_LANES];
+        EOM_UNROLL for (int l = 0; l < EOM_LANES; ++l)
+            part[l] = eom_row(row[l] + j);
+        eom_transpose(part);
+        EOM_UNROLL for (int l = 0; l < EOM_LANES; ++l)
+            y[j + l] = part[l];
+    }
 }

@@ -1,5 +1,5 @@
 /* How many of some increasing points do not exceed x. */
-static inline double eom_index_one(double x, const double *points, int count)
+EOM_APART double eom_index_one(double x, const double *points, int count)
 {
     int first = 0;
     while (count > 0) {
