@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Array
 from .jet import Jet
 
 MOST_STEPS = 100
@@ -86,7 +87,7 @@ def select(condition: Any, positive: Any, other: Any) -> Any:
     return positive if condition > 0 else other
 
 
-def index(x: Any, points: Sequence[float]) -> Any:
+def index(x: Any, points: Sequence[float] | Array) -> Any:
     """How many of some increasing points do not exceed x, for :func:`lookup`."""
     if hasattr(x, "index") and hasattr(x, "select"):
         return x.index(tuple(map(float, points)))
@@ -97,7 +98,7 @@ def index(x: Any, points: Sequence[float]) -> Any:
     return np.searchsorted(points, x, side="right")
 
 
-def lookup(position: Any, table: Sequence[float]) -> Any:
+def lookup(position: Any, table: Sequence[float] | Array) -> Any:
     """Entry of a table at a position of :func:`index`."""
     if hasattr(position, "lookup"):
         return position.lookup(tuple(map(float, table)))
@@ -164,6 +165,7 @@ def _function(name: str, x: Any) -> Any:
     if hasattr(x, "free_symbols"):
         import sympy
 
-        shifted = {"expm1": lambda y: sympy.exp(y) - 1, "log1p": lambda y: sympy.log(1 + y)}
-        return shifted.get(name, getattr(sympy, name, None))(x)
+        if name == "expm1":
+            return sympy.exp(x) - 1
+        return sympy.log(1 + x) if name == "log1p" else getattr(sympy, name)(x)
     return getattr(x, name)() if hasattr(x, name) else getattr(np, name)(x)

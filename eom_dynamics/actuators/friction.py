@@ -26,7 +26,7 @@ class Friction:
     Attributes:
         viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear; D+ where D- is given.
         coulomb: c, N m (N); c+ where c- is given.
-        static: s >= c, breakaway effort, N m (N); of two c, that of the larger one, above which the other rises as much.
+        static: s >= c, breakaway effort, N m (N); that of the larger c, if there are two: the other rises as much.
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
         smoothing_velocity: v_0 > 0, rad/s (m/s).
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
@@ -56,7 +56,7 @@ class Friction:
         """Whether there is no friction at any velocity."""
         return not (np.any(self.viscous) or np.any(self.static) or np.any(_or(self.viscous_negative, 0.0)))
 
-    def effort(self, velocity: Jet) -> Jet:
+    def effort_jet(self, velocity: Jet) -> Jet:
         """Effort that the motor spends against friction, N m (N), with as many time derivatives as the velocity."""
         viscous, skewed_viscous = _directions(self.viscous, self.viscous_negative)
         coulomb, skewed_coulomb = _directions(self.coulomb, self.coulomb_negative)
@@ -73,13 +73,13 @@ class Friction:
             dry = exponential(square * (-1 / np.square(self.stribeck_velocity))) * excess + dry
         return effort + sign * dry
 
-    def efforts(self, velocity: Array) -> Array:
-        """:meth:`effort` at velocities (…,), or (…, m) for m motors."""
-        return np.asarray(self.effort(Jet([velocity]))[0])
+    def effort(self, velocity: Array) -> Array:
+        """Effort at velocities (…,), or (…, m) for m motors."""
+        return np.asarray(self.effort_jet(Jet([velocity]))[0])
 
-    def slopes(self, velocity: Array) -> Array:
-        """Derivatives of :meth:`efforts` with respect to the velocities."""
-        return np.asarray(self.effort(Jet([velocity, np.ones_like(velocity)]))[1])
+    def slope(self, velocity: Array) -> Array:
+        """Derivative of :meth:`effort` with respect to the velocity."""
+        return np.asarray(self.effort_jet(Jet([velocity, np.ones_like(velocity)]))[1])
 
 
 def _or(value: float | Array, default: float | Array) -> Array:

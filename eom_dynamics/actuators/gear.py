@@ -41,7 +41,7 @@ class Gear:
         """Whether the efficiency is 1."""
         return bool(np.all(np.equal(self.efficiency, 1)))
 
-    def load(self, tau: Jet, velocity: Jet) -> Jet:
+    def load_jet(self, tau: Jet, velocity: Jet) -> Jet:
         """Effort before the gear for an effort behind it, N m (N), both on the link side, with time derivatives.
 
         Args:
@@ -51,9 +51,9 @@ class Gear:
         power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
         return tau * exponential(power * -np.log(self.efficiency))
 
-    def loads(self, tau: Array, velocity: Array) -> Array:
-        """:meth:`load` for efforts and velocities (…,), or (…, m) for m motors."""
-        return np.asarray(self.load(Jet([tau]), Jet([velocity]))[0])
+    def load(self, tau: Array, velocity: Array) -> Array:
+        """:meth:`load_jet` for efforts and velocities (…,), or (…, m) for m motors."""
+        return np.asarray(self.load_jet(Jet([tau]), Jet([velocity]))[0])
 
 
 LOSSLESS = Gear()

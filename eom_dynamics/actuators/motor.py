@@ -69,17 +69,17 @@ class Motor:
             # Where only some motors are limited, the range of the others is beyond all torques.
             with np.errstate(divide="ignore", invalid="ignore"):
                 per_volt = np.where(limited, np.divide(self.torque_constant, self.resistance), 1.0)
-            most, own = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
-            most, own, per_volt = (float(x) if x.ndim == 0 else x for x in (most, own, per_volt))
-            back_emf = speed * own
-            torque = _within(torque, (-back_emf - most) * per_volt, (-back_emf + most) * per_volt)
+            volts, emf = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
+            volts, emf, per_volt = (x.item() if x.ndim == 0 else x for x in (volts, emf, per_volt))
+            back_emf = speed * emf
+            torque = _within(torque, (-back_emf - volts) * per_volt, (-back_emf + volts) * per_volt)
         most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
         return _within(torque, -most, most) if np.any(np.isfinite(most)) else torque
 
     @property
     def _back_emf(self) -> float | Array:
         """k_e, V s/rad."""
-        own = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
+        own: Array = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
         return own if own.ndim else float(own)
 
 

@@ -317,7 +317,9 @@ class ElasticArm:
         """
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
-        return self.spring_set.deflections(efforts, self._commanded(stiffness, samples), self._state(deflection, samples))
+        return self.spring_set.deflections(
+            efforts, self._commanded(stiffness, samples), self._state(deflection, samples)
+        )
 
     def efforts_of_deflections(
         self, delta: ArrayLike, deltad: ArrayLike, *, stiffness: Sequence[ArrayLike] = (), rigid_too: bool = False

@@ -41,7 +41,7 @@ def motors(side: MotorSide, *, spin: bool = False) -> Program:
     With ``spin``, the efforts that accelerate carried rotors are an input: those of rotors that follow their links.
     """
     n, m = len(side.springs), len(side.motor_joint)
-    inputs = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES), n) | _commands(side)
+    inputs = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES), n) | dict(_commands(side))
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         tau = _jets(x, EFFORT_NAMES)
@@ -64,7 +64,7 @@ def deflections(side: MotorSide) -> Program:
         rows = [[jet[k] for jet in delta] for k in range(3)]
         return dict(zip((*DELTA_NAMES, "load"), (*rows, [jet[0] for jet in load]), strict=True))
 
-    return trace(c_name("deflections"), dict.fromkeys(EFFORT_NAMES, len(side.springs)) | _commands(side), compute)
+    return trace(c_name("deflections"), dict.fromkeys(EFFORT_NAMES, len(side.springs)) | dict(_commands(side)), compute)
 
 
 def spring_efforts(side: MotorSide, orders: int) -> Program:
@@ -116,7 +116,7 @@ def energies(side: MotorSide) -> Program:
         stretch: list[Scalar] = [0.0] * m
         for _, own, spring in side.placed:
             delta, deltad = ([x[name][motor] for motor in own] for name in DELTA_NAMES[:2])
-            energy, loss = energy + spring.energy(delta), loss + spring.power_loss(deltad)
+            energy, loss = energy + spring.stored_energy(delta), loss + spring.power_loss(deltad)
             for motor, value in zip(own, spring.stretch(delta), strict=True):
                 stretch[motor] = value
         return {"energy": [energy], "loss": [loss], "stretch": stretch}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..actuators import Actuator
 from ..actuators.springs import CoupledSpring, Spring
 from ..actuators.transmission import Transmission
-from ..arrays import Array
+from ..arrays import AnyArray, Array
 from ..jet import Jet
 
 Scalar: TypeAlias = Any
@@ -189,9 +189,9 @@ class MotorSide:
             spin: effort that accelerates the rotor.
         """
         actuator = self.actuators[self.motor_joint[motor]]
-        effort = load if actuator.gear.is_lossless else actuator.gear.load(load, velocity)
+        effort = load if actuator.gear.is_lossless else actuator.gear.load_jet(load, velocity)
         if not actuator.friction.is_none:
-            effort = effort + actuator.friction.effort(velocity)
+            effort = effort + actuator.friction.effort_jet(velocity)
         return spin + effort
 
     def feedforward(
@@ -245,7 +245,7 @@ class MotorSide:
         rows = zip(self.springs, delta, before, after, strict=True)
         return [spring.advanced(x, first, last, dt) for spring, x, first, last in rows]
 
-    def _transmitted(self, x: Sequence[Any], matrix: Array | None) -> list[Any]:
+    def _transmitted(self, x: Sequence[Any], matrix: AnyArray | None) -> list[Any]:
         """Motor vector whose entries of the transmission are the matrix times theirs."""
         values = list(x)
         if matrix is not None and self.transmission is not None:

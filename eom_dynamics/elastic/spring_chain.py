@@ -125,7 +125,7 @@ class SpringChain:
             velocity = position.rate
             effort = effort + stage.inertia * velocity.rate
             if not stage.friction.is_none:
-                effort = effort + stage.friction.effort(velocity)
+                effort = effort + stage.friction.effort_jet(velocity)
             positions.append(position)
             efforts.append(effort)
         return ChainJet(tuple(positions), tuple(efforts))

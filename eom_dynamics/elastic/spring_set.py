@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -100,11 +100,14 @@ class SpringSet:
             low, high = (np.broadcast_to(x, own.shape) for x in spring.stiffness_range(np.atleast_1d(tau[..., joint])))
             outside = ~((own >= low) & (own <= high))
             if outside.any():
-                sample = int(np.argmax(outside))
-                raise StiffnessError(
-                    f"{self.side.joint_names[joint]}: stiffness {own[sample]:g} is outside the range of its springs at "
-                    f"this effort, {low[sample]:g} … {high[sample]:g}"
-                )
+                k0, least, most = (float(x[np.argmax(outside)]) for x in (own, low, high))
+                name = self.side.joint_names[joint]
+                if most == np.inf:
+                    raise StiffnessError(
+                        f"{name}: stiffness {k0:g} is below {least:g}, the least at which neither spring is slack at "
+                        "this effort"
+                    )
+                raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")
 
     def effort_jets(
         self, deflections: Sequence[Array], stiffness: Sequence[Array] = ()
@@ -189,7 +192,9 @@ class SpringSet:
         """Elongation of tension-only springs (…, m), rad or m, negative where slack; infinite for other springs."""
         return self.functions("energies", delta, np.zeros_like(delta))[2]
 
-    def filtered(self, start: Array, before: Sequence[Array], after: Sequence[Array], step: float) -> Array:
+    def filtered(
+        self, start: Array, before: Sequence[Array] | Array, after: Sequence[Array] | Array, step: float
+    ) -> Array:
         """Deflections of damped springs after a step, zero at other joints; see :func:`.motor_programs.filtered`.
 
         Args:
@@ -200,7 +205,7 @@ class SpringSet:
         samples = start.shape[:-1]
         return self.functions("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
 
-    def settled(self, efforts: Sequence[Array]) -> Array:
+    def settled(self, efforts: Sequence[Array] | Array) -> Array:
         """Deflections of damped springs without transient (…, n), zero at other joints, for tau, taud, taudd (…, n)."""
         return self.filtered(np.zeros_like(efforts[0]), efforts, efforts, -1.0)
 

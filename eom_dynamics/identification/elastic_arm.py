@@ -182,7 +182,7 @@ def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmReco
     for k, name in enumerate(robot.joint_names):
         if not measured(tau[:, k]) and name in elasticity.springs:
             delta = recording.theta[:, k] - recording.q[:, k]
-            tau[:, k] = elasticity.springs[name].spring.loads(delta)[0]
+            tau[:, k] = elasticity.springs[name].spring.load(delta)
     return replace(recording, tau=tau)
 
 

@@ -87,7 +87,7 @@ def _residuals(
         residuals = [
             linear[0]
             - joint.rotor_inertia * linear[1]
-            - low_pass(joint.actuator.friction.efforts(v) + joint.actuator.gear.loads(load, v) - load)
+            - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
             for joint in (before, after)
         ]
         found["motors"] = (residuals[0], residuals[1] - offset, value)

@@ -72,10 +72,10 @@ class _Declared(Law):
         return self._kind(**dict(zip(self._attributes, p, strict=True)))
 
     def effort(self, p: Array) -> Array:
-        return self._summed(self.spring(p).loads(self._delta)[0])
+        return self._summed(self.spring(p).load(self._delta))
 
     def slope(self, p: Array) -> Array:
-        return self._summed(self.spring(p).loads(self._delta)[1])
+        return self._summed(self.spring(p).tangent(self._delta))
 
     def _summed(self, x: Array) -> Array:
         """Over both motors of a pair."""
@@ -89,7 +89,7 @@ class _Pair(_Declared):
         """The pair, at least so stiff that neither spring is slack without load."""
         given = dict(zip(self._attributes, p, strict=True))
         # The efforts of deflections do not depend on the nominal stiffness.
-        stiffness = np.sum(self._kind(**given, nominal=1e300).loads(self._delta)[1], axis=-1)
+        stiffness = np.sum(self._kind(**given, nominal=1e300).tangent(self._delta), axis=-1)
         return self._kind(**given, nominal=max(2.0 * p[0], float(np.mean(stiffness))))
 
 

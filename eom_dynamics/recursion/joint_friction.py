@@ -25,5 +25,5 @@ def joint_friction(tree: LinkTree, rates: Sequence[Sequence[Scalar]]) -> list[Je
     efforts = [Jet.constant(0.0, len(rates)) for _ in range(tree.n)]
     for link, law in zip(tree.links, tree.friction, strict=False):
         velocity = link.ratio * Jet([rate[link.coordinate] for rate in rates])
-        efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * law.effort(velocity)
+        efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * law.effort_jet(velocity)
     return efforts

@@ -144,7 +144,7 @@ class ElasticPlant:
         load: Array = spring @ self._geared
         if self.arm.ideal:
             return load
-        return self.arm.gear.loads(load, thetad) + self.arm.friction.efforts(thetad)
+        return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
 
     def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
         """Time derivative of the state, of its shape.
@@ -198,7 +198,7 @@ class ElasticPlant:
         if not robot.joint_friction:
             return 0.0
         rates = qd @ robot.coupling[0].T
-        return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).efforts(rates), axis=-1)
+        return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
 
     def _efforts(self, state: Array, motor_effort: Array, stiffness: Array | None) -> tuple[Array, Array]:
         """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""

@@ -132,7 +132,7 @@ class Stepper:
         if arm.rotors is not None:
             links = slice(None, self._n)
             rotor = rotor + (arm.rotors.mass_matrix(q)[:, links] @ qdd + arm.rotors.bias(q, qd, thetad))[self._n :]
-        through = self._given(servo, theta, thetad) - arm.friction.efforts(thetad) - rotor
+        through = self._given(servo, theta, thetad) - arm.friction.effort(thetad) - rotor
         efforts: Array = np.bincount(arm.motor_joint, np.where(plant.rigid, through, spring)).astype(float)
         return efforts
 
@@ -220,8 +220,8 @@ class Stepper:
         moving = np.where(np.abs(thetad) < _AT_REST, _AT_REST, thetad)
         behind = np.zeros_like(thetad)
         behind[self._elastic] = load
-        passed[self._n :] = arm.gear.loads(np.ones_like(thetad), behind * thetad)[self._elastic]
-        return (arm.friction.efforts(moving) + arm.gear.loads(behind, moving) - behind) / moving, passed
+        passed[self._n :] = arm.gear.load(np.ones_like(thetad), behind * thetad)[self._elastic]
+        return (arm.friction.effort(moving) + arm.gear.load(behind, moving) - behind) / moving, passed
 
     def _tangents(self, *deltas: Array) -> tuple[Array, Array]:
         """Largest slopes of the springs at any of the deflections (m,), and their damping, each (m, m)."""

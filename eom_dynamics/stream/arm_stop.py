@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..elastic import BaseMotion, ElasticArm, LimitCheck
@@ -49,7 +49,7 @@ class ArmStop:
         end: q at rest (n,).
     """
 
-    def __init__(self, last: Solution, duration: float, variable: Array) -> None:
+    def __init__(self, last: Solution, duration: float, variable: NDArray[np.bool_]) -> None:
         """Continue a command.
 
         Args:

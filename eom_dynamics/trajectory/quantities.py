@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.elastic_arm import STIFFNESS_NAMES
+from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError
 from ..states import WRENCH_NAMES
 

@@ -82,7 +82,7 @@ class AntagonisticPair(Spring):
         (first, first_slope), (second, second_slope) = self.tension(delta[0]), self.tension(-delta[1])
         return SpringEfforts([first - second], [first, -second], first_slope + second_slope)
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Energy of both springs."""
         return self.tension_energy(delta[0]) + self.tension_energy(-delta[1])
 

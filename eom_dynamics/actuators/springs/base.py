@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elementary import select
@@ -143,7 +144,7 @@ class Spring(ABC):
         """
 
     @abstractmethod
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Energy that it stores at nominal stiffness, J."""
 
     def power_loss(self, deltad: Sequence[Scalar]) -> Scalar:
@@ -180,12 +181,27 @@ class Spring(ABC):
         k = stiffness[0]
         return Jet([select(low - k, np.nan, select(k - high, np.nan, k)), *stiffness[1:]])
 
-    def loads(self, delta: Array) -> tuple[Array, Array]:
-        """Efforts at its motors at rest, and their slopes, for deflections (…,), or (…, 2) with two motors."""
-        columns = [delta] if len(self.motors) == 1 else [delta[..., 0], delta[..., 1]]
-        zero = np.zeros(np.shape(columns[0]))
-        still = self.efforts([Jet([x, zero]) for x in columns]).motors
-        moving = self.efforts([Jet([x, zero + 1.0, zero]) for x in columns]).motors
-        results = [[x[0] + zero for x in still], [x[1] + zero for x in moving]]
-        first, second = (x[0] if len(columns) == 1 else np.stack(x, axis=-1) for x in results)
-        return first, second
+    def load(self, delta: ArrayLike, deltad: ArrayLike = 0.0) -> Array:
+        """Efforts at its motors, for deflections and their rates (…,), or (…, 2) with two motors."""
+        rates = np.broadcast_to(deltad, np.shape(delta))
+        return self._at_motors(delta, [self._columns(x) for x in (delta, rates)], 0)
+
+    def tangent(self, delta: ArrayLike) -> Array:
+        """Derivatives of :meth:`load` with respect to the deflections, each to its own."""
+        zero = np.zeros(np.shape(delta))
+        return self._at_motors(delta, [self._columns(x) for x in (delta, zero + 1.0, zero)], 1)
+
+    def energy(self, delta: ArrayLike) -> Array:
+        """Stored energy, J, for deflections as of :meth:`load`."""
+        columns = self._columns(delta)
+        return np.zeros(np.shape(columns[0])) + self.stored_energy(columns)
+
+    def _at_motors(self, delta: ArrayLike, rows: Sequence[list[Array]], order: int) -> Array:
+        """A time derivative of the efforts at its motors, in the shape of the deflections."""
+        efforts = [jet[order] for jet in self.efforts([Jet(column) for column in zip(*rows, strict=True)]).motors]
+        return np.zeros(np.shape(delta)) + (efforts[0] if len(efforts) == 1 else np.stack(efforts, axis=-1))
+
+    def _columns(self, delta: ArrayLike) -> list[Array]:
+        """Deflections of each motor."""
+        x = np.asarray(delta, dtype=float)
+        return [x] if len(self.motors) == 1 else [x[..., 0], x[..., 1]]

@@ -62,7 +62,7 @@ class CoupledSpring(Spring):
         efforts = _product(self.matrix, delta)
         return SpringEfforts(efforts, efforts)
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """delta' K delta/2."""
         return 0.5 * sum(x * y for x, y in zip(delta, _product(self.matrix, delta), strict=True))
 

@@ -29,16 +29,16 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
     linear: Annotated[float, Parameter("stiffness", positive, scales=True)]
     cubic: Annotated[float, Parameter("cubic", not_negative, scales=True)]
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """K delta + K3 delta³."""
         return delta * (delta * delta * self.cubic + self.linear)
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """K delta²/2 + K3 delta⁴/4."""
         square = delta * delta
         return square * (0.25 * self.cubic * square + 0.5 * self.linear)
 
-    def inverse(self, tau: Scalar) -> Scalar:
+    def inverse_law(self, tau: Scalar) -> Scalar:
         """The only real root, by hyperbolic functions, which do not cancel.
 
         With delta = 2 s sinh u and s² = K/(3 K3) the equation is sinh 3u = tau / (2 K3 s³), and 2 K3 s³ = 2 K s/3.

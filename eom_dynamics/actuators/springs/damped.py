@@ -51,7 +51,7 @@ class DampedSpring(Spring, kind="damped"):
         effort = [delta[0] * self.constant + delta[0].rate * self.damping]
         return SpringEfforts(effort, effort)
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """K delta²/2."""
         return 0.5 * self.constant * (delta[0] * delta[0])
 

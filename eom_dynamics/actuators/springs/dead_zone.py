@@ -40,7 +40,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         if self.inner > self.outer:
             refuse("inner_stiffness", f"must not exceed stiffness, {self.outer}, is {self.inner}")
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """See the class; without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y likewise.
 
         The spring is odd, h' = h/X, h'' = w²/(2 X³), and X² - Y² = -4 b |delta| gives
@@ -66,7 +66,13 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
             values += list((0.5 * more * square) * (sides[0] - sides[1]))[1:]
         return composed(values, delta)
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def _inverse_cube(self, x: Scalar, length: int) -> Jet:
+        """(x² + w²)^(-3/2) and its derivatives with respect to x."""
+        variable = Jet([x, 1.0, *([0.0] * (length - 2))])
+        X = square_root(variable * variable + self.width**2)
+        return quotient(Jet.constant(1.0, length), X * X * X)
+
+    def energy_law(self, delta: Scalar) -> Scalar:
         """Integral of the effort, with that of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""
         beyond = (
             self._integral(delta - self.half_gap)

@@ -26,15 +26,15 @@ class ExponentialSpring(MemorylessSpring, kind="exponential"):
     constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
     growth: Annotated[float, Parameter("growth", positive)]
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """K/a sinh(a delta)."""
         return hyperbolic_sine(delta * self.growth) * (self.constant / self.growth)
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """K/a² (cosh(a delta) - 1), as 2 K/a² sinh²(a delta/2), which does not cancel."""
         sinh, _ = sinh_cosh(delta * (0.5 * self.growth))
         return sinh * sinh * (2 * self.constant / self.growth**2)
 
-    def inverse(self, tau: Scalar) -> Scalar:
+    def inverse_law(self, tau: Scalar) -> Scalar:
         """asinh(a tau/K)/a."""
         return asinh(tau * (self.growth / self.constant)) / self.growth

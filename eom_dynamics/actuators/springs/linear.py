@@ -25,15 +25,15 @@ class LinearSpring(MemorylessSpring, kind="linear"):
 
     constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """K delta."""
         return delta * self.constant
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """K delta²/2."""
         return 0.5 * self.constant * (delta * delta)
 
-    def inverse(self, tau: Scalar) -> Scalar:
+    def inverse_law(self, tau: Scalar) -> Scalar:
         """tau/K."""
         return tau / self.constant
 

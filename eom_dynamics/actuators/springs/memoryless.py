@@ -6,6 +6,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ...arrays import Array
 from ...elementary import root
 from ...jet import Jet
@@ -20,30 +23,30 @@ class MemorylessSpring(Spring):
     """
 
     @abstractmethod
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
-        """f(delta)."""
+    def law(self, delta: Jet) -> Jet:
+        """f(delta) with time derivatives."""
 
     @abstractmethod
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """Integral of f from 0."""
 
     def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
         """Lower and upper bound of the deflection under an effort, and a first value."""
         raise NotImplementedError(f"{type(self).__name__} has neither bounds nor an inverse of its own")
 
-    def inverse(self, tau: Scalar) -> Scalar:
+    def inverse_law(self, tau: Scalar) -> Scalar:
         """delta with f(delta) = tau, as the root of f unless the kind has a better way."""
         ends, start = self.bounds(tau)
-        return root(self.effort, tau, ends, start)
+        return root(self.law, tau, ends, start)
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """:meth:`inverse` with the time derivatives of the effort."""
-        return inverted(self.effort, self.inverse(tau[0]), tau)
+        """delta with f(delta) = tau, with the time derivatives of the effort."""
+        return inverted(self.law, self.inverse_law(tau[0]), tau)
 
     @property
     def rest_stiffness(self) -> float | Array:
         """f'(0)."""
-        return float(self.effort(Jet([0.0, 1.0]))[1])
+        return float(self.law(Jet([0.0, 1.0]))[1])
 
     def deflections(
         self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
@@ -53,9 +56,32 @@ class MemorylessSpring(Spring):
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
         """f(delta)."""
-        effort = [self.effort(delta[0])]
+        effort = [self.law(delta[0])]
         return SpringEfforts(effort, effort)
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Integral of f from 0."""
-        return self.stored_energy(delta[0])
+        return self.energy_law(delta[0])
+
+    def effort(self, delta: ArrayLike) -> Array:
+        """f at deflections (…), N m (N)."""
+        return self._derivative(delta, 0)
+
+    def stiffness(self, delta: ArrayLike) -> Array:
+        """f' at deflections (…), N m/rad (N/m)."""
+        return self._derivative(delta, 1)
+
+    def stiffness_rate(self, delta: ArrayLike) -> Array:
+        """f'' at deflections (…), N m/rad² (N/m²)."""
+        return self._derivative(delta, 2)
+
+    def inverse(self, tau: ArrayLike) -> Array:
+        """Deflections (…) under efforts (…)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.inverse_jet(Jet([np.asarray(tau, dtype=float)]))[0])
+
+    def _derivative(self, delta: ArrayLike, order: int) -> Array:
+        """The derivative of f of an order."""
+        x = np.asarray(delta, dtype=float)
+        zero = np.zeros_like(x)
+        return zero + self.law(Jet([x, zero + 1.0, zero][: order + 1]))[order]

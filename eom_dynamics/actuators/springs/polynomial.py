@@ -39,11 +39,11 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
         """Least stiffness of all deflections, N m/rad (N/m)."""
         return _least_stiffness(self.coefficients)
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """The polynomial."""
         return delta * polynomial_at(self.coefficients.tolist(), delta)
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """c1 delta²/2 + c2 delta³/3 + …"""
         weights = self.coefficients / np.arange(2, len(self.coefficients) + 2)
         return delta * delta * polynomial_at(weights.tolist(), delta)

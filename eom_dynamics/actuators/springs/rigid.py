@@ -35,7 +35,7 @@ class RigidSpring(Spring, kind="rigid"):
         length = len(delta[0])
         return SpringEfforts([Jet([np.nan] * length)], [Jet([0.0] * length)])
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Zero."""
         return 0.0
 

@@ -68,12 +68,12 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         super().__post_init__()
         _check(self.delta, self.tau)
 
-    def effort(self, delta: Jet, *parameters: Scalar) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         """Value of the curve."""
         at = index(delta[0], self._pieces.x)
         return polynomial_at(_columns(at, self._pieces.effort), delta - lookup(at, self._pieces.origin))
 
-    def stored_energy(self, delta: Scalar) -> Scalar:
+    def energy_law(self, delta: Scalar) -> Scalar:
         """Integral of the curve."""
         at = index(delta, self._pieces.x)
         return polynomial_at(_columns(at, self._pieces.energy), delta - lookup(at, self._pieces.origin))

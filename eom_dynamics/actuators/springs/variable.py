@@ -58,6 +58,6 @@ class VariableSpring(Spring, kind="variable"):
         effort = [k * delta[0]]
         return SpringEfforts(effort, effort, k)
 
-    def energy(self, delta: Sequence[Scalar]) -> Scalar:
+    def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """k delta²/2. A change of k changes it too, by the work of the mechanism that sets the stiffness."""
         return 0.5 * self.nominal * (delta[0] * delta[0])

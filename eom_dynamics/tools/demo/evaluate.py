@@ -211,7 +211,7 @@ def _off_closed_form(plan: Plan, recording: Recording) -> float:
     # Acceleration of the rotors relative to their links; in the reduced model, the absolute one.
     beyond = acceleration if arm.rotors is None else acceleration - arm.motors_following(links[2])
     load = motor_load(arm, deltas, efforts[0])
-    effort = rotor + arm.motor_inertia * beyond + arm.gear.loads(load, velocity) + arm.friction.efforts(velocity)
+    effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + arm.friction.effort(velocity)
     off.append(_relative(answers["motor_effort"] - effort, effort))
     return float(np.nanmax(off))
 

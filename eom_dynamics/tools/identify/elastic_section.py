@@ -96,7 +96,7 @@ def _motor_friction(found: Elastic) -> dict[str, go.Figure]:
         figure = chart(plain(f"{joint.name}: friction of the motor"), f"velocity [{position}/s]", effort)
         _dots(figure, v, rest - motor.parameters.get("offset", (0.0, 0.0))[0], k)
         grid = float(np.max(np.abs(v))) * np.sign(u := np.linspace(-1, 1, _CURVE)) * np.square(u)  # denser around zero
-        _line(figure, grid, motor.friction.efforts(grid), "identified", {"color": "black"})
+        _line(figure, grid, motor.friction.effort(grid), "identified", {"color": "black"})
         figures[f"motor_friction_{k}"] = figure.update_layout(showlegend=True)
     return figures
 
@@ -148,7 +148,7 @@ def _friction_samples(found: Elastic, joint: Joint, k: int) -> tuple[Array, Arra
         velocity = rate_of(x.theta[:, k], low_pass.period)
         columns = (velocity[2:-2], rate_of(velocity, low_pass.period), x.tau[4:-4, k], x.motor_effort[4:-4, k])
         v, acceleration, tau, effort = (low_pass.thinned(s) for s in columns)
-        pairs.append((v, effort - joint.rotor_inertia * acceleration - joint.actuator.gear.loads(tau, v)))
+        pairs.append((v, effort - joint.rotor_inertia * acceleration - joint.actuator.gear.load(tau, v)))
     if not pairs:
         return np.zeros(0), np.zeros(0)
     v, rest = (np.concatenate(each) for each in zip(*pairs, strict=True))
