@@ -25,8 +25,16 @@ STATE_NAMES = derivative_names("q", 5)
 WRENCH_NAMES = derivative_names("W", 3)
 """Tool wrench and its time derivatives."""
 
+WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
+"""What the argument ``wrench`` is a sequence of, in errors."""
+
 EFFORT_NAMES = derivative_names("tau", 3)
 """Joint efforts and their time derivatives."""
+
+
+def name_of(names: Sequence[str], order: int) -> str:
+    """Name of the time derivative of an order, also of one beyond the given names."""
+    return names[order] if order < len(names) else f"{names[0]}, derivative {order},"
 
 
 def number_of_states(q: ArrayLike) -> int | None:
@@ -60,7 +68,7 @@ def joint_vectors(
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    return [_checked(vector, _name(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
+    return [_checked(vector, name_of(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
@@ -78,7 +86,9 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     shape = np.shape(_array(vectors[0], names[0]))
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [_checked(vector, _name(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)]
+    return [
+        _checked(vector, name_of(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)
+    ]
 
 
 def state_arrays(
@@ -165,7 +175,7 @@ def wrench_sequence(wrench: Any, most: int | None = None) -> list[Any]:
     Raises:
         StateError: it is no sequence, or too long a one.
     """
-    return sequence(wrench, "wrench", "the wrench and its time derivatives, (W, Wd, …), () for none", most=most)
+    return sequence(wrench, "wrench", WRENCH_SEQUENCE, most=most)
 
 
 def wrenches(
@@ -194,7 +204,7 @@ def wrenches(
     """
     given = []
     for k, W in enumerate(wrench_sequence(wrench, most)):
-        name = f"wrench {_name(WRENCH_NAMES, k)}"
+        name = f"wrench {name_of(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
         given.append(
             np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols, finite=finite), samples + shape)
@@ -273,7 +283,3 @@ def _array(value: ArrayLike, name: str) -> AnyArray:
 
 def _mask(value: object) -> Any:
     return getattr(value, "mask", False) if isinstance(value, np.ndarray) else False
-
-
-def _name(names: Sequence[str], order: int) -> str:
-    return names[order] if order < len(names) else f"{names[0]}, derivative {order},"

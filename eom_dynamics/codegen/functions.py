@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -19,7 +19,17 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import KernelError, KernelWarning, StateError
-from ..states import all_finite, real_array, sequence, shape_of, state_arrays
+from ..states import (
+    STATE_NAMES,
+    WRENCH_NAMES,
+    WRENCH_SEQUENCE,
+    all_finite,
+    name_of,
+    real_array,
+    sequence,
+    shape_of,
+    state_arrays,
+)
 from .backends import Kernel
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
@@ -207,6 +217,15 @@ class CompiledFunction:
                 raise ValueError(f"a function has no vector {min(unknown)}")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
+        """:meth:`results` as the signature says: the only one, or a tuple."""
+        results = self.results(*arguments, out=out, **keywords)
+        if self.signature.result_type is None:
+            return results[0]
+        return results if self.signature.result_type is tuple else self.signature.result_type(*results)
+
+    def results(
+        self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+    ) -> tuple[Array, ...]:
         """Compute one state or a batch.
 
         Args:
@@ -214,7 +233,7 @@ class CompiledFunction:
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
-            The results, each (*shape) or (N, *shape), as the signature says.
+            The results, each (*shape) or (N, *shape).
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a state is refused.
@@ -233,9 +252,7 @@ class CompiledFunction:
                 if self._refuse is not None:
                     self._refuse(dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)))
                 raise StateError("the results are not finite: the arguments are too large")
-        if signature.result_type is None:
-            return results[0]
-        return results if signature.result_type is tuple else signature.result_type(*results)
+        return results
 
     def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function, at the cost of a C call for one state of plain arrays.
@@ -314,6 +331,58 @@ class CompiledFunction:
             )
         except OverflowError:
             return None
+
+
+def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:
+    """Vectors of one shape by name, with their meanings and units."""
+    return {name: Vector(name, shape, text) for name, text in about.items()}
+
+
+def derivatives(names: Sequence[str], count: int, shape: tuple[int, ...], about: str) -> tuple[Vector, ...]:
+    """A quantity and its time derivatives, ``count`` vectors, of which the first are named; with unit and meaning."""
+    texts = [about if k == 0 else f"time derivative {k} of {names[0]}" for k in range(count)]
+    return tuple(Vector(name_of(names, k), shape, text) for k, text in enumerate(texts))
+
+
+def joint_vectors(n: int, count: int) -> tuple[Vector, ...]:
+    """Joint variables and their time derivatives."""
+    return derivatives(STATE_NAMES, count, (n,), "joint variables, rad or m")
+
+
+def optional(vectors: Sequence[Vector], first: int) -> list[Vector]:
+    """The vectors, of which those from number ``first`` may be omitted."""
+    return [*vectors[:first], *(replace(vector, optional=True) for vector in vectors[first:])]
+
+
+def robot_function(
+    kernel: Kernel,
+    arguments: Sequence[Vector],
+    results: Sequence[Vector],
+    *,
+    keywords: Sequence[Keyword] = (),
+    wrenches: int = 0,
+    wrench_shape: tuple[int, ...] = (6,),
+    alone: bool | None = None,
+) -> CompiledFunction:
+    """Function of one kernel.
+
+    Args:
+        kernel: reads the arguments, arrays of the keywords, and wrenches.
+        arguments, results, keywords: of the signature.
+        wrenches: number of wrenches that the kernel reads, W and its time derivatives; the keyword ``wrench`` takes at
+            least three. Without any there is no such keyword.
+        wrench_shape: of each wrench, (6,) or (number of tools, 6).
+        alone: whether to return the only result rather than a tuple; by default if there is one.
+    """
+    names = [vector.name for vector in (*arguments, *(vector for keyword in keywords for vector in keyword.vectors))]
+    if wrenches:
+        count = max(wrenches, len(WRENCH_NAMES))
+        forces = derivatives(WRENCH_NAMES, count, wrench_shape, "wrench at the tools, moment first, N m and N")
+        keywords = (*keywords, Keyword("wrench", forces, of=WRENCH_SEQUENCE))
+        names += [vector.name for vector in forces[:wrenches]]
+    only = len(results) == 1 if alone is None else alone
+    signature = Signature(tuple(arguments), tuple(results), tuple(keywords), None if only else tuple)
+    return CompiledFunction(signature, [Stage(kernel, names, [vector.name for vector in results])])
 
 
 def shared_array(
