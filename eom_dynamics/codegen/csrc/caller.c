@@ -126,7 +126,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
 }
 
 /* Runs the stages; returns whether the numbers that they pass on are finite. */
-static int run_stages(const Caller *self, double **vectors)
+static __attribute__((noinline)) int run_stages(const Caller *self, double **vectors)
 {
     double intermediate[self->intermediate + 1], *next = intermediate;
     for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; next += self->shapes[k++].length)
