@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .codegen.backends import KERNELS, with_friction, working_kernel
+from .codegen.backends import with_friction, working_kernel
 from .codegen.functions import (
     CompiledFunction,
+    Signature,
     Vector,
     derivatives,
     joint_vectors,
-    optional,
-    robot_function,
     vectors,
+    wrench_keyword,
 )
 from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
+from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
@@ -60,8 +61,8 @@ def _vectors(robot: Robot) -> dict[str, Vector]:
         | vectors((n,), Q_grav="joint efforts against gravity, N m or N", p="momenta, N m s or N s")
         | vectors((n,), added_inertia="added to the diagonal of M, kg m² or kg")
         | vectors(matrix, M="mass matrix, kg m², kg m or kg", C="Coriolis matrix of Christoffel symbols")
-        | vectors(matrix, dtau_dq="partial derivatives of tau", dtau_dqd="", dtau_dqdd="the mass matrix")
-        | vectors(matrix, dqdd_dq="partial derivatives of qdd", dqdd_dqd="", dqdd_dtau="the inverse mass matrix")
+        | vectors(matrix, dtau_dq="partial derivative of tau by q", dtau_dqd="by qd", dtau_dqdd="by qdd: M")
+        | vectors(matrix, dqdd_dq="partial derivative of qdd by q", dqdd_dqd="by qd", dqdd_dtau="by tau")
         | vectors((n, n, n), c="Christoffel symbols of the first kind")
         | vectors((n, PARAMETERS * len(robot.joints)), Y="tau = Y pi", Yd="taud = Yd pi", Ydd="taudd = Ydd pi")
         | vectors((), T="kinetic energy, J", U="potential energy, J")
@@ -103,15 +104,7 @@ class Dynamics(CompiledMethods):
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
-        efforts = robot_function(
-            kernel,
-            optional(joint_vectors(robot.n, order + 3), first=3),
-            derivatives(EFFORT_NAMES, order + 1, (robot.n,), "joint efforts, N m or N"),
-            wrenches=order + 1,
-            wrench_shape=robot.wrench_shape,
-            alone=False,
-        )
-        self._functions = {"inverse_dynamics": efforts}
+        self._functions = {"inverse_dynamics": CompiledFunction(self.signature("inverse_dynamics"), kernel)}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
     @property
@@ -354,11 +347,20 @@ class Dynamics(CompiledMethods):
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
         return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
 
-    def _declared(self, name: str) -> CompiledFunction:
-        arguments, wrenches, results = _PROGRAMS[name]
-        known, kernel = _vectors(self.robot), KERNELS[self.backend](self.robot, PROGRAMS[name])
-        given, found = ([known[x] for x in names.split()] for names in (arguments, results))
-        return robot_function(kernel, given, found, wrenches=wrenches, wrench_shape=self.robot.wrench_shape)
+    def signature(self, method: str) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
+        n, shape = self.robot.n, self.robot.wrench_shape
+        if method == "inverse_dynamics":
+            efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
+            states = joint_vectors(n, self.order + 3, required=3)
+            return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
+        arguments, wrenches, results = _PROGRAMS[method]
+        known = _vectors(self.robot)
+        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
+        return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
+
+    def _recipe(self, name: str) -> Recipe:
+        return PROGRAMS[name]
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name.startswith("forward_dynamics") and not self._articulated:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,16 +13,17 @@ from numpy.typing import ArrayLike
 from .arguments import choice
 from .arrays import Array
 from .codegen import floating_programs as programs
-from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
+from .codegen.backends import KERNELS, with_friction, working_kernel
 from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
 from .codegen.functions import (
     CompiledFunction,
     Keyword,
+    Signature,
     Vector,
     derivatives,
     joint_vectors,
-    robot_function,
     vectors,
+    wrench_keyword,
 )
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
@@ -53,7 +53,6 @@ _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
 _STATE = ("pose", "q")
 
-
 # Of each program the arguments, the number of wrenches that it reads, and the results.
 _PROGRAMS = {
     "inverse_dynamics": ("pose q nu nud nudd nuddd", 3, "tau taud taudd"),
@@ -73,9 +72,6 @@ _PROGRAMS = {
     "center_of_mass_jacobian": ("pose q", 0, "J"),
 }
 
-# Arguments that may be omitted.
-_OPTIONAL = ("nudd", "nuddd", "qddd", "qdddd")
-
 _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mass_jacobian")
 
 
@@ -84,8 +80,8 @@ def _vectors(robot: Robot) -> dict[str, Vector]:
     n, m = robot.n, BASE + robot.n
     efforts, joint_efforts = "wrench on the base and joint efforts, N m and N", "joint efforts, N m or N"
     ordered = (
-        *joint_vectors(n, len(STATE_NAMES)),
-        *derivatives(RATE_NAMES, len(RATE_NAMES), (m,), "twist of the base and joint rates, rad/s or m/s"),
+        *joint_vectors(n, len(STATE_NAMES), required=3),
+        *derivatives(RATE_NAMES, len(RATE_NAMES), (m,), "twist of the base and joint rates, rad/s or m/s", 2),
         *derivatives(EFFORT_NAMES, 3, (m,), efforts),
         *derivatives(derivative_names("u", 3), 3, (n,), joint_efforts),
     )
@@ -167,7 +163,7 @@ class FloatingBase(CompiledMethods):
         self.backend, kernel = working_kernel(robot, programs.recipe(robot, "effort"), backend)
         self.robot = robot
         self._frames = {"base": Frame("base", -1, np.eye(4))} | frames_by_name(robot)
-        self._functions = {"effort": self._declared("effort", kernel)}
+        self._functions = {"effort": CompiledFunction(self.signature("effort"), kernel)}
         self._calls: dict[Key, Callable[..., Any]] = {}
         _ = self.effort  # compiled and loaded here rather than in the first call
 
@@ -591,17 +587,18 @@ class FloatingBase(CompiledMethods):
             raise StateError(f"the {reference} Jacobian requires the pose of the base")
         return call(pose, *states)
 
-    def _declared(self, name: str, kernel: Kernel | None = None) -> CompiledFunction:
+    def signature(self, method: str) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, here of all methods whose arguments are those of the dynamics."""
+        arguments, wrenches, results = _PROGRAMS[method]
+        known, imu = _vectors(self.robot), _IMU if method == "imu_efforts" else ()
+        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
+        keywords = (*imu, *wrench_keyword(self.robot.wrench_shape, wrenches))
+        return Signature(given, found, keywords, tuple if len(found) > 1 else None)
+
+    def _recipe(self, name: str) -> Recipe:
         if name in _CENTERED:
             self._require_mass()
-        if kernel is None:
-            kernel = KERNELS[self.backend](self.robot, programs.recipe(self.robot, name))
-        arguments, wrenches, results = _PROGRAMS[name]
-        known, imu = _vectors(self.robot), _IMU if name == "imu_efforts" else ()
-        given = [replace(known[x], optional=x in _OPTIONAL) for x in arguments.split()]
-        found = [known[x] for x in results.split()]
-        shape = self.robot.wrench_shape
-        return robot_function(kernel, given, found, keywords=imu, wrenches=wrenches, wrench_shape=shape)
+        return programs.recipe(self.robot, name)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name == "forward_dynamics" and not self._articulated:
@@ -614,7 +611,9 @@ class FloatingBase(CompiledMethods):
         """Function of these arguments and of ``orders`` rates, with results of these shapes; it is kept."""
         known = _vectors(self.robot)
         rates = derivatives(programs.rate_names(orders), orders, known["nu"].shape, known["nu"].about)
-        found = [Vector(f"result {k}", shape) for k, shape in enumerate(results)]
+        found = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(results))
+        given = (*(known[x] for x in names), *rates)
+        signature = Signature(given, found, result_type=tuple if len(found) > 1 else None)
         kernel = KERNELS[self.backend](self.robot, recipe)
-        call = self._calls[key] = robot_function(kernel, [*(known[x] for x in names), *rates], found).state_call()
+        call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
         return call

@@ -45,6 +45,7 @@ class Vector:
         about: meaning and unit.
         optional: whether it may be omitted, or None, which means zero; as an argument.
         shared: whether one array may be given for all states of a batch; as an argument.
+        unused: whether the kernels do not read it; in a keyword.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Vector:
     about: str = ""
     optional: bool = False
     shared: bool = False
+    unused: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Signature:
             yield f"→ {vector.name}", str(vector.shape), vector.about
 
     def checked(
-        self, arguments: Sequence[ArrayLike | None], keywords: Mapping[str, Any], *, finite: bool
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, finite: bool
     ) -> tuple[list[Array], tuple[int, ...]]:
         """All inputs as arrays of one state or of a batch, and the leading axes of results: () or (N,).
 
@@ -142,17 +144,17 @@ class Signature:
         if unknown := keywords.keys() - {keyword.name for keyword in self.keywords}:
             raise TypeError(f"there is no keyword argument {min(unknown)}")
         first = self.arguments[0]
-        (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)  # type: ignore[arg-type]
+        (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)
         finite = finite or samples == (0,)  # no kernel is called
         inputs = [array]
         for k, vector in enumerate(self.arguments[1:], start=1):
-            value = arguments[k] if k < len(arguments) else None
+            value: Any = arguments[k] if k < len(arguments) else None
             if value is None and vector.optional:
                 inputs.append(np.zeros(vector.shape))
             elif vector.shared:
-                inputs.append(shared_array(value, vector.name, vector.shape, samples, finite))  # type: ignore[arg-type]
+                inputs.append(shared_array(value, vector.name, vector.shape, samples, finite))
             else:
-                inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))  # type: ignore[arg-type]
+                inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))
         for keyword in self.keywords:
             given = keyword.arrays(keywords[keyword.name], samples, finite=finite) if keyword.name in keywords else ()
             defaults = keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
@@ -194,7 +196,7 @@ class CompiledFunction:
 
         Args:
             signature: arguments and results.
-            stages: the kernels; the only kernel, if it reads all inputs and writes all results in their order.
+            stages: the kernels; or the only kernel, which reads all inputs that are used and writes all results.
             intermediate: names and lengths of vectors that one stage passes on to others.
             finite_results: whether to refuse states whose results are not finite, as those are that a kernel refuses.
             refuse: is called with the inputs by name, each of one state or with the leading axis of the batch, when
@@ -205,7 +207,7 @@ class CompiledFunction:
         """
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
-            stages = [Stage(stages, [vector.name for vector in inputs], names)]
+            stages = [Stage(stages, [vector.name for vector in inputs if not vector.unused], names)]
         self.signature, self.stages = signature, tuple(stages)
         self._finite_results, self._refuse = finite_results, refuse
         sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
@@ -338,51 +340,38 @@ def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:
     return {name: Vector(name, shape, text) for name, text in about.items()}
 
 
-def derivatives(names: Sequence[str], count: int, shape: tuple[int, ...], about: str) -> tuple[Vector, ...]:
-    """A quantity and its time derivatives, ``count`` vectors, of which the first are named; with unit and meaning."""
-    texts = [about if k == 0 else f"time derivative {k} of {names[0]}" for k in range(count)]
-    return tuple(Vector(name_of(names, k), shape, text) for k, text in enumerate(texts))
-
-
-def joint_vectors(n: int, count: int) -> tuple[Vector, ...]:
-    """Joint variables and their time derivatives."""
-    return derivatives(STATE_NAMES, count, (n,), "joint variables, rad or m")
-
-
-def optional(vectors: Sequence[Vector], first: int) -> list[Vector]:
-    """The vectors, of which those from number ``first`` may be omitted."""
-    return [*vectors[:first], *(replace(vector, optional=True) for vector in vectors[first:])]
-
-
-def robot_function(
-    kernel: Kernel,
-    arguments: Sequence[Vector],
-    results: Sequence[Vector],
-    *,
-    keywords: Sequence[Keyword] = (),
-    wrenches: int = 0,
-    wrench_shape: tuple[int, ...] = (6,),
-    alone: bool | None = None,
-) -> CompiledFunction:
-    """Function of one kernel.
+def derivatives(
+    names: Sequence[str], count: int, shape: tuple[int, ...], about: str, required: int | None = None
+) -> tuple[Vector, ...]:
+    """A quantity and its time derivatives.
 
     Args:
-        kernel: reads the arguments, arrays of the keywords, and wrenches.
-        arguments, results, keywords: of the signature.
-        wrenches: number of wrenches that the kernel reads, W and its time derivatives; the keyword ``wrench`` takes at
-            least three. Without any there is no such keyword.
-        wrench_shape: of each wrench, (6,) or (number of tools, 6).
-        alone: whether to return the only result rather than a tuple; by default if there is one.
+        names: of the first of them.
+        count: number of vectors.
+        shape, about: of the quantity.
+        required: number of the first vector that may be omitted; by default none.
     """
-    names = [vector.name for vector in (*arguments, *(vector for keyword in keywords for vector in keyword.vectors))]
-    if wrenches:
-        count = max(wrenches, len(WRENCH_NAMES))
-        forces = derivatives(WRENCH_NAMES, count, wrench_shape, "wrench at the tools, moment first, N m and N")
-        keywords = (*keywords, Keyword("wrench", forces, of=WRENCH_SEQUENCE))
-        names += [vector.name for vector in forces[:wrenches]]
-    only = len(results) == 1 if alone is None else alone
-    signature = Signature(tuple(arguments), tuple(results), tuple(keywords), None if only else tuple)
-    return CompiledFunction(signature, [Stage(kernel, names, [vector.name for vector in results])])
+    texts = [about if k == 0 else f"time derivative {k} of {names[0]}" for k in range(count)]
+    least = count if required is None else required
+    return tuple(Vector(name_of(names, k), shape, text, optional=k >= least) for k, text in enumerate(texts))
+
+
+def joint_vectors(n: int, count: int, required: int | None = None) -> tuple[Vector, ...]:
+    """Joint variables and their time derivatives; arguments as of :func:`derivatives`."""
+    return derivatives(STATE_NAMES, count, (n,), "joint variables, rad or m", required)
+
+
+def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
+    """The keyword ``wrench``, if any are used: the wrench at the tools and at least two time derivatives.
+
+    Args:
+        shape: of each wrench, (6,) or (number of tools, 6).
+        used: number of vectors that kernels read.
+    """
+    about = "wrench that the robot exerts at its tools, moment first, N m and N"
+    given = derivatives(WRENCH_NAMES, max(used, len(WRENCH_NAMES)), shape, about)
+    arrays = tuple(replace(vector, unused=k >= used) for k, vector in enumerate(given))
+    return (Keyword("wrench", arrays, of=WRENCH_SEQUENCE),) if used else ()
 
 
 def shared_array(

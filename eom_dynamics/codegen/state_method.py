@@ -9,24 +9,45 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from .functions import CompiledFunction
+from ..robot import Robot
+from .backends import KERNELS
+from .functions import CompiledFunction, Signature
+from .recipe import Recipe
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class CompiledMethods:
-    """Base of classes of one robot with a compiled function for each method; these are made at first use."""
+    """Base of classes of one robot with a compiled function for each method.
 
+    A subclass declares the signatures, and sets backend and robot.
+    """
+
+    robot: Robot
+    backend: str
     _functions: dict[str, CompiledFunction]
 
-    def _declared(self, name: str) -> CompiledFunction:
-        """The function of this name."""
+    def signature(self, method: str) -> Signature:
+        """Arguments and results of a compiled method: names, shapes for one state, meanings and units.
+
+        >>> import eom_dynamics as eom
+        >>> for row in eom.Dynamics(eom.load_robot("planar_2r")).signature("mass_matrix").table():
+        ...     print(*row)
+        q (2,) joint variables, rad or m
+        → M (2, 2) mass matrix, kg m², kg m or kg
+        """
+        raise NotImplementedError
+
+    def _recipe(self, name: str) -> Recipe:
+        """Recipe of the program of a method."""
         raise NotImplementedError
 
     def _function(self, name: str) -> CompiledFunction:
+        """The function of a method, which is made at first use."""
         function = self._functions.get(name)
         if function is None:
-            function = self._functions[name] = self._declared(name)
+            kernel = KERNELS[self.backend](self.robot, self._recipe(name))
+            function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
         return function
 
     def _run(

@@ -14,7 +14,7 @@ from ..arguments import choice, not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
 from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
-from ..codegen.functions import CompiledFunction, Keyword, Vector, derivatives, joint_vectors, robot_function
+from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
 from ..codegen.recipe import Recipe
 from ..exceptions import RobotDescriptionError, StateError
@@ -375,8 +375,8 @@ class Kinematics:
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
-            call = robot_function(kernel, [*joint_vectors(self.robot.n, 1), *vectors], [*rates, *missed]).state_call()
-            self._calls[key] = call
+            signature = Signature((*joint_vectors(self.robot.n, 1), *vectors), rates + missed)
+            call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
         found: tuple[Array, ...] = call(q, *inputs)
         return found
 
@@ -398,9 +398,9 @@ class Kinematics:
         call = kept_call(self._calls, key)
         if call is None:
             recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
-            point_of = Keyword("point", (Vector("point", _POINT),), alone=True, check=_points)
+            of_frame = Keyword("point", (Vector("point", _POINT),), alone=True, check=_points)
             shapes = [(6, self.robot.n)] * (orders + 1)
-            call = self._compiled(key, recipe, shapes, orders + 1, keywords=[point_of], alone=False)
+            call = self._compiled(key, recipe, shapes, orders + 1, (of_frame,))
         results: tuple[Array, ...] = call(*states, point=point)
         return results
 
@@ -418,20 +418,26 @@ class Kinematics:
         return found if orders else (found,)
 
     def _compiled(
-        self, key: Key, recipe: Recipe, shapes: Sequence[tuple[int, ...]], count: int = 1, **options: Any
+        self,
+        key: Key,
+        recipe: Recipe,
+        shapes: Sequence[tuple[int, ...]],
+        count: int = 1,
+        point: tuple[Keyword, ...] = (),
     ) -> Callable[..., Any]:
         """Function of ``count`` joint vectors, which is kept."""
-        function = _joint_function(KERNELS[self.backend](self.robot, recipe), self.robot.n, shapes, count, **options)
-        call = self._calls[key] = function.state_call()
+        kernel = KERNELS[self.backend](self.robot, recipe)
+        call = self._calls[key] = _joint_function(kernel, self.robot.n, shapes, count, point).state_call()
         return call
 
 
 def _joint_function(
-    kernel: Kernel, n: int, shapes: Sequence[tuple[int, ...]], count: int = 1, **options: Any
+    kernel: Kernel, n: int, shapes: Sequence[tuple[int, ...]], count: int = 1, point: tuple[Keyword, ...] = ()
 ) -> CompiledFunction:
-    """Function of joint vectors, with results of these shapes."""
-    results = [Vector(f"result {k}", shape) for k, shape in enumerate(shapes)]
-    return robot_function(kernel, joint_vectors(n, count), results, **options)
+    """Function of joint vectors, with results of these shapes; of a point always as a tuple."""
+    results = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(shapes))
+    result_type = None if len(shapes) == 1 and not point else tuple
+    return CompiledFunction(Signature(joint_vectors(n, count), results, point, result_type), kernel)
 
 
 def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:
