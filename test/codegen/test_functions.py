@@ -4,35 +4,29 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from chains import fixed_case
 
-from eom_dynamics import Dynamics, FloatingBase, Robot, StateError
+from eom_dynamics import Robot, StateError
 from eom_dynamics.codegen import functions
 from eom_dynamics.codegen.backends import KERNELS, Kernel
 from eom_dynamics.codegen.functions import CompiledFunction, Keyword, Signature, Stage, Vector
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.recipe import Recipe
-from eom_dynamics.codegen.state_method import _StateMethod
 from eom_dynamics.exceptions import KernelError, KernelWarning
-from eom_dynamics.robot import Inertial
 
 ROBOT = fixed_case("mixed_chain", 0).robot
-ON_BASE = replace(ROBOT, base=Inertial(5.0, np.zeros(3), np.eye(3)))
 N = ROBOT.n
 EFFORTS = ("tau", "taud", "taudd")
 STATES = ("q", "qd", "qdd", "qddd", "qdddd")
 NOMINAL = np.linspace(100.0, 400.0, N)
-POSE = np.eye(4)
 
 Array = np.ndarray
 Call = Callable[..., Any]
@@ -506,46 +500,3 @@ class TestMemory:
         del call
         gc.collect()
         assert freed() is None
-
-
-class TestDeclarations:
-    """Signatures that classes declare are those of their methods."""
-
-    @pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
-    def test_methods(self, owner: type) -> None:
-        subject = owner(ON_BASE)
-        programs = sys.modules[owner.__module__]._PROGRAMS
-        methods = [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]
-        assert {*methods} <= {*programs, "inverse_dynamics"}
-        for name in methods:
-            signature, parameters = subject.signature(name), inspect.signature(getattr(owner, name)).parameters
-            by_position = [x for x in parameters.values() if x.kind is x.POSITIONAL_OR_KEYWORD][1:]
-            assert [x.name for x in by_position] == [vector.name for vector in signature.arguments]
-            assert [x.default is None for x in by_position] == [vector.optional for vector in signature.arguments]
-            by_keyword = {x.name for x in parameters.values() if x.kind is x.KEYWORD_ONLY}
-            assert by_keyword - {"out", "added_inertia"} == {keyword.name for keyword in signature.keywords}
-            assert all(about for _, _, about in signature.table())
-
-    @pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
-    def test_results(self, owner: type) -> None:
-        """For one state, by the compiled caller and without, and for a batch."""
-        subject = owner(ON_BASE)
-        for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:
-            signature = subject.signature(name)
-            options = {"specific_force": (np.ones(3),)} if name == "imu_efforts" else {}
-            for samples in ((), (3,)):
-                arguments = [
-                    np.tile(POSE, (*samples, 1, 1)) if x.name == "pose" else numbers(*samples, *x.shape)
-                    for x in signature.arguments
-                ]
-                batch = {key: [np.tile(x, (*samples, 1)) for x in value] for key, value in options.items()}
-                for convert in (list, lambda values: [x.tolist() for x in values]):
-                    found = getattr(subject, name)(*convert(arguments), **(batch if samples else options))
-                    found = found if isinstance(found, tuple) else (found,)
-                    assert [x.shape for x in found] == [(*samples, *x.shape) for x in signature.results]
-
-    def test_the_only_order_of_efforts_is_in_a_tuple(self) -> None:
-        dynamics = Dynamics(ON_BASE, order=0)
-        for states in (numbers(3, N), numbers(3, 9, N), numbers(3, N).tolist()):
-            (tau,) = dynamics.inverse_dynamics(*states)
-            np.testing.assert_array_equal(tau, dynamics.effort(*states))
