@@ -118,11 +118,11 @@ def state_arrays(
     return arrays, samples
 
 
-def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None, name: str = STATE_NAMES[0]) -> list[ArrayLike]:
-    """The vectors, with zeros of the shape of q in place of None; ``name`` is that of q, in errors."""
+def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
+    """The vectors, with zeros of the shape of q in place of None."""
     if all(vector is not None for vector in vectors):
         return list(vectors)  # type: ignore[arg-type]
-    zero = np.zeros(shape_of(q, name))
+    zero = np.zeros(shape_of(q, STATE_NAMES[0]))
     return [zero if vector is None else vector for vector in vectors]
 
 
@@ -169,13 +169,9 @@ def sequence(
     return entries
 
 
-def wrench_sequence(wrench: Any, most: int | None = None) -> list[Any]:
-    """A wrench and its time derivatives as a list, at most this many of them, unless None.
-
-    Raises:
-        StateError: it is no sequence, or too long a one.
-    """
-    return sequence(wrench, "wrench", WRENCH_SEQUENCE, most=most)
+def wrench_sequence(wrench: Any) -> list[Any]:
+    """A wrench and its time derivatives as a list; StateError if it is no sequence."""
+    return sequence(wrench, "wrench", WRENCH_SEQUENCE)
 
 
 def wrenches(
@@ -184,8 +180,6 @@ def wrenches(
     shape: tuple[int, ...] = (6,),
     samples: tuple[int, ...] = (),
     *,
-    most: int | None = None,
-    finite: bool = True,
     symbols: bool = False,
 ) -> list[AnyArray]:
     """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
@@ -195,20 +189,16 @@ def wrenches(
         count: number of arrays to return; None for as many as are given.
         shape: (6,) or (number of tools, 6).
         samples: () or (N,).
-        most: largest number of arrays in ``wrench``; None for any.
-        finite: whether to check that all numbers are finite; False if a kernel does so.
         symbols: whether to return symbols unchanged rather than refuse them.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence, or too long a one.
+        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
     """
     given = []
-    for k, W in enumerate(wrench_sequence(wrench, most)):
+    for k, W in enumerate(wrench_sequence(wrench)):
         name = f"wrench {name_of(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(
-            np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols, finite=finite), samples + shape)
-        )
+        given.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
     if count is None:
         return given
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
