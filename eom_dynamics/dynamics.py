@@ -5,70 +5,71 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
-from .codegen.evaluation import evaluate
+from .codegen.backends import with_friction, working_kernel
+from .codegen.functions import (
+    CompiledFunction,
+    Signature,
+    Vector,
+    derivatives,
+    joint_vectors,
+    vectors,
+    wrench_keyword,
+)
 from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
-from .codegen.state_method import state_method
+from .codegen.recipe import Recipe
+from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
-from .states import (
-    STATE_NAMES,
-    WRENCH_NAMES,
-    derivative_names,
-    joint_states,
-    real_array,
-    wrenches,
-    zeros_if_omitted,
-)
+from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
-
-class _Signature(NamedTuple):
-    """Arguments and results of a program: joint vectors, wrenches, and results of n**dimensions entries.
-
-    Or with ``parameters``, results (n, 10 B) with a column for each inertial parameter of the B bodies.
-    """
-
-    vectors: Sequence[str]
-    wrenches: int
-    results: int
-    dimensions: int
-    parameters: bool = False
-
-
-_FORWARD = ("q", "qd", "tau")
-
-_SIGNATURES = {
-    "effort": _Signature(STATE_NAMES[:3], wrenches=1, results=1, dimensions=1),
-    "mass_matrix": _Signature(("q",), wrenches=0, results=1, dimensions=2),
-    "effort_partials": _Signature(STATE_NAMES[:3], wrenches=1, results=3, dimensions=2),
-    "bias": _Signature(("q", "qd"), wrenches=1, results=1, dimensions=1),
-    "gravity": _Signature(("q",), wrenches=0, results=1, dimensions=1),
-    "coriolis_matrix": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=2),
-    "coriolis_tensor": _Signature(("q",), wrenches=0, results=1, dimensions=3),
-    "forward_dynamics": _Signature(_FORWARD, wrenches=1, results=1, dimensions=1),
-    "forward_dynamics_with_added_inertia": _Signature(
-        (*_FORWARD, "added_inertia"), wrenches=1, results=1, dimensions=1
-    ),
-    "forward_dynamics_partials": _Signature(_FORWARD, wrenches=1, results=3, dimensions=2),
-    "regressor": _Signature(STATE_NAMES[:3], wrenches=0, results=1, dimensions=2, parameters=True),
-    "regressor_derivatives": _Signature(STATE_NAMES, wrenches=0, results=3, dimensions=2, parameters=True),
-    "momentum": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=1),
-    "kinetic_energy": _Signature(("q", "qd"), wrenches=0, results=1, dimensions=0),
-    "potential_energy": _Signature(("q",), wrenches=0, results=1, dimensions=0),
+# Of each program the arguments, the number of wrenches that it reads, and the results.
+_PROGRAMS = {
+    "effort": ("q qd qdd", 1, "tau"),
+    "mass_matrix": ("q", 0, "M"),
+    "effort_partials": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
+    "bias": ("q qd", 1, "bias"),
+    "gravity": ("q", 0, "Q_grav"),
+    "coriolis_matrix": ("q qd", 0, "C"),
+    "coriolis_tensor": ("q", 0, "c"),
+    "forward_dynamics": ("q qd tau", 1, "qdd"),
+    "forward_dynamics_with_added_inertia": ("q qd tau added_inertia", 1, "qdd"),
+    "forward_dynamics_partials": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
+    "regressor": ("q qd qdd", 0, "Y"),
+    "regressor_derivatives": ("q qd qdd qddd qdddd", 0, "Y Yd Ydd"),
+    "momentum": ("q qd", 0, "p"),
+    "kinetic_energy": ("q qd", 0, "T"),
+    "potential_energy": ("q", 0, "U"),
 }
 
 
-class Dynamics:
+def _vectors(robot: Robot) -> dict[str, Vector]:
+    """Arguments and results by name, for one state."""
+    n, matrix = robot.n, (robot.n, robot.n)
+    return (
+        {vector.name: vector for vector in joint_vectors(n, len(STATE_NAMES))}
+        | vectors((n,), tau="joint efforts, N m or N", bias="joint efforts at zero acceleration, N m or N")
+        | vectors((n,), Q_grav="joint efforts against gravity, N m or N", p="momenta, N m s or N s")
+        | vectors((n,), added_inertia="added to the diagonal of M, kg m² or kg")
+        | vectors(matrix, M="mass matrix, kg m², kg m or kg", C="Coriolis matrix of Christoffel symbols")
+        | vectors(matrix, dtau_dq="partial derivative of tau by q", dtau_dqd="by qd", dtau_dqdd="by qdd: M")
+        | vectors(matrix, dqdd_dq="partial derivative of qdd by q", dqdd_dqd="by qd", dqdd_dtau="by tau")
+        | vectors((n, n, n), c="Christoffel symbols of the first kind")
+        | vectors((n, PARAMETERS * len(robot.joints)), Y="tau = Y pi", Yd="taud = Yd pi", Ydd="taudd = Ydd pi")
+        | vectors((), T="kinetic energy, J", U="potential energy, J")
+    )
+
+
+class Dynamics(CompiledMethods):
     """Inverse dynamics with time derivatives, forward dynamics, and the terms of the equations of motion of one robot.
 
     The first use of each method of a robot traces its program and compiles it, which takes about a second; later uses
@@ -103,7 +104,7 @@ class Dynamics:
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
-        self._kernels = {"inverse_dynamics": kernel}
+        self._functions = {"inverse_dynamics": CompiledFunction(self.signature("inverse_dynamics"), kernel)}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
 
     @property
@@ -113,7 +114,7 @@ class Dynamics:
         The function is ``void(const double *const *in, double *const *out)``, of the joint vectors and wrenches and of
         the efforts; all wrenches must be given.
         """
-        kernel = self._kernels["inverse_dynamics"]
+        kernel = self._functions["inverse_dynamics"].stages[0].kernel
         return kernel.state_address if isinstance(kernel, NativeKernel) else None
 
     @state_method
@@ -153,9 +154,7 @@ class Dynamics:
                 f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
                 f"{len(given) + 2}; see the order of Dynamics"
             )
-        given += [None] * (self.order - len(given))
-        states = joint_states(self.robot.n, q, qd, qdd, *zeros_if_omitted(q, *given), finite=False)
-        return self._run("inverse_dynamics", states, wrench, out)
+        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, out=out)
 
     @state_method
     def effort(
@@ -168,13 +167,12 @@ class Dynamics:
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Joint efforts tau, (n,) or (N, n); arguments and errors as in :meth:`inverse_dynamics`."""
-        states = joint_states(self.robot.n, q, qd, qdd, finite=False)
-        return self._run("effort", states, wrench, out)[0]
+        return self._run("effort", q, qd, qdd, wrench=wrench, out=out)[0]
 
     @state_method
     def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n)."""
-        return self._run("mass_matrix", joint_states(self.robot.n, q, finite=False), (), out)[0]
+        return self._run("mass_matrix", q, out=out)[0]
 
     @state_method
     def effort_partials(
@@ -193,8 +191,7 @@ class Dynamics:
         Returns:
             dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
         """
-        states = joint_states(self.robot.n, q, qd, qdd, finite=False)
-        return self._run("effort_partials", states, wrench, out)
+        return self._run("effort_partials", q, qd, qdd, wrench=wrench, out=out)
 
     @state_method
     def bias(
@@ -204,17 +201,17 @@ class Dynamics:
 
         Arguments and errors are those of :meth:`inverse_dynamics`.
         """
-        return self._run("bias", joint_states(self.robot.n, q, qd, finite=False), wrench, out)[0]
+        return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
     @state_method
     def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Joint efforts that hold the robot against gravity, Q_grav: (n,) or (N, n)."""
-        return self._run("gravity", joint_states(self.robot.n, q, finite=False), (), out)[0]
+        return self._run("gravity", q, out=out)[0]
 
     @state_method
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Coriolis matrix C of Christoffel symbols: (n, n) or (N, n, n). C qd are efforts; dM/dt - 2 C is skew."""
-        return self._run("coriolis_matrix", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+        return self._run("coriolis_matrix", q, qd, out=out)[0]
 
     @state_method
     def coriolis_tensor(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
@@ -223,7 +220,7 @@ class Dynamics:
         Returns:
             c: (n, n, n) or (N, n, n, n); C_ij = sum over k of c_ijk qd_k.
         """
-        return self._run("coriolis_tensor", joint_states(self.robot.n, q, finite=False), (), out)[0]
+        return self._run("coriolis_tensor", q, out=out)[0]
 
     @state_method
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
@@ -235,7 +232,7 @@ class Dynamics:
         Returns:
             Y: (n, 10 B) or (N, n, 10 B).
         """
-        return self._run("regressor", joint_states(self.robot.n, q, qd, qdd, finite=False), (), out)[0]
+        return self._run("regressor", q, qd, qdd, out=out)[0]
 
     @state_method
     def regressor_derivatives(
@@ -253,8 +250,7 @@ class Dynamics:
         Returns:
             Y, Yd, Ydd: each (n, 10 B) or (N, n, 10 B).
         """
-        states = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd, finite=False)
-        return self._run("regressor_derivatives", states, (), out)
+        return self._run("regressor_derivatives", q, qd, qdd, qddd, qdddd, out=out)
 
     @property
     def inertial_parameters(self) -> Array:
@@ -269,17 +265,17 @@ class Dynamics:
     @state_method
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Momenta of the joint variables, M qd: (n,) or (N, n)."""
-        return self._run("momentum", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+        return self._run("momentum", q, qd, out=out)[0]
 
     @state_method
     def kinetic_energy(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Kinetic energy of the bodies, J: () or (N,)."""
-        return self._run("kinetic_energy", joint_states(self.robot.n, q, qd, finite=False), (), out)[0]
+        return self._run("kinetic_energy", q, qd, out=out)[0]
 
     @state_method
     def potential_energy(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Potential energy of the bodies in gravity, J: () or (N,); zero where their first moment is."""
-        return self._run("potential_energy", joint_states(self.robot.n, q, finite=False), (), out)[0]
+        return self._run("potential_energy", q, out=out)[0]
 
     @state_method
     def forward_dynamics(
@@ -309,13 +305,13 @@ class Dynamics:
             StateError: an argument has the wrong shape or is not finite, or an added inertia is negative.
             RobotDescriptionError: the mass matrix is not positive definite; see :func:`solve_mass_matrix`.
         """
-        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=_FORWARD)
+        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
         if self._articulated and np.any(added):
-            return self._run("forward_dynamics_with_added_inertia", (*states, added), wrench, None)[0]
+            return self._run("forward_dynamics_with_added_inertia", *states, added, wrench=wrench)[0]
         if self._articulated:
-            return self._run("forward_dynamics", states, wrench, None)[0]
-        q, qd, tau = joint_states(self.robot.n, *states, names=_FORWARD)
+            return self._run("forward_dynamics", *states, wrench=wrench)[0]
+        q, qd, tau = joint_states(self.robot.n, *states, names=("q", "qd", "tau"))
         mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added[..., np.newaxis, :]
         bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
         return solve_mass_matrix(self.robot.name, mass_matrix, tau - bias)
@@ -337,10 +333,10 @@ class Dynamics:
         Returns:
             dqdd_dq, dqdd_dqd, dqdd_dtau: each (n, n) or (N, n, n); row i is the gradient of acceleration i.
         """
-        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=_FORWARD)
+        states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
         if self._articulated and not np.any(added):
-            return self._run("forward_dynamics_partials", states, wrench, None)
+            return self._run("forward_dynamics_partials", *states, wrench=wrench)
         qdd = self.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=added_inertia)
         by_q, by_qd, M = self.effort_partials(q, qd, qdd, wrench=wrench)
         M = M + np.eye(self.robot.n) * added[..., np.newaxis, :]
@@ -351,67 +347,30 @@ class Dynamics:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
         return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
 
-    def _run(
-        self,
-        program: str,
-        states: Sequence[Array],
-        wrench: Sequence[ArrayLike],
-        out: Sequence[Array] | None,
-    ) -> tuple[Array, ...]:
-        """Run a program on states that are all (n,) or all (N, n)."""
-        signature = self._signature(program)
-        samples = states[0].shape[:-1]
-        shape = self.robot.wrench_shape
-        most = max(len(WRENCH_NAMES), signature.wrenches)
-        forces = wrenches(wrench, signature.wrenches, shape, samples, most=most, finite=samples == (0,))
-        results = evaluate(self._kernel(program), samples, (*states, *forces), self._shapes(signature), out)
-        if results is None:
-            # An input is not finite: repeat the checks, which name the argument and the entry.
-            joint_states(self.robot.n, *states, names=signature.vectors)
-            wrenches(wrench, signature.wrenches, shape, samples)
-            raise StateError("an input is not finite")
-        return results
+    def signature(self, method: str) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
+        n, shape = self.robot.n, self.robot.wrench_shape
+        if method == "inverse_dynamics":
+            efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
+            states = joint_vectors(n, self.order + 3, required=3)
+            return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
+        arguments, wrenches, results = _PROGRAMS[method]
+        known = _vectors(self.robot)
+        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
+        return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
 
-    def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method, or a compiled caller for one state in front of it."""
-        if program.startswith("forward_dynamics") and not self._articulated:
+    def _recipe(self, name: str) -> Recipe:
+        return PROGRAMS[name]
+
+    def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name.startswith("forward_dynamics") and not self._articulated:
             return method
-        kernel = self._kernel(program)
-        if not isinstance(kernel, NativeKernel):
-            return method
-        signature = self._signature(program)
-        return kernel.state_call(
-            len(signature.vectors),
-            self.robot.n,
-            self._shapes(signature),
-            method,
-            wrenches=signature.wrenches,
-            wrench_shape=self.robot.wrench_shape,
-            alone=signature.results == 1,
-        )
+        return super()._state_call(name, method)
 
     @cached_property
     def _articulated(self) -> bool:
         """Whether the articulated-body algorithm gives the accelerations: the mass matrix is positive definite."""
         return admits_articulated_bodies(self.robot) and not joints_without_inertia(self.robot)
-
-    def _signature(self, program: str) -> _Signature:
-        if program == "inverse_dynamics":
-            names = derivative_names("q", self.order + 3)
-            return _Signature(names, wrenches=self.order + 1, results=self.order + 1, dimensions=1)
-        return _SIGNATURES[program]
-
-    def _shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
-        shape = (self.robot.n,) * signature.dimensions
-        if signature.parameters:
-            shape = self.robot.n, PARAMETERS * len(self.robot.joints)
-        return [shape] * signature.results
-
-    def _kernel(self, program: str) -> Kernel:
-        kernel = self._kernels.get(program)
-        if kernel is None:
-            kernel = self._kernels[program] = KERNELS[self.backend](self.robot, PROGRAMS[program])
-        return kernel
 
 
 def _added_inertia(value: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,20 @@ from numpy.typing import ArrayLike
 from .arguments import choice
 from .arrays import Array
 from .codegen import floating_programs as programs
-from .codegen.backends import KERNELS, Kernel, with_friction, working_kernel
-from .codegen.evaluation import evaluate
+from .codegen.backends import KERNELS, with_friction, working_kernel
 from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
-from .codegen.native import NativeKernel
+from .codegen.functions import (
+    CompiledFunction,
+    Keyword,
+    Signature,
+    Vector,
+    derivatives,
+    joint_vectors,
+    vectors,
+    wrench_keyword,
+)
 from .codegen.recipe import Recipe
-from .codegen.state_method import state_method
+from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import RobotDescriptionError, StateError
 from .kinematics.frames import Key, frames_by_name, kept_call, named_frame
 from .mass_matrix import solve_mass_matrix
@@ -29,14 +37,13 @@ from .robot import Frame, Robot
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
 from .spelling import shown
 from .states import (
+    EFFORT_NAMES,
     STATE_NAMES,
-    WRENCH_NAMES,
+    derivative_names,
     real_array,
     sequence,
     shape_of,
     state_arrays,
-    wrenches,
-    zeros_if_omitted,
 )
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
@@ -44,37 +51,72 @@ _SINGULAR = 1e-12
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
+_STATE = ("pose", "q")
 
-class _Signature(NamedTuple):
-    """Arguments, number of wrenches, and results of a program, with sizes by letter: n joints, m = 6 + n."""
-
-    arguments: Sequence[str]
-    wrenches: int
-    results: Sequence[str]
-
-
-_SIGNATURES = {
-    "inverse_dynamics": _Signature(("pose", "q", *RATE_NAMES), 3, ("m", "m", "m")),
-    "effort": _Signature(("pose", "q", "nu", "nud"), 1, ("m",)),
-    "joint_efforts": _Signature(("pose", "q", *RATE_NAMES), 3, ("n", "n", "n")),
-    "imu_efforts": _Signature((*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1]), 3, ("n", "n", "n")),
-    "bias": _Signature(("pose", "q", "nu"), 1, ("m",)),
-    "gravity": _Signature(("pose", "q"), 0, ("m",)),
-    "mass_matrix": _Signature(("q",), 0, ("mm",)),
-    "coriolis_matrix": _Signature(("q", "nu"), 0, ("mm",)),
-    "forward_dynamics": _Signature(("pose", "q", "nu", "tau"), 1, ("m",)),
-    "momentum": _Signature(("q", "nu"), 0, ("m",)),
-    "kinetic_energy": _Signature(("q", "nu"), 0, ("",)),
-    "potential_energy": _Signature(("pose", "q"), 0, ("",)),
-    "centroidal_momentum": _Signature(("pose", "q", "nu"), 0, ("6",)),
-    "centroidal_momentum_matrix": _Signature(("pose", "q"), 0, ("6m",)),
-    "center_of_mass_jacobian": _Signature(("pose", "q"), 0, ("3m",)),
+# Of each program the arguments, the number of wrenches that it reads, and the results.
+_PROGRAMS = {
+    "inverse_dynamics": ("pose q nu nud nudd nuddd", 3, "tau taud taudd"),
+    "effort": ("pose q nu nud", 1, "tau"),
+    "joint_efforts": ("pose q nu nud nudd nuddd", 3, "u ud udd"),
+    "imu_efforts": ("q qd qdd qddd qdddd", 3, "u ud udd"),
+    "bias": ("pose q nu", 1, "bias"),
+    "gravity": ("pose q", 0, "Q_grav"),
+    "mass_matrix": ("q", 0, "M"),
+    "coriolis_matrix": ("q nu", 0, "C"),
+    "forward_dynamics": ("pose q nu tau", 1, "nud"),
+    "momentum": ("q nu", 0, "p"),
+    "kinetic_energy": ("q nu", 0, "T"),
+    "potential_energy": ("pose q", 0, "U"),
+    "centroidal_momentum": ("pose q nu", 0, "h"),
+    "centroidal_momentum_matrix": ("pose q", 0, "A"),
+    "center_of_mass_jacobian": ("pose q", 0, "J"),
 }
 
 _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mass_jacobian")
 
 
-class FloatingBase:
+def _vectors(robot: Robot) -> dict[str, Vector]:
+    """Arguments and results by name, for one state."""
+    n, m = robot.n, BASE + robot.n
+    efforts, joint_efforts = "wrench on the base and joint efforts, N m and N", "joint efforts, N m or N"
+    ordered = (
+        *joint_vectors(n, len(STATE_NAMES), required=3),
+        *derivatives(RATE_NAMES, len(RATE_NAMES), (m,), "twist of the base and joint rates, rad/s or m/s", 2),
+        *derivatives(EFFORT_NAMES, 3, (m,), efforts),
+        *derivatives(derivative_names("u", 3), 3, (n,), joint_efforts),
+    )
+    return (
+        {vector.name: vector for vector in ordered}
+        | vectors(_POSE, pose="of the base in the inertial frame, m")
+        | vectors((m,), bias=f"{efforts}, at zero acceleration", Q_grav=f"{efforts}, against gravity", p="momenta")
+        | vectors((m, m), M="mass matrix", C="Coriolis matrix")
+        | vectors((), T="kinetic energy, J", U="potential energy, J")
+        | vectors((6,), h="centroidal momentum, angular first, N m s and N s")
+        | vectors((6, m), A="h = A nu")
+        | vectors((3, m), J="velocity of the centre of mass is J nu")
+    )
+
+
+def _imu_keyword(name: str, symbols: Sequence[str], least: int, about: str) -> Keyword:
+    """A keyword of vectors that an inertial measurement unit measures, with time derivatives."""
+    of = f"vectors, ({', '.join(symbols)})"
+
+    def checked(value: Any, samples: tuple[int, ...]) -> list[Array]:
+        given = sequence(value, name, of, least=least, most=len(symbols))
+        if not all(shape_of(vector, name) for vector in given):
+            raise StateError(f"{name} must be a sequence of {of}, is one of numbers")
+        return [real_array(vector, symbol, samples + _POINT) for vector, symbol in zip(given, symbols, strict=False)]
+
+    return Keyword(name, derivatives(symbols, len(symbols), _POINT, about), check=checked)
+
+
+_IMU = (
+    _imu_keyword("angular_velocity", IMU_NAMES[0], 0, "of the base in its frame, rad/s"),
+    _imu_keyword("specific_force", IMU_NAMES[1], 1, "acceleration less gravity, in the frame of the base, m/s²"),
+)
+
+
+class FloatingBase(CompiledMethods):
     """Dynamics of one robot on a base that moves freely: a humanoid, a quadruped, a satellite, an arm on a ship.
 
     The state is the pose C0 (4, 4) of the base in the inertial frame; q (n,); and nu = (V0, qd) (6 + n,), V0 the
@@ -121,7 +163,7 @@ class FloatingBase:
         self.backend, kernel = working_kernel(robot, programs.recipe(robot, "effort"), backend)
         self.robot = robot
         self._frames = {"base": Frame("base", -1, np.eye(4))} | frames_by_name(robot)
-        self._kernels = {"effort": kernel}
+        self._functions = {"effort": CompiledFunction(self.signature("effort"), kernel)}
         self._calls: dict[Key, Callable[..., Any]] = {}
         _ = self.effort  # compiled and loaded here rather than in the first call
 
@@ -164,14 +206,14 @@ class FloatingBase:
         Raises:
             StateError: an argument has the wrong shape or is not finite.
         """
-        return self._run("inverse_dynamics", self._with_zeros(pose, q, nu, nud, nudd, nuddd), wrench)
+        return self._run("inverse_dynamics", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
     @state_method
     def effort(
         self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, nud: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
         """Efforts tau (6 + n,) or (N, 6 + n); arguments and errors as in :meth:`inverse_dynamics`."""
-        return self._run("effort", (pose, q, nu, nud), wrench)[0]
+        return self._run("effort", pose, q, nu, nud, wrench=wrench)[0]
 
     @state_method
     def joint_efforts(
@@ -192,8 +234,9 @@ class FloatingBase:
         Returns:
             tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
         """
-        return self._run("joint_efforts", self._with_zeros(pose, q, nu, nud, nudd, nuddd), wrench)
+        return self._run("joint_efforts", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
+    @state_method
     def imu_efforts(
         self,
         q: ArrayLike,
@@ -227,32 +270,32 @@ class FloatingBase:
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no specific force.
         """
-        zero = np.zeros((*shape_of(q, STATE_NAMES[0])[:-1], 3))
-        jets: list[ArrayLike] = []
-        given = [("angular_velocity", angular_velocity, 0), ("specific_force", specific_force, 1)]
-        for symbols, (name, levels, least) in zip(IMU_NAMES, given, strict=True):
-            of = f"vectors, ({', '.join(symbols)})"
-            vectors = sequence(levels, name, of, least=least, most=len(symbols))
-            if not all(shape_of(vector, name) for vector in vectors):
-                raise StateError(f"{name} must be a sequence of {of}, is one of numbers")
-            jets += [*vectors, *[zero] * (len(symbols) - len(vectors))]
-        rates = zeros_if_omitted(q, qddd, qdddd)
-        return self._run("imu_efforts", (q, qd, qdd, *rates, *jets), wrench)
+        return self._run(
+            "imu_efforts",
+            q,
+            qd,
+            qdd,
+            qddd,
+            qdddd,
+            angular_velocity=angular_velocity,
+            specific_force=specific_force,
+            wrench=wrench,
+        )
 
     @state_method
     def bias(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, *, wrench: Sequence[ArrayLike] = ()) -> Array:
         """Efforts at nud = 0, C nu + Q_grav + Q_ext: (6 + n,) or (N, 6 + n)."""
-        return self._run("bias", (pose, q, nu), wrench)[0]
+        return self._run("bias", pose, q, nu, wrench=wrench)[0]
 
     @state_method
     def gravity(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Efforts that hold the robot against gravity, Q_grav: (6 + n,) or (N, 6 + n)."""
-        return self._run("gravity", (pose, q))[0]
+        return self._run("gravity", pose, q)[0]
 
     @state_method
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Mass matrix M: (6 + n, 6 + n) or (N, 6 + n, 6 + n). It does not depend on the pose of the base."""
-        return self._run("mass_matrix", (q,))[0]
+        return self._run("mass_matrix", q)[0]
 
     @state_method
     def coriolis_matrix(self, q: ArrayLike, nu: ArrayLike) -> Array:
@@ -260,7 +303,7 @@ class FloatingBase:
 
         Its joint block is that of the Christoffel symbols; see :mod:`.recursion.composite`.
         """
-        return self._run("coriolis_matrix", (q, nu))[0]
+        return self._run("coriolis_matrix", q, nu)[0]
 
     def coriolis_tensor(self, q: ArrayLike) -> Array:
         """Coriolis tensor c: C_ij = sum over k of c_ijk nu_k.
@@ -279,6 +322,7 @@ class FloatingBase:
         tensor: Array = np.ascontiguousarray(np.moveaxis(C, -3, -1))
         return tensor
 
+    @state_method
     def forward_dynamics(
         self,
         pose: ArrayLike,
@@ -306,27 +350,28 @@ class FloatingBase:
                 is ``u @ floating.selection``.
             RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.
         """
-        if self._articulated:
-            return self._forward_dynamics(pose, q, nu, tau, wrench=wrench)
         self._require_wrench_on_base(tau)
+        if self._articulated:
+            return self._run("forward_dynamics", pose, q, nu, tau, wrench=wrench)[0]
         self._require_definite()
-        (_, _, _, efforts), _ = state_arrays((pose, q, nu, tau), ("pose", "q", "nu", "tau"), self._shapes("pqmm"))
+        known, names = _vectors(self.robot), ("pose", "q", "nu", "tau")
+        (_, _, _, efforts), _ = state_arrays((pose, q, nu, tau), names, [known[name].shape for name in names])
         return solve_mass_matrix(self.robot.name, self.mass_matrix(q), efforts - self.bias(pose, q, nu, wrench=wrench))
 
     @state_method
     def momentum(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Momenta M nu (6 + n,) or (N, 6 + n): that of the robot in the frame of the base, and those of the joints."""
-        return self._run("momentum", (q, nu))[0]
+        return self._run("momentum", q, nu)[0]
 
     @state_method
     def kinetic_energy(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Kinetic energy of the bodies, J: () or (N,)."""
-        return self._run("kinetic_energy", (q, nu))[0]
+        return self._run("kinetic_energy", q, nu)[0]
 
     @state_method
     def potential_energy(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Potential energy in gravity, J: () or (N,); zero with the centre of mass in the inertial origin."""
-        return self._run("potential_energy", (pose, q))[0]
+        return self._run("potential_energy", pose, q)[0]
 
     @state_method
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
@@ -336,7 +381,7 @@ class FloatingBase:
             StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
-        return self._run("centroidal_momentum", (pose, q, nu))[0]
+        return self._run("centroidal_momentum", pose, q, nu)[0]
 
     @state_method
     def centroidal_momentum_matrix(self, pose: ArrayLike, q: ArrayLike) -> Array:
@@ -344,7 +389,7 @@ class FloatingBase:
 
         D. E. Orin, A. Goswami and S.-H. Lee, "Centroidal dynamics of a humanoid robot", Autonomous Robots 35 (2013).
         """
-        return self._run("centroidal_momentum_matrix", (pose, q))[0]
+        return self._run("centroidal_momentum_matrix", pose, q)[0]
 
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
         """Centre of mass in the inertial frame, and its time derivatives.
@@ -366,13 +411,13 @@ class FloatingBase:
         if call is None:
             self._require_mass()
             recipe = programs.center_of_mass(self.robot, orders)
-            call = self._compiled(key, recipe, "pq" + orders * "m", orders, [_POINT] * (orders + 1))
+            call = self._compiled(key, recipe, _STATE, orders, [_POINT] * (orders + 1))
         return call(pose, q, *rates)
 
     @state_method
     def center_of_mass_jacobian(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Jacobian of the centre of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
-        return self._run("center_of_mass_jacobian", (pose, q))[0]
+        return self._run("center_of_mass_jacobian", pose, q)[0]
 
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
         """Pose of a frame in the inertial frame.
@@ -391,7 +436,7 @@ class FloatingBase:
         key = "pose", frame
         call = kept_call(self._calls, key)
         if call is None:
-            call = self._compiled(key, programs.pose(self.robot, self.frame(frame)), "pq", 0, [_POSE])
+            call = self._compiled(key, programs.pose(self.robot, self.frame(frame)), _STATE, 0, [_POSE])
         found: Array = call(pose, q)
         return found
 
@@ -417,7 +462,7 @@ class FloatingBase:
         call = kept_call(self._calls, key)
         if call is None:
             recipe = programs.motion(self.robot, self.frame(frame), orders)
-            call = self._compiled(key, recipe, "pq" + orders * "m", orders, [_POSE, *[_TWIST] * orders])
+            call = self._compiled(key, recipe, _STATE, orders, [_POSE, *[_TWIST] * orders])
         found: tuple[Array, ...] = call(pose, q, *rates)
         return found
 
@@ -490,16 +535,6 @@ class FloatingBase:
         return partial(FloatingBase, backend=self.backend), (self.robot,)
 
     @cached_property
-    def _forward_dynamics(self) -> Callable[..., Array]:
-        def general(
-            pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
-        ) -> Array:
-            self._require_wrench_on_base(tau)
-            return self._run("forward_dynamics", (pose, q, nu, tau), wrench)[0]
-
-        return self._state_call("forward_dynamics", general)
-
-    @cached_property
     def _articulated(self) -> bool:
         """Whether the articulated-body algorithm gives the accelerations."""
         return admits_articulated_bodies(self.robot, with_base=True) and self._is_definite
@@ -544,92 +579,41 @@ class FloatingBase:
         if call is None:
             choice(reference, "reference", REPRESENTATIONS)
             recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
-            letters = ("q" if reference == "body" else "pq") + orders * "m"
-            call = self._compiled(key, recipe, letters, orders, [(6, BASE + self.robot.n)] * (orders + 1))
+            names = ("q",) if reference == "body" else _STATE
+            call = self._compiled(key, recipe, names, orders, [(6, BASE + self.robot.n)] * (orders + 1))
         if reference == "body":
             return call(*states)
         if pose is None:
             raise StateError(f"the {reference} Jacobian requires the pose of the base")
         return call(pose, *states)
 
-    def _with_zeros(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, *rates: ArrayLike | None) -> list[ArrayLike]:
-        """The arguments, with zeros of the shape of nu in place of None."""
-        return [pose, q, nu, *zeros_if_omitted(nu, *rates, name=RATE_NAMES[0])]
+    def signature(self, method: str) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, here of all methods whose arguments are those of the dynamics."""
+        arguments, wrenches, results = _PROGRAMS[method]
+        known, imu = _vectors(self.robot), _IMU if method == "imu_efforts" else ()
+        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
+        keywords = (*imu, *wrench_keyword(self.robot.wrench_shape, wrenches))
+        return Signature(given, found, keywords, tuple if len(found) > 1 else None)
 
-    def _run(self, program: str, values: Sequence[ArrayLike], wrench: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
-        signature = _SIGNATURES[program]
-        shapes = self._argument_shapes(signature)
-        states, samples = state_arrays(values, signature.arguments, shapes, finite=False)
-        at_tools = wrenches(
-            wrench,
-            signature.wrenches,
-            self.robot.wrench_shape,
-            samples,
-            most=len(WRENCH_NAMES),
-            finite=samples == (0,),
-        )
-        kernel = self._kernel(program)
-        results = evaluate(kernel, samples, (*states, *at_tools), self._result_shapes(signature))
-        if results is None:
-            # An input is not finite: repeat the checks, which name the argument and the entry.
-            state_arrays(states, signature.arguments, shapes)
-            wrenches(wrench, signature.wrenches, self.robot.wrench_shape, samples)
-            raise StateError("an input is not finite")
-        return results
+    def _recipe(self, name: str) -> Recipe:
+        if name in _CENTERED:
+            self._require_mass()
+        return programs.recipe(self.robot, name)
 
-    def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method, or a compiled caller for one state in front of it."""
-        kernel = self._kernel(program)
-        if not isinstance(kernel, NativeKernel):
+    def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name == "forward_dynamics" and not self._articulated:
             return method
-        signature = _SIGNATURES[program]
-        return kernel.state_call(
-            len(signature.arguments),
-            self.robot.n,
-            self._result_shapes(signature),
-            method,
-            wrenches=signature.wrenches,
-            wrench_shape=self.robot.wrench_shape,
-            alone=len(signature.results) == 1,
-            inputs=self._argument_shapes(signature),
-        )
+        return super()._state_call(name, method)
 
     def _compiled(
-        self, key: Key, recipe: Recipe, letters: str, orders: int, results: list[tuple[int, ...]]
+        self, key: Key, recipe: Recipe, names: Sequence[str], orders: int, results: Sequence[tuple[int, ...]]
     ) -> Callable[..., Any]:
-        """Function of pose and q as in ``letters``, and of ``orders`` rates; it is kept."""
-        names = [{"p": "pose", "q": "q"}[letter] for letter in letters if letter in "pq"] + programs.rate_names(orders)
-        shapes, kernel, alone = self._shapes(letters), KERNELS[self.backend](self.robot, recipe), len(results) == 1
-
-        def general(*values: ArrayLike) -> Any:
-            states, samples = state_arrays(values, names, shapes)
-            found = evaluate(kernel, samples, states, results)
-            assert found is not None  # the states are finite
-            return found[0] if alone else found
-
-        call: Callable[..., Any] = general
-        if isinstance(kernel, NativeKernel):
-            call = kernel.state_call(len(names), self.robot.n, results, general, alone=alone, inputs=shapes)
-        self._calls[key] = call
+        """Function of these arguments and of ``orders`` rates, with results of these shapes; it is kept."""
+        known = _vectors(self.robot)
+        rates = derivatives(programs.rate_names(orders), orders, known["nu"].shape, known["nu"].about)
+        found = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(results))
+        given = (*(known[x] for x in names), *rates)
+        signature = Signature(given, found, result_type=tuple if len(found) > 1 else None)
+        kernel = KERNELS[self.backend](self.robot, recipe)
+        call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
         return call
-
-    def _argument_shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
-        kinds = {"pose": "p"} | dict.fromkeys(STATE_NAMES, "q") | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), "3")
-        return self._shapes("".join(kinds.get(name, "m") for name in signature.arguments))
-
-    def _shapes(self, letters: str) -> list[tuple[int, ...]]:
-        """Shapes by letter: pose, q, m = 6 + n."""
-        shapes = {"p": _POSE, "q": (self.robot.n,), "m": (BASE + self.robot.n,), "3": _POINT}
-        return [shapes[letter] for letter in letters]
-
-    def _result_shapes(self, signature: _Signature) -> list[tuple[int, ...]]:
-        sizes = {"n": self.robot.n, "m": BASE + self.robot.n}
-        return [tuple(sizes[x] if x in sizes else int(x) for x in result) for result in signature.results]
-
-    def _kernel(self, program: str) -> Kernel:
-        kernel = self._kernels.get(program)
-        if kernel is None:
-            if program in _CENTERED:
-                self._require_mass()
-            kernel = self._kernels[program] = KERNELS[self.backend](self.robot, programs.recipe(self.robot, program))
-        return kernel

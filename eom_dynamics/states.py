@@ -25,8 +25,16 @@ STATE_NAMES = derivative_names("q", 5)
 WRENCH_NAMES = derivative_names("W", 3)
 """Tool wrench and its time derivatives."""
 
+WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
+"""What the argument ``wrench`` is a sequence of, in errors."""
+
 EFFORT_NAMES = derivative_names("tau", 3)
 """Joint efforts and their time derivatives."""
+
+
+def name_of(names: Sequence[str], order: int) -> str:
+    """Name of the time derivative of an order, also of one beyond the given names."""
+    return names[order] if order < len(names) else f"{names[0]}, derivative {order},"
 
 
 def number_of_states(q: ArrayLike) -> int | None:
@@ -60,7 +68,7 @@ def joint_vectors(
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    return [_checked(vector, _name(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
+    return [_checked(vector, name_of(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
@@ -78,7 +86,9 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     shape = np.shape(_array(vectors[0], names[0]))
     if len(shape) not in (1, 2) or shape[-1] != n:
         raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [_checked(vector, _name(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)]
+    return [
+        _checked(vector, name_of(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)
+    ]
 
 
 def state_arrays(
@@ -108,11 +118,11 @@ def state_arrays(
     return arrays, samples
 
 
-def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None, name: str = STATE_NAMES[0]) -> list[ArrayLike]:
-    """The vectors, with zeros of the shape of q in place of None; ``name`` is that of q, in errors."""
+def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
+    """The vectors, with zeros of the shape of q in place of None."""
     if all(vector is not None for vector in vectors):
         return list(vectors)  # type: ignore[arg-type]
-    zero = np.zeros(shape_of(q, name))
+    zero = np.zeros(shape_of(q, STATE_NAMES[0]))
     return [zero if vector is None else vector for vector in vectors]
 
 
@@ -159,13 +169,9 @@ def sequence(
     return entries
 
 
-def wrench_sequence(wrench: Any, most: int | None = None) -> list[Any]:
-    """A wrench and its time derivatives as a list, at most this many of them, unless None.
-
-    Raises:
-        StateError: it is no sequence, or too long a one.
-    """
-    return sequence(wrench, "wrench", "the wrench and its time derivatives, (W, Wd, …), () for none", most=most)
+def wrench_sequence(wrench: Any) -> list[Any]:
+    """A wrench and its time derivatives as a list; StateError if it is no sequence."""
+    return sequence(wrench, "wrench", WRENCH_SEQUENCE)
 
 
 def wrenches(
@@ -174,8 +180,6 @@ def wrenches(
     shape: tuple[int, ...] = (6,),
     samples: tuple[int, ...] = (),
     *,
-    most: int | None = None,
-    finite: bool = True,
     symbols: bool = False,
 ) -> list[AnyArray]:
     """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
@@ -185,20 +189,16 @@ def wrenches(
         count: number of arrays to return; None for as many as are given.
         shape: (6,) or (number of tools, 6).
         samples: () or (N,).
-        most: largest number of arrays in ``wrench``; None for any.
-        finite: whether to check that all numbers are finite; False if a kernel does so.
         symbols: whether to return symbols unchanged rather than refuse them.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence, or too long a one.
+        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
     """
     given = []
-    for k, W in enumerate(wrench_sequence(wrench, most)):
-        name = f"wrench {_name(WRENCH_NAMES, k)}"
+    for k, W in enumerate(wrench_sequence(wrench)):
+        name = f"wrench {name_of(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(
-            np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols, finite=finite), samples + shape)
-        )
+        given.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
     if count is None:
         return given
     return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
@@ -273,7 +273,3 @@ def _array(value: ArrayLike, name: str) -> AnyArray:
 
 def _mask(value: object) -> Any:
     return getattr(value, "mask", False) if isinstance(value, np.ndarray) else False
-
-
-def _name(names: Sequence[str], order: int) -> str:
-    return names[order] if order < len(names) else f"{names[0]}, derivative {order},"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation of kernels on arrays of states: rows that kernels read, and arrays for their results."""
+"""Rows of states that kernels read, and arrays for their results."""
 
 from __future__ import annotations
 
@@ -9,41 +9,9 @@ from math import prod
 
 import numpy as np
 
-from ..arrays import AnyArray, Array
+from ..arrays import Array
 from ..exceptions import StateError
 from ..states import sequence
-from .backends import Kernel
-
-
-def evaluate(
-    kernel: Kernel,
-    samples: tuple[int, ...],
-    inputs: Sequence[AnyArray],
-    shapes: Sequence[tuple[int, ...]],
-    out: Sequence[Array] | None = None,
-) -> tuple[Array, ...] | None:
-    """Run a kernel on one state or a batch.
-
-    Args:
-        kernel: the kernel.
-        samples: () or (N,).
-        inputs: with these leading axes.
-        shapes: of the results of one state.
-        out: C-contiguous arrays for the results, in their shapes.
-
-    Returns:
-        The results, (*samples, *shape) each; None if an input is not finite.
-
-    Raises:
-        StateError: ``out`` does not fit.
-    """
-    count = samples[0] if samples else 1
-    results = outputs([samples + shape for shape in shapes], out)
-    if not count:
-        return results
-    rows = [unaliased(rows_of(np.reshape(x, (count, -1))), out, in_place=True) for x in inputs]
-    finite = kernel(count, rows, [result.reshape(count, -1) for result in results])
-    return results if finite else None
 
 
 def rows_of(x: Array) -> Array:

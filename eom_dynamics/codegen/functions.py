@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -19,7 +19,17 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import KernelError, KernelWarning, StateError
-from ..states import all_finite, real_array, sequence, shape_of, state_arrays
+from ..states import (
+    STATE_NAMES,
+    WRENCH_NAMES,
+    WRENCH_SEQUENCE,
+    all_finite,
+    name_of,
+    real_array,
+    sequence,
+    shape_of,
+    state_arrays,
+)
 from .backends import Kernel
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
@@ -35,6 +45,7 @@ class Vector:
         about: meaning and unit.
         optional: whether it may be omitted, or None, which means zero; as an argument.
         shared: whether one array may be given for all states of a batch; as an argument.
+        unused: whether the kernels do not read it; in a keyword.
     """
 
     name: str
@@ -42,6 +53,7 @@ class Vector:
     about: str = ""
     optional: bool = False
     shared: bool = False
+    unused: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ class Signature:
             yield f"→ {vector.name}", str(vector.shape), vector.about
 
     def checked(
-        self, arguments: Sequence[ArrayLike | None], keywords: Mapping[str, Any], *, finite: bool
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, finite: bool
     ) -> tuple[list[Array], tuple[int, ...]]:
         """All inputs as arrays of one state or of a batch, and the leading axes of results: () or (N,).
 
@@ -132,17 +144,17 @@ class Signature:
         if unknown := keywords.keys() - {keyword.name for keyword in self.keywords}:
             raise TypeError(f"there is no keyword argument {min(unknown)}")
         first = self.arguments[0]
-        (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)  # type: ignore[arg-type]
+        (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)
         finite = finite or samples == (0,)  # no kernel is called
         inputs = [array]
         for k, vector in enumerate(self.arguments[1:], start=1):
-            value = arguments[k] if k < len(arguments) else None
+            value: Any = arguments[k] if k < len(arguments) else None
             if value is None and vector.optional:
                 inputs.append(np.zeros(vector.shape))
             elif vector.shared:
-                inputs.append(shared_array(value, vector.name, vector.shape, samples, finite))  # type: ignore[arg-type]
+                inputs.append(shared_array(value, vector.name, vector.shape, samples, finite))
             else:
-                inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))  # type: ignore[arg-type]
+                inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))
         for keyword in self.keywords:
             given = keyword.arrays(keywords[keyword.name], samples, finite=finite) if keyword.name in keywords else ()
             defaults = keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
@@ -184,7 +196,7 @@ class CompiledFunction:
 
         Args:
             signature: arguments and results.
-            stages: the kernels; the only kernel, if it reads all inputs and writes all results in their order.
+            stages: the kernels; or the only kernel, which reads all inputs that are used and writes all results.
             intermediate: names and lengths of vectors that one stage passes on to others.
             finite_results: whether to refuse states whose results are not finite, as those are that a kernel refuses.
             refuse: is called with the inputs by name, each of one state or with the leading axis of the batch, when
@@ -195,7 +207,7 @@ class CompiledFunction:
         """
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
-            stages = [Stage(stages, [vector.name for vector in inputs], names)]
+            stages = [Stage(stages, [vector.name for vector in inputs if not vector.unused], names)]
         self.signature, self.stages = signature, tuple(stages)
         self._finite_results, self._refuse = finite_results, refuse
         sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
@@ -207,6 +219,15 @@ class CompiledFunction:
                 raise ValueError(f"a function has no vector {min(unknown)}")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
+        """:meth:`results` as the signature says: the only one, or a tuple."""
+        results = self.results(*arguments, out=out, **keywords)
+        if self.signature.result_type is None:
+            return results[0]
+        return results if self.signature.result_type is tuple else self.signature.result_type(*results)
+
+    def results(
+        self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+    ) -> tuple[Array, ...]:
         """Compute one state or a batch.
 
         Args:
@@ -214,7 +235,7 @@ class CompiledFunction:
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
-            The results, each (*shape) or (N, *shape), as the signature says.
+            The results, each (*shape) or (N, *shape).
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a state is refused.
@@ -233,9 +254,7 @@ class CompiledFunction:
                 if self._refuse is not None:
                     self._refuse(dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)))
                 raise StateError("the results are not finite: the arguments are too large")
-        if signature.result_type is None:
-            return results[0]
-        return results if signature.result_type is tuple else signature.result_type(*results)
+        return results
 
     def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function, at the cost of a C call for one state of plain arrays.
@@ -314,6 +333,45 @@ class CompiledFunction:
             )
         except OverflowError:
             return None
+
+
+def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:
+    """Vectors of one shape by name, with their meanings and units."""
+    return {name: Vector(name, shape, text) for name, text in about.items()}
+
+
+def derivatives(
+    names: Sequence[str], count: int, shape: tuple[int, ...], about: str, required: int | None = None
+) -> tuple[Vector, ...]:
+    """A quantity and its time derivatives.
+
+    Args:
+        names: of the first of them.
+        count: number of vectors.
+        shape, about: of the quantity.
+        required: number of the first vector that may be omitted; by default none.
+    """
+    texts = [about if k == 0 else f"time derivative {k} of {names[0]}" for k in range(count)]
+    least = count if required is None else required
+    return tuple(Vector(name_of(names, k), shape, text, optional=k >= least) for k, text in enumerate(texts))
+
+
+def joint_vectors(n: int, count: int, required: int | None = None) -> tuple[Vector, ...]:
+    """Joint variables and their time derivatives; arguments as of :func:`derivatives`."""
+    return derivatives(STATE_NAMES, count, (n,), "joint variables, rad or m", required)
+
+
+def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
+    """The keyword ``wrench``, if any are used: the wrench at the tools and at least two time derivatives.
+
+    Args:
+        shape: of each wrench, (6,) or (number of tools, 6).
+        used: number of vectors that kernels read.
+    """
+    about = "wrench that the robot exerts at its tools, moment first, N m and N"
+    given = derivatives(WRENCH_NAMES, max(used, len(WRENCH_NAMES)), shape, about)
+    arrays = tuple(replace(vector, unused=k >= used) for k, vector in enumerate(given))
+    return (Keyword("wrench", arrays, of=WRENCH_SEQUENCE),) if used else ()
 
 
 def shared_array(

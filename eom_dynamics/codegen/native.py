@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import sysconfig
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,10 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning
+from ..exceptions import KernelError
 from ..robot import Robot
 from ..states import all_finite
 from .cache import digest
@@ -85,58 +82,6 @@ class NativeKernel:
             _pointers([y.ctypes.data + start * y.strides[0] for y in outputs]),
         )
         return done == stop - start
-
-    def state_call(
-        self,
-        vectors: int,
-        n: int,
-        shapes: Sequence[tuple[int, ...]],
-        general: Callable[..., Any],
-        *,
-        wrenches: int = 0,
-        wrench_shape: tuple[int, ...] = (6,),
-        alone: bool = False,
-        inputs: Sequence[tuple[int, ...]] | None = None,
-    ) -> Callable[..., Any]:
-        """Compiled caller for one state.
-
-        Args:
-            vectors: number of joint vectors, the positional arguments; n: their length.
-            inputs: shapes of the positional arguments if they are others.
-            shapes: of the results.
-            general: called in place of the kernel unless the arguments are plain arrays of one state.
-            wrenches: largest number of wrenches, the items of the keyword argument ``wrench``; omitted ones are zero.
-            wrench_shape: of each wrench, (6,) or (number of tools, 6).
-            alone: whether to return the only result rather than a tuple of results.
-
-        Returns:
-            A callable with the signature of ``general``; ``general`` itself if the caller cannot be compiled.
-        """
-        try:
-            module = extension("caller", np.get_include(), np.__version__)
-        except KernelError as error:
-            warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
-            return general
-        shapes = tuple(shapes)
-        given = (*([(n,)] * vectors if inputs is None else inputs), *(wrench_shape,) * wrenches)
-        places = range(len(given)), range(len(given), len(given) + len(shapes))
-        try:
-            caller: Callable[..., Any] = module.Caller(
-                shapes=given + shapes,
-                positional=len(given) - wrenches,
-                inputs=len(given),
-                outputs=len(shapes),
-                keywords=(("wrench", wrenches, False),) if wrenches else (),
-                defaults=(None,) * (len(given) - wrenches) + (np.zeros(wrench_shape),) * wrenches,
-                stages=((self.state_address, self.batch_address, *map(tuple, places)),),
-                result_type=None if alone else tuple,
-                finite_results=False,
-                general=general,
-            )
-        except OverflowError:  # too many inputs
-            return general
-        # The caller may outlive this kernel: ctypes never unloads a library.
-        return caller
 
 
 def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:

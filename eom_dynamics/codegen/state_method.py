@@ -1,24 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods whose calls for one state cost no more than a call in C."""
+"""Methods that run compiled functions, at no more than the cost of a call in C for one state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..robot import Robot
+from .backends import KERNELS
+from .functions import CompiledFunction, Signature
+from .recipe import Recipe
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-class HasStateCalls(Protocol):
-    """What has programs and calls them for one state."""
+class CompiledMethods:
+    """Base of classes of one robot with a compiled function for each method.
 
-    def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method, or a compiled caller for one state in front of it."""
-        ...
+    A subclass declares the signatures, and sets backend and robot.
+    """
+
+    robot: Robot
+    backend: str
+    _functions: dict[str, CompiledFunction]
+
+    def signature(self, method: str) -> Signature:
+        """Arguments and results of a compiled method: names, shapes for one state, meanings and units.
+
+        >>> import eom_dynamics as eom
+        >>> for row in eom.Dynamics(eom.load_robot("planar_2r")).signature("mass_matrix").table():
+        ...     print(*row)
+        q (2,) joint variables, rad or m
+        → M (2, 2) mass matrix, kg m², kg m or kg
+        """
+        raise NotImplementedError
+
+    def _recipe(self, name: str) -> Recipe:
+        """Recipe of the program of a method."""
+        raise NotImplementedError
+
+    def _function(self, name: str) -> CompiledFunction:
+        """The function of a method, which is made at first use."""
+        function = self._functions.get(name)
+        if function is None:
+            kernel = KERNELS[self.backend](self.robot, self._recipe(name))
+            function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
+        return function
+
+    def _run(
+        self, name: str, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+    ) -> tuple[Array, ...]:
+        return self._function(name).results(*arguments, out=out, **keywords)
+
+    def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method of the name of a function, or a compiled caller for one state in front of it."""
+        return self._function(name).state_call(method)
 
 
 class _StateMethod:
-    """A method of the name of a program.
+    """A method of the name of a function.
 
     Like :func:`functools.cached_property`: the class has the plain method, each instance a compiled caller, which is
     made at first access. The caller takes one state of plain arrays; it passes any other arguments to the method.
@@ -30,15 +73,15 @@ class _StateMethod:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, dynamics: HasStateCalls | None, owner: type | None = None) -> Callable[..., Any]:
-        if dynamics is None:
+    def __get__(self, methods: CompiledMethods | None, owner: type | None = None) -> Callable[..., Any]:
+        if methods is None:
             return self._method
-        call = dynamics._state_call(self._name, self._method.__get__(dynamics))
+        call = methods._state_call(self._name, self._method.__get__(methods))
         # Not through vars(), which would slow down each attribute access of the instance.
-        setattr(dynamics, self._name, call)
+        setattr(methods, self._name, call)
         return call
 
 
 def state_method(method: _Method) -> _Method:
-    """Decorate a method of a class with :meth:`HasStateCalls._state_call`."""
+    """Decorate a method of a subclass of :class:`CompiledMethods`."""
     return cast(_Method, _StateMethod(method))

@@ -22,7 +22,7 @@ from ..jet import Jet
 from ..kinematics import Kinematics
 from ..robot import Frame, Robot
 from ..spelling import shown
-from ..states import STATE_NAMES, real_array
+from ..states import STATE_NAMES, name_of, real_array
 
 
 class Mechanism(Protocol):
@@ -130,8 +130,7 @@ class MovingBase:
 
 
 def _checked(rates: Sequence[Any], names: Sequence[str], size: int) -> list[Array]:
-    known = [*names, *(f"{names[0]}, derivative {k}," for k in range(len(names), len(rates)))]
-    return [real_array(rate, name, (size,)) for rate, name in zip(rates, known, strict=False)]
+    return [real_array(rate, name_of(names, k), (size,)) for k, rate in enumerate(rates)]
 
 
 def mechanism(robot: Any) -> Mechanism:

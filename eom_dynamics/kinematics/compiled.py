@@ -14,14 +14,13 @@ from ..arguments import choice, not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
 from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
-from ..codegen.evaluation import evaluate
-from ..codegen.native import NativeKernel
+from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
 from ..codegen.recipe import Recipe
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS
 from ..robot import Frame, Robot
-from ..states import joint_states, real_array
+from ..states import STATE_NAMES, real_array
 from .frames import Key, frames_by_name, kept_call, named_frame
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
@@ -74,9 +73,8 @@ class Kinematics:
         self.robot = robot
         self._frames = frames_by_name(robot)
         self._solvers: dict[tuple[Frame, ...], NativeSolver] = {}
-        self._kernels: dict[Key, Kernel] = {}
         self._calls: dict[Key, Callable[..., Any]] = {
-            ("pose", None): _joint_function(kernel, recipe.name, robot.n, 1, [_POSE])
+            ("pose", None): _joint_function(kernel, robot.n, [_POSE]).state_call()
         }
 
     @property
@@ -100,7 +98,7 @@ class Kinematics:
         key = "pose", frame
         call = kept_call(self._calls, key)
         if call is None:
-            call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), 1, [_POSE])
+            call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), [_POSE])
         pose: Array = call(q)
         return pose
 
@@ -126,7 +124,7 @@ class Kinematics:
         call = kept_call(self._calls, key)
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
-            call = self._compiled(key, recipe, orders + 1, [_POSE, *[_TWIST] * orders])
+            call = self._compiled(key, recipe, [_POSE, *[_TWIST] * orders], orders + 1)
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
@@ -366,20 +364,25 @@ class Kinematics:
         reference: str,
         preferred: bool,
         weighted: bool,
-    ) -> tuple[Array, ...] | None:
-        """Results of the program of :func:`.inverse_motion`; None if an input is not finite."""
+    ) -> tuple[Array, ...]:
+        """Results of the program of :func:`.inverse_motion`, of finite inputs."""
         key = "joint_rates", frame, reference, orders, preferred, weighted
-        kernel = self._kernels.get(key)
-        if kernel is None:
+        call = self._calls.get(key)
+        if call is None:
             tool, kind = self._frame_and_reference(frame, reference)
             recipe = kinematic_programs.joint_rates(tool, kind, orders, preferred=preferred, weighted=weighted)
-            kernel = self._kernels[key] = KERNELS[self.backend](self.robot, recipe)
-        shapes = [(self.robot.n,)] * orders + [_TWIST] * orders
-        return evaluate(kernel, q.shape[:-1], [q, *inputs], shapes)
+            kernel = KERNELS[self.backend](self.robot, recipe)
+            vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
+            rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
+            missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
+            signature = Signature((*joint_vectors(self.robot.n, 1), *vectors), rates + missed)
+            call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
+        found: tuple[Array, ...] = call(q, *inputs)
+        return found
 
     def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
         recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)
-        return self._compiled(key, recipe, orders + 1, [(6, self.robot.n)] * (orders + 1))
+        return self._compiled(key, recipe, [(6, self.robot.n)] * (orders + 1), orders + 1)
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
         if isinstance(frame, str) and frame in REPRESENTATIONS and frame not in self._frames:
@@ -395,8 +398,10 @@ class Kinematics:
         call = kept_call(self._calls, key)
         if call is None:
             recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
-            call = self._calls[key] = _point_function(KERNELS[self.backend](self.robot, recipe), self.robot.n)
-        results: tuple[Array, ...] = call(point, *states)
+            of_frame = Keyword("point", (Vector("point", _POINT),), alone=True, check=_points)
+            shapes = [(6, self.robot.n)] * (orders + 1)
+            call = self._compiled(key, recipe, shapes, orders + 1, (of_frame,))
+        results: tuple[Array, ...] = call(*states, point=point)
         return results
 
     def _center(
@@ -408,50 +413,39 @@ class Kinematics:
         if call is None:
             if not sum(joint.mass for joint in self.robot.joints):
                 raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
-            call = self._compiled(key, program(orders), orders + 1, [shape] * (orders + 1))
+            call = self._compiled(key, program(orders), [shape] * (orders + 1), orders + 1)
         found = call(*states)
         return found if orders else (found,)
 
-    def _compiled(self, key: Key, recipe: Recipe, vectors: int, shapes: list[tuple[int, ...]]) -> Callable[..., Any]:
-        """Function of joint vectors, which is kept."""
+    def _compiled(
+        self,
+        key: Key,
+        recipe: Recipe,
+        shapes: Sequence[tuple[int, ...]],
+        count: int = 1,
+        point: tuple[Keyword, ...] = (),
+    ) -> Callable[..., Any]:
+        """Function of ``count`` joint vectors, which is kept."""
         kernel = KERNELS[self.backend](self.robot, recipe)
-        call = self._calls[key] = _joint_function(kernel, recipe.name, self.robot.n, vectors, shapes)
+        call = self._calls[key] = _joint_function(kernel, self.robot.n, shapes, count, point).state_call()
         return call
 
 
 def _joint_function(
-    kernel: Kernel, name: str, n: int, vectors: int, shapes: list[tuple[int, ...]]
-) -> Callable[..., Any]:
-    """Function of joint vectors (n,) or (N, n); for one state, it costs no more than a call in C."""
-    alone = len(shapes) == 1
-
-    def general(*states: ArrayLike) -> Array | tuple[Array, ...]:
-        if len(states) != vectors:
-            raise StateError(f"{name} requires {vectors} joint vectors, has {len(states)}")
-        checked = joint_states(n, *states)
-        results = evaluate(kernel, checked[0].shape[:-1], checked, shapes)
-        assert results is not None  # the states are finite
-        return results[0] if alone else results
-
-    if not isinstance(kernel, NativeKernel):
-        return general
-    return kernel.state_call(vectors, n, shapes, general, alone=alone)
+    kernel: Kernel, n: int, shapes: Sequence[tuple[int, ...]], count: int = 1, point: tuple[Keyword, ...] = ()
+) -> CompiledFunction:
+    """Function of joint vectors, with results of these shapes; of a point always as a tuple."""
+    results = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(shapes))
+    result_type = None if len(shapes) == 1 and not point else tuple
+    return CompiledFunction(Signature(joint_vectors(n, count), results, point, result_type), kernel)
 
 
-def _point_function(kernel: Kernel, n: int) -> Callable[..., Any]:
-    """Function of a point (3,) or (N, 3), and joint vectors (n,) or (N, n)."""
-
-    def call(point: ArrayLike, *states: ArrayLike) -> tuple[Array, ...]:
-        checked, points = joint_states(n, *states), real_array(point, "point")
-        samples = checked[0].shape[:-1]
-        if points.shape not in ((3,), (*samples, 3)):
-            raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
-        inputs = [*checked, np.broadcast_to(points, (*samples, 3))]
-        results = evaluate(kernel, samples, inputs, [(6, n)] * len(states))
-        assert results is not None  # all is finite
-        return results
-
-    return call
+def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:
+    """A point (3,), or points (N, 3)."""
+    points = real_array(value, "point")
+    if points.shape not in (_POINT, (*samples, 3)):
+        raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
+    return [points]
 
 
 @lru_cache(_KEPT)

@@ -115,17 +115,19 @@ def inverse_motion(
     if others:
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
     if scales is not None:
-        inputs.append(np.broadcast_to(scales, (*samples, n)))
-    found = kinematics.joint_rates(
-        states[0],
-        inputs,
-        orders,
-        frame=frame,
-        reference=reference,
-        preferred=bool(others),
-        weighted=scales is not None,
-    )
-    if found is None or not all_finite(found[:orders]):
+        inputs.append(scales)
+    finite = all_finite(inputs)
+    if finite:
+        found = kinematics.joint_rates(
+            states[0],
+            inputs,
+            orders,
+            frame=frame,
+            reference=reference,
+            preferred=bool(others),
+            weighted=scales is not None,
+        )
+    if not finite or not all_finite(found[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(found[:orders], found[orders:], d)
 

@@ -36,7 +36,7 @@ def test_plain_states_are_not_passed_on(native: Dynamics, monkeypatch: pytest.Mo
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("passed on")
 
-    monkeypatch.setattr("eom_dynamics.dynamics.joint_states", refuse)
+    monkeypatch.setattr("eom_dynamics.codegen.functions.state_arrays", refuse)
     native.inverse_dynamics(*MOTION)
     native.inverse_dynamics(*MOTION, wrench=())
     native.inverse_dynamics(*MOTION, wrench=tuple(WRENCH))

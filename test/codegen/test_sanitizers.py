@@ -25,6 +25,7 @@ THREADS = ("-g", "-pthread", "-fsanitize=thread")
 # Tests that call kernels and the caller in all their ways, and the compiled inverse kinematics.
 CALLS = (
     "codegen/test_caller.py",
+    "codegen/test_functions.py",
     "codegen/test_not_finite.py",
     "codegen/test_backends.py",
     "kinematics/test_inverse.py",

@@ -336,7 +336,7 @@ def test_one_state_takes_the_compiled_caller(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError("passed on")
 
-    monkeypatch.setattr("eom_dynamics.kinematics.compiled.joint_states", refuse)
+    monkeypatch.setattr("eom_dynamics.codegen.functions.state_arrays", refuse)
     kinematics.pose(np.zeros(2))
     kinematics.jacobian(np.zeros(2), reference="space")
     with pytest.raises(AssertionError, match="passed on"):

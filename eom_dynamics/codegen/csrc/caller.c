@@ -56,7 +56,7 @@ typedef struct {
     Stage stage[MOST_STAGES];
     Keyword keyword[MOST_KEYWORDS];
     const double *defaults[MOST_INPUTS]; /* of omitted inputs; NULL if they must be given */
-    int direct; /* whether the only stage reads all inputs and writes all results in their order */
+    int direct; /* whether the only stage reads the first inputs and writes all results in their order */
     int finite_results;
     PyObject *default_arrays;
     PyObject *result_type; /* tuple or a subclass; NULL to return the only result */
@@ -126,7 +126,7 @@ static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t posit
 }
 
 /* Runs the stages; returns whether the numbers that they pass on are finite. */
-static int run_stages(const Caller *self, double **vectors)
+static __attribute__((noinline)) int run_stages(const Caller *self, double **vectors)
 {
     double intermediate[self->intermediate + 1], *next = intermediate;
     for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; next += self->shapes[k++].length)
@@ -382,7 +382,7 @@ static int take_stages(Caller *self, PyObject *stages)
         stage->outputs = take_indices(out, self->inputs, self->vectors, MOST_OUTPUTS, stage->out);
         if (stage->outputs < 0)
             return 0;
-        self->direct = k == 0 && self->vectors == self->inputs + self->outputs && stage->inputs == self->inputs &&
+        self->direct = k == 0 && self->vectors == self->inputs + self->outputs && stage->inputs <= self->inputs &&
                      stage->outputs == self->outputs;
         for (int i = 0; i < stage->inputs; ++i) {
             self->direct &= stage->in[i] == i;

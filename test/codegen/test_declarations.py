@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared signatures of compiled methods: those of the methods themselves."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chains import fixed_case
+
+from eom_dynamics import Dynamics, FloatingBase
+from eom_dynamics.codegen.state_method import _StateMethod
+from eom_dynamics.robot import Inertial
+
+ROBOT = replace(fixed_case("mixed_chain", 0).robot, base=Inertial(5.0, np.zeros(3), np.eye(3)))
+POSE = np.eye(4)
+
+Array = np.ndarray
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(0).uniform(-1, 1, shape)
+
+
+@pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
+def test_declared_arguments_are_those_of_the_methods(owner: type) -> None:
+    subject = owner(ROBOT)
+    programs = sys.modules[owner.__module__]._PROGRAMS
+    methods = [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]
+    assert {*methods} <= {*programs, "inverse_dynamics"}
+    for name in methods:
+        signature, parameters = subject.signature(name), inspect.signature(getattr(owner, name)).parameters
+        by_position = [x for x in parameters.values() if x.kind is x.POSITIONAL_OR_KEYWORD][1:]
+        assert [x.name for x in by_position] == [vector.name for vector in signature.arguments]
+        assert [x.default is None for x in by_position] == [vector.optional for vector in signature.arguments]
+        by_keyword = {x.name for x in parameters.values() if x.kind is x.KEYWORD_ONLY}
+        assert by_keyword - {"out", "added_inertia"} == {keyword.name for keyword in signature.keywords}
+        assert all(about for _, _, about in signature.table())
+
+
+@pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
+def test_declared_results_are_those_of_the_methods(owner: type) -> None:
+    """For one state, by the compiled caller and without, and for a batch."""
+    subject = owner(ROBOT)
+    for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:
+        signature = subject.signature(name)
+        options = {"specific_force": (np.ones(3),)} if name == "imu_efforts" else {}
+        for samples in ((), (3,)):
+            arguments = [
+                np.tile(POSE, (*samples, 1, 1)) if x.name == "pose" else numbers(*samples, *x.shape)
+                for x in signature.arguments
+            ]
+            batch = {key: [np.tile(x, (*samples, 1)) for x in value] for key, value in options.items()}
+            for convert in (list, lambda values: [x.tolist() for x in values]):
+                found = getattr(subject, name)(*convert(arguments), **(batch if samples else options))
+                found = found if isinstance(found, tuple) else (found,)
+                assert [x.shape for x in found] == [(*samples, *x.shape) for x in signature.results]
+
+
+def test_the_only_order_of_efforts_is_in_a_tuple() -> None:
+    dynamics = Dynamics(ROBOT, order=0)
+    for states in (numbers(3, 4), numbers(3, 9, 4), numbers(3, 4).tolist()):
+        (tau,) = dynamics.inverse_dynamics(*states)
+        np.testing.assert_array_equal(tau, dynamics.effort(*states))
