@@ -444,7 +444,7 @@ class _Lines:
 
 
 def _rows_sources(program: Program) -> str:
-    """Packed functions of rows of numbers, over lanes; a loop within the arithmetic would change what is fused there."""
+    """Packed functions of rows of numbers, over lanes: a loop in the arithmetic would change what is fused there."""
     functions = {op.value: 1 for op in ELEMENTARY if program.uses(op)}
     roots = enumerate(program.constants(Op.ROOT))
     functions |= {f"root_{k}": 4 + function.program.inputs["p"] for k, function in roots}

@@ -15,7 +15,7 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,17 @@ from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
-from ..codegen.functions import CompiledFunction, Keyword, Signature, Stage, Vector
-from ..codegen.state_method import state_method
+from ..codegen.functions import (
+    CompiledFunction,
+    Keyword,
+    Signature,
+    Stage,
+    Vector,
+    derivatives,
+    joint_vectors,
+    wrench_keyword,
+)
+from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
@@ -39,7 +48,7 @@ from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
-from .motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES
+from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
 
@@ -62,13 +71,14 @@ class Feedforward(NamedTuple):
     motor_effort: Array
 
 
-class ElasticArm:
+class ElasticArm(CompiledMethods):
     """Arm with elastic joints of any kind, rigid joints, or both.
 
     n joints have m motors: a joint with an antagonistic pair has two, the agonist first, every other joint one. Motors
     of a transmission take the places of its joints.
 
     Attributes:
+        robot: the robot.
         dynamics: dynamics of the links.
         springs: springs of the joints; joints of the coupled spring count as rigid here.
         coupled: indices of joints and the spring between them, or None.
@@ -110,6 +120,9 @@ class ElasticArm:
                 has the wrong shape, or the rotor model is unknown.
         """
         self.dynamics = Dynamics(robot)
+        self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
+        self._functions = {}
+        self._arguments = {"stiffness": stiffness, "rotor_inertia": rotor_inertia, "rotor_model": rotor_model}
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
@@ -144,11 +157,6 @@ class ElasticArm:
                 robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
             )
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
-
-    @property
-    def robot(self) -> Robot:
-        """The robot."""
-        return self.dynamics.robot
 
     @state_method
     def feedforward(
@@ -185,10 +193,8 @@ class ElasticArm:
                 moves in the complete rotor model.
         """
         if self.rotors is None and base is None:
-            found: Feedforward = self._function(
-                q, qd, qdd, qddd, qdddd, wrench=wrench, stiffness=stiffness, deflection=deflection
-            )
-            return found
+            given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
+            return Feedforward(*self._run("feedforward", q, qd, qdd, qddd, qdddd, **given))
         if qddd is None or qdddd is None:
             qddd, qdddd = zeros_if_omitted(q, qddd, qdddd)
         spinning: list[Array] = []
@@ -209,47 +215,66 @@ class ElasticArm:
         self.spring_set.refuse(tau, commanded, motors[0])
         return Feedforward(tau, taud, taudd, *motors)
 
-    @cached_property
-    def _function(self) -> CompiledFunction:
-        """The feedforward of an arm at rest in the reduced rotor model: the program of the links, then the motors'."""
-        n, m, zero = self.robot.n, len(self.motor_joint), np.zeros(self.robot.n)
-        program, kernel = self.functions.kernel("motors", spin=False)
-        stiffness = Keyword(
-            "stiffness",
-            tuple(Vector(name, (n,)) for name in STIFFNESS_NAMES),
-            defaults=(self.side.nominal_stiffness, zero, zero),
-            check=self._commanded,
+    def signature(self, method: str) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, of ``feedforward``."""
+        n, m = self.robot.n, len(self.motor_joint)
+        stiffness = derivatives(STIFFNESS_NAMES, 3, (n,), "commanded stiffness, N m/rad or N/m")
+        deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")
+        keywords = (
+            *wrench_keyword(self.robot.wrench_shape, len(WRENCH_NAMES)),
+            Keyword(
+                "stiffness",
+                stiffness,
+                defaults=(self.side.nominal_stiffness, np.zeros(n), np.zeros(n)),
+                check=self._commanded,
+            ),
+            Keyword(
+                DEFLECTION,
+                (deflection,),
+                defaults=(np.full(n, SETTLED),),
+                alone=True,
+                check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
+            ),
         )
-        deflection = Keyword(
-            DEFLECTION,
-            (Vector(DEFLECTION, (n,)),),
-            defaults=(np.full(n, SETTLED),),
-            alone=True,
-            check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
-        )
-        wrench = Keyword(
-            "wrench",
-            tuple(Vector(name, self.robot.wrench_shape) for name in WRENCH_NAMES),
-            of="the wrench and its time derivatives, (W, Wd, …), () for none",
-        )
-        motion = [Vector(name, (n,), optional=name in STATE_NAMES[3:]) for name in STATE_NAMES]
-        results = [Vector(name, (n if name in EFFORT_NAMES else m,)) for name in Feedforward._fields]
-        signature = Signature(tuple(motion), tuple(results), (wrench, stiffness, deflection), Feedforward)
-        links = Stage(self.dynamics._kernels["inverse_dynamics"], [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES)
-        motors = Stage(kernel, list(program.inputs), list(program.outputs))
-        refused = bool(self.variable.any())
-        return CompiledFunction(signature, [links, motors], finite_results=refused, refuse=self._refuse)
+        motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
+        effort = Vector(MOTOR_NAMES[3], (m,), "motor efforts, link side of the gear, N m or N")
+        results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
+        return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
-    def _state_call(self, program: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        return method if self.rotors is not None else self._function.state_call(method)
+    def _function(self, name: str) -> CompiledFunction:
+        """The feedforward of an arm at rest in the reduced rotor model: the program of the links, then the motors'."""
+        if name not in self._functions:
+            motors = self.functions.function("motors", spin=False)
+            (of_motors,) = motors.stages
+            (of_links,) = self.dynamics._function("inverse_dynamics").stages
+            self._functions[name] = CompiledFunction(
+                self.signature(name),
+                [Stage(of_links.kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), of_motors],
+                finite_results=bool(self.variable.any()),
+                refuse=self._refuse,
+            )
+        return self._functions[name]
+
+    def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        return method if self.rotors is not None else super()._state_call(name, method)
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
-        """Raise the error of inputs for which motor motion or effort is not finite."""
+        """Raise the error of inputs for which the command is not finite."""
         wrench = [inputs[name] for name in WRENCH_NAMES]
         with np.errstate(all="ignore"):
-            tau = self.dynamics.inverse_dynamics(*(inputs[name] for name in STATE_NAMES), wrench=wrench)[0]
-        k = inputs[STIFFNESS_NAMES[0]]
-        self.spring_set.refuse(tau, [np.broadcast_to(k, tau.shape)], np.full(1, np.nan))
+            efforts = self.dynamics.inverse_dynamics(*(inputs[name] for name in STATE_NAMES), wrench=wrench)
+        for name, values in zip(EFFORT_NAMES, efforts, strict=True):
+            if not np.isfinite(values).all():
+                at = tuple(np.argwhere(~np.isfinite(values))[0])
+                raise StateError(
+                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]} would be {values[at]}"
+                )
+        tau = efforts[0]
+        self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the arguments; compiled code comes from the cache."""
+        return partial(ElasticArm, **self._arguments), (self.robot,)
 
     def efforts(
         self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
