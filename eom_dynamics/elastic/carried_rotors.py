@@ -13,16 +13,20 @@ whose motors sit on the links before their joints S is strictly upper triangular
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..codegen.expressions import Expression, Scalar
+from ..codegen.program import Program, c_name, trace
 from ..dynamics import Dynamics
+from ..recursion import inverse_dynamics, link_tree
 from ..robot import Robot
 from ..robot.model import RotorMount
 from ..robot.rotor_bodies import RotorBody, with_rotor_bodies
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from .motor_side import MotorSide
 
 
 class CarriedRotors:
@@ -87,23 +91,22 @@ class CarriedRotors:
         velocity = np.concatenate([qd, self.gear_ratio * motor_velocity], axis=-1)
         return self.dynamics.bias(angles, velocity) * self._scale
 
-    def efforts(
-        self, links: Sequence[Array], motors: Sequence[Array], wrench: Sequence[ArrayLike]
-    ) -> tuple[tuple[Array, ...], Array]:
-        """Inverse dynamics of links and rotors.
+    def links(self, side: MotorSide) -> Program:
+        """Efforts on the links, and those that accelerate the rotors, ``spin``, of rotors that follow their links."""
+        tree, n, ratios = link_tree(self.dynamics.robot), self._n, self.gear_ratio.tolist()
+        size = 6 * len(self.dynamics.robot.tools)
 
-        Args:
-            links: q to qdddd, each (n,) or (N, n).
-            motors: motor positions with the same time derivatives, each (m,) or (N, m).
-            wrench: tool wrench with time derivatives, as for :meth:`Dynamics.inverse_dynamics`.
+        def compute(x: dict[str, list[Expression]]) -> Mapping[str, Sequence[Scalar]]:
+            states = []
+            for name in STATE_NAMES:
+                following = side.motors_of([x[name][joint] for joint in side.motor_joint])
+                states.append([*x[name], *(motor * ratio for motor, ratio in zip(following, ratios, strict=True))])
+            efforts = inverse_dynamics(tree, states, [x[name] for name in WRENCH_NAMES])
+            spin = [effort * ratio for effort, ratio in zip(efforts[0][n:], ratios, strict=True)]
+            return dict(zip(EFFORT_NAMES, (level[:n] for level in efforts), strict=True)) | {"spin": spin}
 
-        Returns:
-            (tau, taud, taudd) on the links, each (n,) or (N, n), and efforts that accelerate the rotors (m,) or (N, m).
-        """
-        states = [np.concatenate([x, self.gear_ratio * y], axis=-1) for x, y in zip(links, motors, strict=True)]
-        efforts = self.dynamics.inverse_dynamics(*states, wrench=wrench)
-        n = self._n
-        return tuple(x[..., :n] for x in efforts), self.gear_ratio * efforts[0][..., n:]
+        inputs = dict.fromkeys(STATE_NAMES, n) | dict.fromkeys(WRENCH_NAMES, size)
+        return trace(c_name("links_with_rotors"), inputs, compute)
 
     def _angles(self, q: Array) -> Array:
         """q and rotor angles; these have no effect and are 0."""

@@ -14,7 +14,8 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
+from ..codegen.backends import KERNELS
+from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
     Keyword,
@@ -35,20 +38,21 @@ from ..codegen.functions import (
     joint_vectors,
     wrench_keyword,
 )
+from ..codegen.recipe import recipe_of
 from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
-from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
 
@@ -192,31 +196,16 @@ class ElasticArm(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
         """
-        if self.rotors is None and base is None:
-            given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
-            return Feedforward(*self._run("feedforward", q, qd, qdd, qddd, qdddd, **given))
-        if qddd is None or qdddd is None:
-            qddd, qdddd = zeros_if_omitted(q, qddd, qdddd)
-        spinning: list[Array] = []
-        if self.rotors is None:
-            tau, taud, taudd = self.efforts(q, qd, qdd, qddd, qdddd, wrench=wrench, base=base)
-        elif base is not None:
+        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
+        motion = (q, qd, qdd, qddd, qdddd)
+        if base is None:
+            return Feedforward(*self._run("feedforward", *motion, **given))
+        if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
-        else:
-            links = joint_states(self.robot.n, q, qd, qdd, qddd, qdddd)
-            following = [self.motors_following(x) for x in links]
-            (tau, taud, taudd), spin = self.rotors.efforts(links, following, wrench)
-            spinning = [spin]
-        samples = tau.shape[:-1]
-        commanded = self._commanded(stiffness, samples)
-        commands = self.spring_set.commands(commanded, self._state(deflection, samples), samples)
-        motion = [np.asarray(x, dtype=float) for x in (q, qd, qdd)]
-        motors = self.functions("motors", *motion, tau, taud, taudd, *commands, *spinning, spin=bool(spinning))
-        self.spring_set.refuse(tau, commanded, motors[0])
-        return Feedforward(tau, taud, taudd, *motors)
+        return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, of ``feedforward``."""
+        """As :meth:`.CompiledMethods.signature`, of ``feedforward``, and of ``feedforward_on_base`` of a moving base."""
         n, m = self.robot.n, len(self.motor_joint)
         stiffness = derivatives(STIFFNESS_NAMES, 3, (n,), "commanded stiffness, N m/rad or N/m")
         deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")
@@ -236,33 +225,47 @@ class ElasticArm(CompiledMethods):
                 check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
             ),
         )
+        if method == "feedforward_on_base":
+            parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
+            keywords += (Keyword("base", parts, check=_base_vectors),)
         motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
         effort = Vector(MOTOR_NAMES[3], (m,), "motor efforts, link side of the gear, N m or N")
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
         return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
+    def stages(self, *, on_base: bool = False) -> list[Stage]:
+        """Kernels of the feedforward: the program of the links, then that of the motors."""
+        (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
+        if on_base:
+            kernel = self.carried._function("imu_efforts").stages[0].kernel
+            return [Stage(kernel, [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES], EFFORT_NAMES), motors]
+        if self.rotors is None:
+            kernel = self.dynamics._function("inverse_dynamics").stages[0].kernel
+            return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), motors]
+        program = self.rotors.links(self.side)
+        kernel = KERNELS[self.backend](self.robot, recipe_of(program))
+        return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
+
     def _function(self, name: str) -> CompiledFunction:
-        """The feedforward of an arm at rest in the reduced rotor model: the program of the links, then the motors'."""
         if name not in self._functions:
-            motors = self.functions.function("motors", spin=False)
-            (of_motors,) = motors.stages
-            (of_links,) = self.dynamics._function("inverse_dynamics").stages
             self._functions[name] = CompiledFunction(
                 self.signature(name),
-                [Stage(of_links.kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), of_motors],
+                self.stages(on_base=name == "feedforward_on_base"),
+                intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
                 finite_results=bool(self.variable.any()),
                 refuse=self._refuse,
             )
         return self._functions[name]
 
-    def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        return method if self.rotors is not None else super()._state_call(name, method)
-
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""
-        wrench = [inputs[name] for name in WRENCH_NAMES]
+        method = "feedforward_on_base" if IMU_NAMES[1][0] in inputs else "feedforward"
+        signature, links = self.signature(method), self._function(method).stages[0]
+        known = {vector.name: replace(vector, optional=False, shared=True) for vector in signature.inputs}
+        of_links = Signature(tuple(known[name] for name in links.inputs), signature.results[: len(EFFORT_NAMES)])
+        function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
         with np.errstate(all="ignore"):
-            efforts = self.dynamics.inverse_dynamics(*(inputs[name] for name in STATE_NAMES), wrench=wrench)
+            efforts = function(*(inputs[name] for name in links.inputs))
         for name, values in zip(EFFORT_NAMES, efforts, strict=True):
             if not np.isfinite(values).all():
                 at = tuple(np.argwhere(~np.isfinite(values))[0])
@@ -279,7 +282,7 @@ class ElasticArm(CompiledMethods):
     def efforts(
         self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
     ) -> tuple[Array, ...]:
-        """Joint efforts tau, taud, taudd for q … qdddd; arguments and errors as in :meth:`feedforward`."""
+        """Joint efforts tau, taud, taudd for q … qdddd in the reduced rotor model, as in :meth:`feedforward`."""
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench)
         w, f = checked_base(base)
@@ -381,27 +384,22 @@ class ElasticArm(CompiledMethods):
             clip: whether to clip torques to the limits of torque, current and voltage.
         """
         names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
-        position, velocity, acceleration = (ratio * x for x in command[3:6])
-        torque = command.motor_effort / ratio
-        shaft = {
-            "torque": (torque, motor.torque_limit),
-            "speed": (velocity, motor.speed_limit),
-            "current": (motor.current(torque), motor.current_limit),
-            "voltage": (motor.voltage(torque, velocity), motor.voltage_limit),
-        }
+        position, acceleration = ratio * command.motor_position, ratio * command.motor_acceleration
+        shaft = dict(zip(SHAFT, self.functions("drive", command.motor_velocity, command.motor_effort), strict=True))
         exceeded: list[LimitViolation] = []
-        for quantity, (values, limit) in shaft.items():
-            most, units = np.asarray(limit, dtype=float), [SHAFT_UNITS[quantity]] * len(names)
-            exceeded += limit_violations(names, quantity, units, values, -most, most)
+        for quantity, own in SHAFT_UNITS.items():
+            most = np.asarray(getattr(motor, f"{quantity}_limit"), dtype=float)
+            exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
         if clip:
-            torque = motor.clipped(torque, velocity)
+            clipped = self.functions("drive", command.motor_velocity, shaft["clipped_effort"])
+            shaft = dict(zip(SHAFT, clipped, strict=True))
         return Drive(
             position,
-            velocity,
+            shaft["speed"],
             acceleration,
-            torque,
-            motor.current(torque),
-            motor.voltage(torque, velocity),
+            shaft["torque"],
+            shaft["current"],
+            shaft["voltage"],
             tuple(exceeded),
         )
 
@@ -465,6 +463,11 @@ class ElasticArm(CompiledMethods):
         if not np.all(np.isfinite(given[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")
         return given
+
+
+def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:
+    """Angular velocity and specific force of a moving base, and their time derivatives."""
+    return [row for part in checked_base(base) for row in part]
 
 
 def _springs(

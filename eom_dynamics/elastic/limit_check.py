@@ -12,6 +12,7 @@ from ..arrays import Array
 from .bounds import TOLERANCE, bounds
 from .elastic_arm import ElasticArm, Feedforward
 from .limit_violations import LimitViolation, limit_violations
+from .motor_programs import SHAFT
 
 _RATES = ("velocity", "acceleration", "jerk")
 
@@ -76,8 +77,9 @@ class LimitCheck:
 
     def _voltages(self, rows: Array) -> Array:
         """Voltages (…, m) of the motors; NaN where they are unknown."""
-        m, ratio = len(self._arm.motor_names), self._arm.gear_ratio
-        return np.asarray(self._arm.motor.voltage(rows[..., -m:] / ratio, ratio * rows[..., -3 * m : -2 * m]))
+        m = len(self._arm.motor_names)
+        shaft = self._arm.functions("drive", rows[..., -3 * m : -2 * m], rows[..., -m:])
+        return shaft[SHAFT.index("voltage")]
 
     def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
         """Worst violation of each quantity of each joint and motor, the worst first.
@@ -107,8 +109,10 @@ class LimitCheck:
     def clipped(self, command: Feedforward) -> Feedforward:
         """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
         most = self._bounds.largest["effort"]
-        torque = self._arm.drive(command, clip=True).torque
-        return command._replace(tau=np.clip(command.tau, -most, most), motor_effort=self._arm.gear_ratio * torque)
+        effort = self._arm.functions("drive", command.motor_velocity, command.motor_effort)[
+            SHAFT.index("clipped_effort")
+        ]
+        return command._replace(tau=np.clip(command.tau, -most, most), motor_effort=effort)
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""

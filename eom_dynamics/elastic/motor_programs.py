@@ -32,6 +32,9 @@ DELTA_NAMES = ("delta", "deltad", "deltadd")
 MOTOR_NAMES = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
 """Names of motor motion and effort."""
 
+SHAFT = ("torque", "speed", "current", "voltage", "clipped_effort")
+"""Results of :func:`drive`: quantities of the motors before their gears; motor effort within limits, behind them."""
+
 Vectors = Mapping[str, Sequence[Expression]]
 
 
@@ -148,9 +151,8 @@ def filtered(side: MotorSide) -> Program:
 
 
 def drive(side: MotorSide) -> Program:
-    """Torque, speed, current and voltage of the motors before their gears, and the torque within limits."""
+    """Torque, speed, current and voltage of the motors before their gears, and motor efforts within limits behind them."""
     m = len(side.motor_joint)
-    names = ("torque", "speed", "current", "voltage", "clipped_effort")
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         rows = []
@@ -159,7 +161,7 @@ def drive(side: MotorSide) -> Program:
             torque, speed = effort / ratio, velocity * ratio
             clipped = motor.clipped(torque, speed) * ratio
             rows.append([torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped])
-        return dict(zip(names, zip(*rows, strict=True), strict=True))
+        return dict(zip(SHAFT, zip(*rows, strict=True), strict=True))
 
     return trace(c_name("drive"), dict.fromkeys(("motor_velocity", "motor_effort"), m), compute)
 

@@ -31,6 +31,7 @@ from eom_dynamics.actuators.springs import (
     VariableSpring,
 )
 from eom_dynamics.arrays import Array
+from eom_dynamics.jet import Jet
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.trajectory import paper_motion
 
@@ -95,8 +96,8 @@ class Feedforward(NamedTuple):
 
 def _preload(pair: Any, k: float) -> Array:
     """Efforts (2,) of both motors of a pair without load at a stiffness."""
-    zero = np.zeros(())
-    return pair.deflections((zero, zero, zero), [np.asarray(k), zero, zero]).tau
+    _, loads = pair.deflections([Jet([0.0])], Jet([k]))
+    return np.array([load[0] for load in loads])
 
 
 def one_kind(spring: Any, law: Law, **more: Any) -> Case:

@@ -8,24 +8,38 @@
 #include <structmember.h>
 #include "shaped_messages.h"
 
-enum { STATES = 5, WRENCHES = 3, EFFORTS = 3, MOTORS = 4 };
+enum { STATES = 5, EFFORTS = 3, MOTORS = 4, MOST_VECTORS = 24 };
+
+/* What to do with a command that exceeds limits: nothing, leave it to the caller, mark it, or mark and clip it. */
+enum { IGNORE, REFUSE, WARN, CLIP };
 
 typedef void (*kernel_function)(const double *const *in, double *const *out);
-typedef void (*motors_function)(const double *state, const double *efforts, double *motors);
+
+/* A kernel, and the places of its vectors in the scratch. */
+typedef struct {
+    kernel_function kernel;
+    Py_ssize_t inputs, outputs;
+    Py_ssize_t in[MOST_VECTORS], out[MOST_VECTORS];
+} Stage;
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    kernel_function dynamics;
-    motors_function motors; /* or NULL */
     Py_ssize_t n, m, size; /* size: of a row q ... qdddd, tau ... taudd, theta ... tau_m */
-    Py_ssize_t wrench_size; /* of one of W, Wd, Wdd at all tools */
-    Py_buffer scratch, row, lower, upper; /* scratch: a row, then the wrenches */
+    Py_ssize_t stages;
+    Stage *stage;
+    Py_buffer scratch, row, lower, upper, most_effort; /* scratch: a row, motor voltages, other vectors */
+    /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; places in the scratch. */
+    Py_buffer memory, memory_stamp;
+    Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
+    double longest_step; /* s */
+    double *efforts; /* before any clipping */
     Input input; /* the setpoint */
     Py_ssize_t outputs;
     Output *output;
     PyObject *kept; /* objects whose memory is used */
-    char limited; /* whether ranges are checked */
+    int policy;
+    char exceeded;
     Py_ssize_t first; /* output that a call returns */
     char stamp_bytes[STAMP_SIZE];
     long long stamp, committed_stamp; /* ns */
@@ -36,7 +50,7 @@ static double *scratch_of(StreamCall *self)
     return self->scratch.buf;
 }
 
-/* Reads stamp, state and wrench; whether the message has the shape and its numbers are finite. */
+/* Reads stamp and numbers; whether the message has the shape and its numbers are finite. */
 static int read_setpoint(StreamCall *self, PyObject *message)
 {
     if (!read_message(&self->input, message, scratch_of(self), self->stamp_bytes))
@@ -45,38 +59,66 @@ static int read_setpoint(StreamCall *self, PyObject *message)
     return 1;
 }
 
-/* Whether the command in the scratch is finite and, if limits are checked, within them. */
-static int is_plain(StreamCall *self)
+/* Time since the setpoint before, s; negative where springs with dampers begin anew. */
+static double step_of(StreamCall *self)
 {
-    const double *values = scratch_of(self);
-    double sum = 0;
-    for (Py_ssize_t i = STATES * self->n; i < self->size; ++i)
-        sum += values[i] * 0.0;
-    if (sum != 0 || sum != sum)
-        return 0;
-    if (self->limited) {
-        const double *lower = self->lower.buf, *upper = self->upper.buf;
-        int outside = 0;
-        for (Py_ssize_t i = 0; i < self->size; ++i)
-            outside |= values[i] < lower[i] || values[i] > upper[i];
-        return !outside;
-    }
-    return 1;
+    const long long last = *(const int64_t *)self->memory_stamp.buf;
+    if (!last || !self->stamp)
+        return -1.0;
+    const double step = (double)(self->stamp - last) * 1e-9;
+    return step >= 0 && step <= self->longest_step ? step : -1.0;
 }
 
-static void compute_command(StreamCall *self)
+static int compute_command(StreamCall *self)
 {
-    double *state = scratch_of(self), *efforts = state + STATES * self->n, *wrench = state + self->size;
-    const double *in[STATES + WRENCHES];
-    double *out[EFFORTS];
-    for (int k = 0; k < STATES; ++k)
-        in[k] = state + k * self->n;
-    for (int k = 0; k < WRENCHES; ++k)
-        in[STATES + k] = wrench + k * self->wrench_size;
-    for (int k = 0; k < EFFORTS; ++k)
-        out[k] = efforts + k * self->n;
-    self->dynamics(in, out);
-    self->motors(state, efforts, efforts + EFFORTS * self->n);
+    double *scratch = scratch_of(self);
+    if (self->memory.obj) {
+        scratch[self->step] = step_of(self);
+        memcpy(scratch + self->step + 1, self->memory.buf, (size_t)self->memory.len);
+    }
+    for (Py_ssize_t s = 0; s < self->stages; ++s) {
+        const Stage *stage = self->stage + s;
+        const double *in[MOST_VECTORS];
+        double *out[MOST_VECTORS];
+        for (Py_ssize_t k = 0; k < stage->inputs; ++k)
+            in[k] = scratch + stage->in[k];
+        for (Py_ssize_t k = 0; k < stage->outputs; ++k)
+            out[k] = scratch + stage->out[k];
+        stage->kernel(in, out);
+    }
+    const double *values = scratch + STATES * self->n;
+    memcpy(self->efforts, values, (size_t)(EFFORTS * self->n) * sizeof(double));
+    double sum = 0;
+    for (Py_ssize_t i = 0; i < self->size - STATES * self->n; ++i)
+        sum += values[i] * 0.0;
+    return sum == 0;
+}
+
+/* Whether the command in the scratch is to be published, with its efforts clipped if that is asked for. */
+static int is_within_policy(StreamCall *self)
+{
+    self->exceeded = 0;
+    if (self->policy == IGNORE)
+        return 1;
+    double *values = scratch_of(self);
+    const double *lower = self->lower.buf, *upper = self->upper.buf;
+    const Py_ssize_t count = self->lower.len / (Py_ssize_t)sizeof(double);
+    int outside = 0;
+    for (Py_ssize_t i = 0; i < count; ++i)
+        outside |= values[i] < lower[i] || values[i] > upper[i];
+    if (!outside)
+        return 1;
+    if (self->policy == REFUSE)
+        return 0;
+    self->exceeded = 1;
+    if (self->policy == CLIP) {
+        const double *most = self->most_effort.buf;
+        double *tau = values + STATES * self->n, *effort = values + self->size - self->m;
+        for (Py_ssize_t i = 0; i < self->n; ++i)
+            tau[i] = tau[i] > most[i] ? most[i] : tau[i] < -most[i] ? -most[i] : tau[i];
+        memcpy(effort, values + self->clipped, (size_t)self->m * sizeof(double));
+    }
+    return 1;
 }
 
 /* The message of an output with the numbers of the scratch. */
@@ -92,23 +134,10 @@ static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nar
         PyErr_SetString(PyExc_TypeError, "takes the bytes of one message");
         return NULL;
     }
-    if (!self->motors || self->first < 0 || self->first >= self->outputs || !read_setpoint(self, args[0]))
-        Py_RETURN_NONE;
-    compute_command(self);
-    if (!is_plain(self))
+    if (self->first < 0 || self->first >= self->outputs || !read_setpoint(self, args[0]) || !compute_command(self) ||
+        !is_within_policy(self))
         Py_RETURN_NONE;
     return written(self, self->output + self->first);
-}
-
-static PyObject *stream_read(PyObject *object, PyObject *message)
-{
-    return PyBool_FromLong(read_setpoint((StreamCall *)object, message));
-}
-
-static PyObject *stream_is_plain(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(is_plain((StreamCall *)object));
 }
 
 static PyObject *stream_written(PyObject *object, PyObject *which)
@@ -130,6 +159,12 @@ static PyObject *stream_commit(PyObject *object, PyObject *unused)
     (void)unused;
     memcpy(self->row.buf, self->scratch.buf, (size_t)self->row.len);
     self->committed_stamp = self->stamp;
+    if (self->memory.obj) {
+        const size_t joints = (size_t)self->n * sizeof(double);
+        memcpy(self->memory.buf, scratch_of(self) + self->deflection, joints);
+        memcpy((char *)self->memory.buf + joints, self->efforts, EFFORTS * joints);
+        *(int64_t *)self->memory_stamp.buf = self->stamp;
+    }
     Py_RETURN_NONE;
 }
 
@@ -146,19 +181,61 @@ static int take_doubles(PyObject *given, Py_buffer *buffer, Py_ssize_t count, in
     return 1;
 }
 
+static int take_places(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Py_ssize_t *places)
+{
+    *count = PyTuple_Check(given) ? PyTuple_GET_SIZE(given) : MOST_VECTORS + 1;
+    if (*count > MOST_VECTORS) {
+        PyErr_SetString(PyExc_ValueError, "a kernel has too many vectors");
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < *count; ++k) {
+        places[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, k));
+        if (places[k] == -1 && PyErr_Occurred())
+            return 0;
+        if (places[k] < 0 || places[k] >= size) {
+            PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Takes stages ((address, places of inputs, places of outputs), ...). */
+static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
+{
+    self->stage = PyMem_Calloc((size_t)PyTuple_GET_SIZE(given) + 1, sizeof *self->stage);
+    if (!self->stage) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    self->stages = PyTuple_GET_SIZE(given);
+    for (Py_ssize_t s = 0; s < self->stages; ++s) {
+        unsigned long long address;
+        PyObject *in, *out;
+        Stage *stage = self->stage + s;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, s), "KOO", &address, &in, &out) ||
+            !take_places(in, size, &stage->inputs, stage->in) || !take_places(out, size, &stage->outputs, stage->out))
+            return 0;
+        stage->kernel = (kernel_function)(uintptr_t)address;
+    }
+    return 1;
+}
+
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"dynamics", "motors", "n", "m", "tools", "scratch", "row", "lower", "upper", "limited",
-                            "length", "stamp", "constants", "inputs", "outputs", NULL};
-    unsigned long long dynamics, motors;
-    Py_ssize_t n, m, tools, length, stamp;
-    int limited;
-    PyObject *scratch, *row, *lower, *upper, *constants, *inputs, *outputs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKnnnOOOOpnnO!O!O!", names, &dynamics, &motors, &n, &m, &tools,
-                                     &scratch, &row, &lower, &upper, &limited, &length, &stamp, &PyTuple_Type,
-                                     &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
+    static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "policy", "clipped",
+                            "memory", "memory_stamp", "step", "deflection", "longest_step", "length", "stamp",
+                            "constants", "inputs", "outputs", NULL};
+    Py_ssize_t n, m, length, stamp, clipped, step, deflection;
+    int policy;
+    double longest_step;
+    PyObject *stages, *scratch, *row, *lower, *upper, *most, *memory, *memory_stamp, *constants, *inputs, *outputs;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOinOOnndnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
+                                     &scratch, &row, &lower, &upper, &most, &policy, &clipped, &memory, &memory_stamp,
+                                     &step, &deflection, &longest_step, &length, &stamp, &PyTuple_Type, &constants,
+                                     &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
-    if (n < 1 || m < 1 || tools < 0 || stamp < 0 || stamp > length - STAMP_SIZE) {
+    if (n < 1 || m < 1 || stamp < 0 || stamp > length - STAMP_SIZE) {
         PyErr_SetString(PyExc_ValueError, "sizes must be positive, and the stamp within the message");
         return NULL;
     }
@@ -166,20 +243,33 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (!self)
         return NULL;
     self->vectorcall = stream_call;
-    self->dynamics = (kernel_function)(uintptr_t)dynamics;
-    self->motors = (motors_function)(uintptr_t)motors;
     self->n = n;
     self->m = m;
     self->size = (STATES + EFFORTS) * n + MOTORS * m;
-    self->wrench_size = 6 * tools;
     self->input.length = length;
     self->input.stamp = stamp;
-    self->limited = (char)limited;
+    self->policy = policy;
+    self->clipped = clipped;
+    self->step = step;
+    self->deflection = deflection;
+    self->longest_step = longest_step;
+    self->efforts = PyMem_Calloc((size_t)(EFFORTS * n), sizeof(double));
     self->kept = PyTuple_Pack(2, constants, outputs);
-    const Py_ssize_t all = self->size + WRENCHES * self->wrench_size;
-    if (!self->kept || !take_doubles(scratch, &self->scratch, all, PyBUF_WRITABLE) ||
-        !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||
-        !take_doubles(lower, &self->lower, self->size, 0) || !take_doubles(upper, &self->upper, self->size, 0) ||
+    const int damped = memory != Py_None;
+    if (!self->kept || !self->efforts || PyObject_GetBuffer(scratch, &self->scratch, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    const Py_ssize_t all = self->scratch.len / (Py_ssize_t)sizeof(double), checked = self->size + m;
+    const int fits = all >= checked && clipped >= 0 && clipped + m <= all && step >= 0 && step + 1 + 4 * n <= all &&
+                     deflection >= 0 && deflection + n <= all;
+    if (!fits)
+        PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
+    if (!fits || !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||
+        !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
+        !take_doubles(most, &self->most_effort, n, 0) || !take_stages(stages, all, self) ||
+        (damped && (!take_doubles(memory, &self->memory, 4 * n, PyBUF_WRITABLE) ||
+                    !take_doubles(memory_stamp, &self->memory_stamp, 1, PyBUF_WRITABLE))) ||
         !take_input(constants, inputs, all, &self->input) ||
         !take_outputs(outputs, self->size, &self->outputs, &self->output)) {
         Py_DECREF(self);
@@ -192,10 +282,13 @@ static void stream_dealloc(PyObject *object)
 {
     StreamCall *self = (StreamCall *)object;
     PyTypeObject *type = Py_TYPE(object);
-    Py_buffer *buffers[] = {&self->scratch, &self->row, &self->lower, &self->upper};
-    for (int i = 0; i < 4; ++i)
+    Py_buffer *buffers[] = {&self->scratch,     &self->row,    &self->lower,       &self->upper,
+                            &self->most_effort, &self->memory, &self->memory_stamp};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; ++i)
         if (buffers[i]->obj)
             PyBuffer_Release(buffers[i]);
+    PyMem_Free(self->stage);
+    PyMem_Free(self->efforts);
     free_input(&self->input);
     free_outputs(self->output, self->outputs);
     Py_XDECREF(self->kept);
@@ -204,8 +297,6 @@ static void stream_dealloc(PyObject *object)
 }
 
 static PyMethodDef stream_methods[] = {
-    {"read", stream_read, METH_O, "Read a message into the scratch; whether it has the shape and is finite."},
-    {"is_plain", stream_is_plain, METH_NOARGS, "Whether the command in the scratch is finite and within limits."},
     {"written", stream_written, METH_O, "Message of an output with the numbers of the scratch."},
     {"commit", stream_commit, METH_NOARGS, "Copy the scratch to the row, and its stamp."},
     {NULL, NULL, 0, NULL},
@@ -213,7 +304,8 @@ static PyMethodDef stream_methods[] = {
 
 static PyMemberDef stream_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(StreamCall, vectorcall), READONLY, NULL},
-    {"limited", T_BOOL, offsetof(StreamCall, limited), 0, NULL},
+    {"policy", T_INT, offsetof(StreamCall, policy), 0, NULL},
+    {"exceeded", T_BOOL, offsetof(StreamCall, exceeded), READONLY, NULL},
     {"first", T_PYSSIZET, offsetof(StreamCall, first), 0, NULL},
     {"stamp", T_LONGLONG, offsetof(StreamCall, stamp), READONLY, NULL},
     {"committed_stamp", T_LONGLONG, offsetof(StreamCall, committed_stamp), READONLY, NULL},
