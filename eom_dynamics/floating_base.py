@@ -107,7 +107,8 @@ def _imu_keyword(name: str, symbols: Sequence[str], least: int, about: str) -> K
             raise StateError(f"{name} must be a sequence of {of}, is one of numbers")
         return [real_array(vector, symbol, samples + _POINT) for vector, symbol in zip(given, symbols, strict=False)]
 
-    return Keyword(name, derivatives(symbols, len(symbols), _POINT, about), check=checked)
+    defaults = tuple(None if k < least else np.zeros(_POINT) for k in range(len(symbols)))
+    return Keyword(name, derivatives(symbols, len(symbols), _POINT, about), defaults=defaults, check=checked)
 
 
 _IMU = (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from chains import fixed_case
 
-from eom_dynamics import Dynamics, FloatingBase
+from eom_dynamics import Dynamics, FloatingBase, StateError
 from eom_dynamics.codegen.state_method import _StateMethod
 from eom_dynamics.robot import Inertial
 
@@ -65,3 +65,18 @@ def test_the_only_order_of_efforts_is_in_a_tuple() -> None:
     for states in (numbers(3, 4), numbers(3, 9, 4), numbers(3, 4).tolist()):
         (tau,) = dynamics.inverse_dynamics(*states)
         np.testing.assert_array_equal(tau, dynamics.effort(*states))
+
+
+def test_a_specific_force_is_required_by_the_compiled_caller_too() -> None:
+    """Zero would be free fall."""
+    floating, states = FloatingBase(ROBOT), numbers(3, 4)
+    for given in ((), None):
+        with pytest.raises(StateError, match="specific_force must be a sequence of vectors"):
+            floating.imu_efforts(*states, specific_force=given)
+    force = (np.array([0.0, 0.0, 9.8]),)
+    for found, expected in zip(
+        floating.imu_efforts(*states, specific_force=force),
+        floating.imu_efforts(*states, specific_force=list(force)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
