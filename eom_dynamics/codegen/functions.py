@@ -181,6 +181,7 @@ class CompiledFunction:
     Attributes:
         signature: arguments and results.
         stages: the kernels.
+        intermediate: names and lengths of vectors that one stage passes on to others.
     """
 
     def __init__(
@@ -211,6 +212,7 @@ class CompiledFunction:
         self.signature, self.stages = signature, tuple(stages)
         self._finite_results, self._refuse = finite_results, refuse
         sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
+        self.intermediate = dict(intermediate or {})
         self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
         if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
             raise ValueError("two vectors of a function have the same name")

@@ -126,7 +126,11 @@ class ElasticArm(CompiledMethods):
         self.dynamics = Dynamics(robot)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
         self._functions = {}
-        self._arguments = {"stiffness": stiffness, "rotor_inertia": rotor_inertia, "rotor_model": rotor_model}
+        self._arguments: dict[str, Any] = {
+            "stiffness": stiffness,
+            "rotor_inertia": rotor_inertia,
+            "rotor_model": rotor_model,
+        }
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
@@ -196,7 +200,7 @@ class ElasticArm(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
         """
-        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
+        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
         motion = (q, qd, qdd, qddd, qdddd)
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
@@ -205,7 +209,7 @@ class ElasticArm(CompiledMethods):
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, of ``feedforward``, and of ``feedforward_on_base`` of a moving base."""
+        """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``."""
         n, m = self.robot.n, len(self.motor_joint)
         stiffness = derivatives(STIFFNESS_NAMES, 3, (n,), "commanded stiffness, N m/rad or N/m")
         deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")

@@ -28,6 +28,8 @@ class LimitCheck:
         limited: whether there is any limit.
         has_voltage: whether the voltage is limited, which is no range.
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
+        voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
+        most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -35,6 +37,8 @@ class LimitCheck:
         self._arm, self._bounds = arm, bounds(arm)
         self.has_voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
         self.lower, self.upper = self._ranges()
+        self.voltage = np.broadcast_to(np.asarray(arm.motor.voltage_limit, dtype=float), arm.motor_joint.shape)
+        self.most_effort = np.ascontiguousarray(self._bounds.largest["effort"])
         self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @property
@@ -108,11 +112,9 @@ class LimitCheck:
 
     def clipped(self, command: Feedforward) -> Feedforward:
         """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
-        most = self._bounds.largest["effort"]
-        effort = self._arm.functions("drive", command.motor_velocity, command.motor_effort)[
-            SHAFT.index("clipped_effort")
-        ]
-        return command._replace(tau=np.clip(command.tau, -most, most), motor_effort=effort)
+        shaft = self._arm.functions("drive", command.motor_velocity, command.motor_effort)
+        tau = np.clip(command.tau, -self.most_effort, self.most_effort)
+        return command._replace(tau=tau, motor_effort=shaft[SHAFT.index("clipped_effort")])
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""

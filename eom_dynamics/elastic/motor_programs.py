@@ -151,7 +151,7 @@ def filtered(side: MotorSide) -> Program:
 
 
 def drive(side: MotorSide) -> Program:
-    """Torque, speed, current and voltage of the motors before their gears, and motor efforts within limits behind them."""
+    """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:

@@ -18,13 +18,19 @@ class DeflectionFilter:
     A step goes from the last answered setpoint to the next, with the efforts between them interpolated as in
     :meth:`ElasticArm.deflections_over_time`. Without a stamp (0), and where the stamp goes back or more than
     LONGEST_STEP ahead, the deflection is that without transient. With the same stamp it stays the same.
+
+    Attributes:
+        needed: whether the arm has such springs.
+        numbers: memory of the last answered setpoint (4 n,): deflections, tau, taud, taudd. Compiled calls read and
+            write it, too.
+        stamp: its stamp, ns (1,); 0 for none.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
+        self._springs, self._n = arm.spring_set, arm.robot.n
         self.needed = bool(np.any(arm.damped))
-        """Whether the arm has such springs."""
-        self._springs = arm.spring_set
-        self._last: tuple[int, Array, Array] | None = None
+        self.numbers = np.zeros(4 * self._n)
+        self.stamp = np.zeros(1, dtype=np.int64)
 
     def at(self, stamp: int, efforts: Array) -> Array:
         """Deflections (n,) at a stamp, rad or m; zero for springs without damper.
@@ -33,19 +39,17 @@ class DeflectionFilter:
             stamp: ns.
             efforts: tau, taud, taudd (3, n).
         """
-        if stamp and self._last:
-            before, then, start = self._last
+        before, step = int(self.stamp[0]), -1.0
+        if stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_STEP:
             step = (stamp - before) * 1e-9
-            if step == 0:
-                return start
-            if 0 < step <= LONGEST_STEP:
-                return self._springs.filtered(start, then, efforts, step)
-        return self._springs.settled(efforts)
+        memory = self.numbers.reshape(4, -1)
+        return self._springs.filtered(memory[0], memory[1:], efforts, step)
 
     def keep(self, stamp: int, efforts: Array, deflections: Array) -> None:
         """Start the next step here; call it when the setpoint of that stamp has been answered."""
-        self._last = (stamp, efforts.copy(), deflections) if stamp else None
+        self.numbers[: self._n], self.numbers[self._n :] = deflections, efforts.ravel()
+        self.stamp[0] = stamp
 
     def forget(self) -> None:
         """Start again without transient."""
-        self._last = None
+        self.stamp[0] = 0

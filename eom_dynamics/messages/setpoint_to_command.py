@@ -62,7 +62,7 @@ class Solver:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
         self.arm, self._moving_base = arm, moving_base
         self._orders = JointOrders(arm)
-        self._deflections = DeflectionFilter(arm)
+        self.deflections = DeflectionFilter(arm)
         self._limits = LimitCheck(arm)
 
     def order_of(self, message: Any) -> JointOrder:
@@ -125,10 +125,10 @@ class Solver:
         deflection = None
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
-            if stamp is not None and self._deflections.needed:
+            if stamp is not None and self.deflections.needed:
                 efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
                 _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
-                deflection = self._deflections.at(stamp, efforts)
+                deflection = self.deflections.at(stamp, efforts)
             command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
@@ -142,14 +142,14 @@ class Solver:
                     worst.ratio,
                 )
             if stamp is not None and deflection is not None:
-                self._deflections.keep(stamp, efforts, deflection)
+                self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
         return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""
-        self._deflections.forget()
+        self.deflections.forget()
 
     def _exceeded(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):

@@ -76,7 +76,7 @@ class Description:
                 solver = Solver(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
-                compiled = compiled_stream(arm)
+                compiled = compiled_stream(solver)
                 if moving_base:
                     still = BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))
                     arm.feedforward(*np.zeros((len(STATE_NAMES), arm.robot.n)), base=still)

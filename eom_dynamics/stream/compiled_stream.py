@@ -3,26 +3,31 @@
 
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
 For messages of one such shape, :class:`ShapedStream` has a call that compares the constant bytes, reads the numbers
-from their places, calls the compiled inverse dynamics and the exported motor side, checks limits, and writes the
-command. Whatever it does not take (another shape, a number that is not finite, a limit that is exceeded) is left to
-:class:`.Solver`, which it equals bit for bit.
+from their places, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
+it does not take (another shape, a number that is not finite, a command that is refused) is left to :class:`.Solver`,
+which runs the same kernels and has the same memory of springs with dampers.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
-from ..codegen.native import extension
-from ..elastic import ElasticArm, LimitCheck
+from ..codegen.floating_programs import IMU_NAMES
+from ..codegen.functions import Stage
+from ..codegen.native import NativeKernel, extension
+from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
+from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import Layout
+from ..messages.deflection_filter import LONGEST_STEP
 from ..messages.fields import (
     BASE_FIELD,
+    BASE_SHAPE,
     COMMAND_FIELDS,
     EFFORT_FIELDS,
     MOTOR_FIELDS,
@@ -32,7 +37,8 @@ from ..messages.fields import (
 )
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
-from ..messages.setpoint_to_command import Solution
+from ..messages.setpoint_to_command import Solution, Solver
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 """Numbers of the messages that are written."""
@@ -40,7 +46,13 @@ FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 # Of a Wrench: torque x y z before force x y z in arrays, after it in messages.
 _MOMENT_FIRST = (3, 4, 5, 0, 1, 2)
 
+# Policies by their numbers in the compiled call.
+_POLICIES = {"ignore": 0, "refuse": 1, "warn": 2, "clip": 3}
+
 _WRENCH_SIZE = len(_MOMENT_FIRST)
+
+# Efforts at the setpoint before, which springs with dampers remember.
+_BEFORE = tuple(f"{name}_before" for name in EFFORT_NAMES)
 
 
 class Shape(NamedTuple):
@@ -49,12 +61,48 @@ class Shape(NamedTuple):
     Attributes:
         frame_id: of the header.
         joint_names: as in the message.
-        wrenches: number of entries of each of WRENCH_FIELDS.
+        wrenches, stiffness: number of entries of each of WRENCH_FIELDS, and of STIFFNESS_FIELDS.
+        on_base: whether there is a motion of the base.
     """
 
     frame_id: str
     joint_names: tuple[str, ...]
     wrenches: tuple[int, ...]
+    stiffness: tuple[int, ...]
+    on_base: bool
+
+
+class Scratch:
+    """Places of all vectors of a command in one array.
+
+    A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it.
+
+    Attributes:
+        place: by name of a vector.
+        size: of a row; of the array.
+        whole: of the array.
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        n, m, wrench = arm.robot.n, len(arm.motor_names), _WRENCH_SIZE * len(arm.robot.tools)
+        sizes = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
+        self.size = sum(sizes.values())
+        sizes |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
+        sizes |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
+        # The memory of springs with dampers follows the step.
+        sizes |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
+        sizes |= dict.fromkeys(_BEFORE, n)
+        ends = np.cumsum([0, *sizes.values()]).tolist()
+        self.place, self.whole = dict(zip(sizes, ends, strict=False)), ends[-1]
+
+    def stage(self, stage: Stage, renamed: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+        """Address of a kernel and places of its vectors, some of which have other names here."""
+        names = dict(renamed or {})
+        inputs, outputs = (
+            tuple(self.place[names.get(name, name)] for name in row) for row in (stage.inputs, stage.outputs)
+        )
+        assert isinstance(stage.kernel, NativeKernel)  # of a compiled stream
+        return stage.kernel.state_address, inputs, outputs
 
 
 class ShapedStream:
@@ -70,32 +118,37 @@ class ShapedStream:
     """
 
     def __init__(self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: Layout, length: int) -> None:
-        arm = compiled.arm
-        n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
+        arm, scratch = compiled.arm, Scratch(compiled.arm)
+        n, m = arm.robot.n, len(arm.motor_names)
         self.shape, self.order = shape, order
-        self._wrench_shape = arm.robot.wrench_shape
-        self._sizes = n, m
-        size = (len(STATE_FIELDS) + len(EFFORT_FIELDS)) * n + len(MOTOR_FIELDS) * m
-        self._scratch = np.zeros(size + len(WRENCH_FIELDS) * _WRENCH_SIZE * tools)
-        self._row = np.zeros(size)
+        self._arm, self._limits, self._place = arm, compiled.limits, scratch.place
+        self._scratch, self._row = np.zeros(scratch.whole), np.zeros(scratch.size)
+        nominal = slice(self._place[STIFFNESS_NAMES[0]], self._place[STIFFNESS_NAMES[0]] + n)
+        self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
         self.committed_state = self._row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        self._has_wrench = any(shape.wrenches)
+        memory = compiled.solver.deflections
         self.call = compiled.module.StreamCall(
-            dynamics=compiled.dynamics,
-            motors=compiled.motors,
             n=n,
             m=m,
-            tools=tools,
+            stages=compiled.stages(scratch, on_base=shape.on_base),
             scratch=self._scratch,
             row=self._row,
-            lower=np.ascontiguousarray(compiled.limits.lower),
-            upper=np.ascontiguousarray(compiled.limits.upper),
-            limited=compiled.limits.limited and compiled.checks_limits,
+            lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
+            upper=np.concatenate((compiled.limits.upper, compiled.limits.voltage)),
+            most_effort=compiled.limits.most_effort,
+            policy=_POLICIES[compiled.limit_policy] if compiled.limits.limited else 0,
+            clipped=self._place["clipped_effort"],
+            memory=memory.numbers if memory.needed else None,
+            memory_stamp=memory.stamp if memory.needed else None,
+            step=self._place["step"],
+            deflection=self._place[DEFLECTION],
+            longest_step=LONGEST_STEP,
+            force=self._place[IMU_NAMES[1][0]] if shape.on_base else -1,
             length=length,
             stamp=layout.stamp,
             constants=tuple(layout.constants),
-            inputs=self._inputs(layout, order, tools),
+            inputs=self._inputs(layout, order),
             outputs=self._outputs(shape, order, commands_motors=compiled.commands_motors),
         )
 
@@ -104,38 +157,65 @@ class ShapedStream:
         return self._split(self._row)
 
     def solution(self) -> Solution:
-        """The last command that was committed, in arrays of its own."""
-        n, _ = self._sizes
-        row = self._row.copy()
+        """The last command that was committed, in arrays of its own; it is of the last setpoint that was read."""
+        row, n = self._row.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
-        if self._has_wrench:
-            # Of the last setpoint that was read, which is the one that was committed.
-            rows = self._scratch[len(row) :].copy().reshape(len(WRENCH_FIELDS), *self._wrench_shape)
-            wrench = tuple(rows)
-        return Solution(self.order, row[: len(STATE_FIELDS) * n].reshape(-1, n), wrench, *self._split(row))
+        if any(self.shape.wrenches):
+            wrench = tuple(self._vectors(WRENCH_NAMES, self._arm.robot.wrench_shape))
+        stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
+        base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
+        state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
+        return Solution(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
+
+    def violations(self) -> tuple[LimitViolation, ...]:
+        """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
+        found, n = self.solution(), self._arm.robot.n
+        (deflection,) = self._vectors((DEFLECTION,), (n,))
+        command = self._arm.feedforward(
+            *self.state.copy(),
+            wrench=found.wrench,
+            stiffness=found.stiffness,
+            deflection=deflection if self._arm.damped.any() else None,
+            base=found.base,
+        )
+        return self._limits.violations(self.state, command)
+
+    def _vectors(self, names: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
+        """Copies of vectors in the scratch."""
+        size = int(np.prod(shape))
+        return [self._scratch[self._place[x] : self._place[x] + size].copy().reshape(shape) for x in names]
 
     def _split(self, row: Array) -> tuple[Array, Array]:
-        n, m = self._sizes
+        n, m = self._arm.robot.n, len(self._arm.motor_names)
         start = len(STATE_FIELDS) * n
         split = start + len(EFFORT_FIELDS) * n
         return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
 
-    def _inputs(self, layout: Layout, order: JointOrder, tools: int) -> tuple[Any, ...]:
-        n, m = self._sizes
-        index = _order(order.message_index)
-        places = iter(layout.numbers)
-        inputs = [(next(places)[0], k * n, n, index) for k in range(len(STATE_FIELDS))]
-        start = (len(STATE_FIELDS) + len(EFFORT_FIELDS)) * n + len(MOTOR_FIELDS) * m
-        for k, count in enumerate(self.shape.wrenches):
+    def _inputs(self, layout: Layout, order: JointOrder) -> tuple[Any, ...]:
+        """Places of numbers in a message and in the scratch, their count and order."""
+        n, place = self._arm.robot.n, self._place
+        index, places = _order(order.message_index), iter(layout.numbers)
+        inputs = [(next(places)[0], place[name], n, index) for name in STATE_NAMES]
+        for name, count in zip(WRENCH_NAMES, self.shape.wrenches, strict=True):
             if count:
                 at, _ = next(places)
-                for tool in range(tools):
-                    to = start + (k * tools + tool) * _WRENCH_SIZE
-                    inputs.append((at + 8 * tool * _WRENCH_SIZE, to, _WRENCH_SIZE, _MOMENT_FIRST))
+                for k in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
+                    inputs.append((at + 8 * k, place[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
+        for name, count in zip(STIFFNESS_NAMES, self.shape.stiffness, strict=True):
+            if count:
+                at, _ = next(places)
+                # Entries of other joints may be anything.
+                for joint in np.flatnonzero(self._arm.variable).tolist():
+                    of_message = joint if index is None else index[joint]
+                    inputs.append((at + 8 * of_message, place[name] + joint, 1, None))
+        if self.shape.on_base:
+            at, _ = next(places)
+            for k, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
+                inputs.append((at + 24 * k, place[name], 3, None))
         return tuple(inputs)
 
     def _outputs(self, shape: Shape, order: JointOrder, *, commands_motors: bool) -> tuple[Any, ...]:
-        n, m = self._sizes
+        n, m = self._arm.robot.n, len(self._arm.motor_names)
         start = len(STATE_FIELDS) * n
         joints, motors = _order(order.robot_index), _order(order.motor_index)
         # Of each field of a command: its place in a row, its length and its order.
@@ -161,39 +241,48 @@ class CompiledStream:
 
     Attributes:
         arm: the arm.
-        motors: address of the motor side; 0 where it is not compiled, so that there are no calls.
+        solver: solver of the arm, which answers the messages that the calls do not take.
+        limits: limits of the arm.
         commands_motors: whether the effort command is that of the motors, and not that of the joints; for shapes that
             are taken from then on.
-        checks_limits: whether a command that exceeds limits is left to :class:`.Solver`; likewise.
+        limit_policy: one of LIMIT_POLICIES; likewise.
     """
 
-    def __init__(self, arm: ElasticArm) -> None:
+    def __init__(self, solver: Solver) -> None:
         """Compile, or load from the cache.
 
         Raises:
-            KernelError: there is no compiled inverse dynamics, or the call cannot be compiled.
+            KernelError: kernels are not compiled, or the call cannot be compiled.
         """
-        address = arm.dynamics.state_address
-        if address is None or sys.byteorder != "little":
+        arm = solver.arm
+        if arm.backend != "native" or sys.byteorder != "little":
             raise KernelError("a stream is compiled for the native backend on little-endian processors only")
-        self.arm = arm
+        self.arm, self.solver, self.limits = arm, solver, LimitCheck(arm)
         self.module = extension("stream_call")
-        self.dynamics = address
-        self.limits = LimitCheck(arm)
-        self.commands_motors = self.checks_limits = True
-        self.motors = 0
+        self.commands_motors, self.limit_policy = True, "warn"
+        self.stages(Scratch(arm), on_base=False)  # compiled here rather than in the first call
+
+    def stages(self, scratch: Scratch, *, on_base: bool) -> tuple[Any, ...]:
+        """Kernels of a command, with the places of their vectors."""
+        links, motors = self.arm.stages(on_base=on_base)
+        stages = [scratch.stage(links)]
+        if self.arm.damped.any():
+            renamed = {DEFLECTION: "start", "deflection_now": DEFLECTION}
+            stages.append(scratch.stage(self.arm.functions.function("filtered").stages[0], renamed))
+        stages.append(scratch.stage(motors))
+        if self.limits.limited:
+            stages.append(scratch.stage(self.arm.functions.function("drive").stages[0]))
+        return tuple(stages)
 
     def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
         """Call for messages like a valid one; None if its shape is not supported.
 
         Args:
-            setpoint: the setpoint.
+            setpoint: the setpoint, which the solver has answered.
             message: the same as it came, in bytes.
             order: its joint order.
         """
         shape = shape_of(setpoint)
-        if shape is None or not self.motors:
-            return None
         try:
             layout = setpoint_layout(shape, self.arm.robot.n)
         except UnicodeEncodeError:  # bytes that are no text
@@ -203,12 +292,11 @@ class CompiledStream:
         return ShapedStream(self, shape, order, layout, len(message))
 
 
-def shape_of(setpoint: Any) -> Shape | None:
-    """Shape of a setpoint; None with commanded stiffness or a motion of the base, whose numbers are not read here."""
-    if any(map(len, getter(STIFFNESS_FIELDS)(setpoint))) or len(getattr(setpoint, BASE_FIELD)):
-        return None
-    wrenches = tuple(map(len, getter(WRENCH_FIELDS)(setpoint)))
-    return Shape(setpoint.header.frame_id, tuple(setpoint.joint_names), wrenches)
+def shape_of(setpoint: Any) -> Shape:
+    """Shape of a setpoint."""
+    wrenches, stiffness = (tuple(map(len, getter(x)(setpoint))) for x in (WRENCH_FIELDS, STIFFNESS_FIELDS))
+    on_base = bool(len(getattr(setpoint, BASE_FIELD)))
+    return Shape(setpoint.header.frame_id, tuple(setpoint.joint_names), wrenches, stiffness, on_base)
 
 
 def setpoint_layout(shape: Shape, n: int) -> Layout:
@@ -218,9 +306,9 @@ def setpoint_layout(shape: Shape, n: int) -> Layout:
         layout.doubles(n)
     for count in shape.wrenches:
         layout.doubles(count, _WRENCH_SIZE)
-    for _ in (*STIFFNESS_FIELDS, BASE_FIELD):
-        layout.length(0)
-    return layout
+    for count in shape.stiffness:
+        layout.doubles(count)
+    return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
 
 
 def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> Layout:
@@ -260,9 +348,9 @@ def _order(index: Any) -> tuple[int, ...] | None:
     return None if index is None else tuple(map(int, index))
 
 
-def compiled_stream(arm: ElasticArm) -> CompiledStream | None:
+def compiled_stream(solver: Solver) -> CompiledStream | None:
     """Calls for the stream of an arm; None where they cannot be compiled, for which Dynamics has warned."""
     try:
-        return CompiledStream(arm)
+        return CompiledStream(solver)
     except KernelError:
         return None

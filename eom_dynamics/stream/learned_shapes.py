@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..messages.setpoint_to_command import Solver
 from .compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
 
 # Shapes that are kept: of publishers of setpoints that take turns.
@@ -40,21 +39,20 @@ class LearnedShapes:
                 return True
         return False
 
-    def learn(self, compiled: CompiledStream, solver: Solver, setpoint: Any, message: bytes) -> None:
+    def learn(self, compiled: CompiledStream, setpoint: Any, message: bytes) -> None:
         """Prepare a call for messages like a valid one, once two in a row are alike.
 
         Args:
             compiled: creates calls.
-            solver: has answered the setpoint.
-            setpoint: the setpoint.
+            setpoint: the setpoint, which the solver has answered.
             message: the same as it came, in bytes.
         """
         shape, before = shape_of(setpoint), self._before
         self._before = shape
-        if shape is None or shape != before:
+        if shape != before:
             return
         if any(stream.shape == shape for stream in self._streams):  # it has taken others and not this one
             return
-        if stream := compiled.shaped(setpoint, message, solver.order_of(setpoint)):
+        if stream := compiled.shaped(setpoint, message, compiled.solver.order_of(setpoint)):
             self._streams = [stream, *self._streams[: _MOST_SHAPES - 1]]
             self.latest = stream

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled way of a setpoint: the bits of the solver, from the middleware's own bytes to its own bytes."""
+"""Fast path of a setpoint: the bits of the solver, from the middleware's own bytes to its own bytes."""
 
 import gc
 import struct
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
+from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.messages.cdr import Layout
-from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.samples import doubles
 from eom_dynamics.messages.setpoint_to_command import Solver
 from eom_dynamics.messages.wrenches import wrench_messages
-from eom_dynamics.stream.compiled_motors import has_equal_arithmetic, motors_address
 from eom_dynamics.stream.compiled_stream import (
     EFFORT_COMMAND,
     FEEDFORWARD,
@@ -46,7 +48,8 @@ class Setup:
         self.kinds = {FEEDFORWARD: FeedforwardCommand, MOTOR_SETPOINT: JointState, EFFORT_COMMAND: Float64MultiArray}
         self.robot = eom.load_robot(robot) if isinstance(robot, str) else robot
         self.solver = Solver(eom.ElasticArm(self.robot))
-        self.compiled = CompiledStream(self.solver.arm)
+        # Springs with dampers remember the setpoint before: the calls have a solver of their own.
+        self.compiled = CompiledStream(Solver(self.solver.arm))
         self.rng = np.random.default_rng(seed)
         self.setpoint = JointTrajectorySetpoint()
 
@@ -69,9 +72,13 @@ class Setup:
     def assert_equal(self, stream):
         """All three messages, and the arrays, are bit for bit those of the solver."""
         message = self.setpoint
-        limits = "warn" if self.compiled.checks_limits else "ignore"
-        solution = self.solver.solve(message, stamp=0, limits=limits)
+        stamp = message.header.stamp
+        nanoseconds = stamp.sec * 10**9 + stamp.nanosec
+        solution = self.solver.solve(message, stamp=nanoseconds, limits=self.compiled.limit_policy)
         first = stream.call(self.serialize(message))
+        assert stream.call.exceeded == bool(solution.exceeded)
+        if stream.call.exceeded:
+            assert stream.violations() == solution.exceeded
         command = self.deserialize(first, self.kinds[FEEDFORWARD])
         order = solution.order
         assert (command.header, command.joint_names, command.motor_names) == (
@@ -94,19 +101,21 @@ class Setup:
         for name in ("state", "efforts", "motors"):
             assert getattr(again, name).tobytes() == getattr(solution, name).tobytes()
         assert [w.tobytes() for w in again.wrench] == [w.tobytes() for w in solution.wrench]
-        stamp = message.header.stamp
-        assert stream.call.stamp == stream.call.committed_stamp == stamp.sec * 10**9 + stamp.nanosec
+        assert [k.tobytes() for k in again.stiffness] == [k.tobytes() for k in solution.stiffness]
+        assert (again.base is None) == (solution.base is None)
+        for mine, theirs in zip(again.base or (), solution.base or (), strict=True):
+            assert mine.tobytes() == theirs.tobytes()
+        assert stream.call.stamp == stream.call.committed_stamp == nanoseconds
 
 
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
 def test_every_bit_is_that_of_the_solver(name, shuffled):
     setup = Setup(name)
-    assert setup.compiled.motors
     if shuffled:
         setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
     setup.setpoint.header.frame_id = "bäse"
-    setup.compiled.checks_limits = False
+    setup.compiled.limit_policy = "ignore"
     setup.draw()
     stream = setup.stream()
     for _ in range(50):
@@ -118,7 +127,7 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
 @pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
 def test_wrenches_are_read(name, wrenches):
     setup = Setup(name)
-    setup.compiled.checks_limits = False
+    setup.compiled.limit_policy = "ignore"
     setup.draw(wrenches=wrenches)
     stream = setup.stream()
     for _ in range(10):
@@ -161,8 +170,6 @@ def test_other_messages_are_left_to_the_solver():
     message.joint_names = []
     message.stiffness = doubles(np.ones(7))
     assert stream.call(setup.serialize(message)) is None
-    assert shape_of(message) is None
-    assert setup.stream() is None
     message.stiffness = doubles(np.zeros(0))
     for field in STATE_FIELDS:
         before = getattr(message, field)
@@ -213,7 +220,7 @@ def replaced(entries, k, **places):
         ("constants", lambda x: replaced(x, -2, _0=10_000), "a constant lies beyond the message"),
         ("inputs", lambda x: replaced(x, 0, _0=-1), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 1, _0=10_000), "numbers lie beyond the message or the array"),
-        ("inputs", lambda x: replaced(x, 2, _1=100), "numbers lie beyond the message or the array"),
+        ("inputs", lambda x: replaced(x, 2, _1=10_000), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 3, _2=2**60), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 4, _3=(0, 1, 2, 3, 4, 5, 7)), "an order has places beyond its numbers"),
         ("inputs", lambda x: replaced(x, 4, _3=(0, 1)), "a tuple of the length of its numbers"),
@@ -235,10 +242,10 @@ def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
         create(**given | {name: change(given[name])})
 
 
-@pytest.mark.parametrize("policy", [True, False], ids=["checked", "ignored"])
-def test_commands_beyond_limits_are_left_to_the_solver_unless_limits_are_ignored(policy):
+@pytest.mark.parametrize("policy", ["warn", "refuse", "clip", "ignore"])
+def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
     setup = Setup("panda")
-    setup.compiled.checks_limits = policy
+    setup.compiled.limit_policy = policy
     setup.draw()
     setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
     stream = setup.stream()
@@ -248,35 +255,102 @@ def test_commands_beyond_limits_are_left_to_the_solver_unless_limits_are_ignored
         position = np.array([0.0, 0, 0, -1, 0, 1, 0])
         position[joint] = upper[joint]
         setup.setpoint.position = doubles(position)
-        within = stream.call(setup.serialize(setup.setpoint))
-        assert within is not None or policy
+        setup.assert_equal(stream)
         position[joint] = np.nextafter(upper[joint], np.inf)
         setup.setpoint.position = doubles(position)
-        assert (stream.call(setup.serialize(setup.setpoint)) is None) == policy
+        if policy == "refuse":
+            assert stream.call(setup.serialize(setup.setpoint)) is None
+        else:
+            setup.assert_equal(stream)
 
 
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
-def test_springs_and_friction_of_other_bits_are_not_compiled(name):
-    setup = Setup(name)
-    assert not has_equal_arithmetic(setup.solver.arm)
-    assert not setup.compiled.motors
-    setup.draw()
-    assert setup.stream() is None
+ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
-def test_springs_given_in_place_of_those_of_the_robot_are_noticed():
-    robot = eom.load_robot("planar_2r")
-    assert motors_address(eom.ElasticArm(robot))
-    arm = eom.ElasticArm(robot, stiffness=77.0)
-    assert has_equal_arithmetic(arm) and motors_address(arm) == 0
-    assert isinstance(arm.springs[0], LinearSpring)
+def _arm(name, **changes):
+    """A robot with changes of all of its joints."""
+    return with_springs(eom.load_robot("planar_2r"), EVERY_KIND[name], **changes)
 
 
-def test_backends_without_compiled_code_have_no_stream():
+def _every_arm():
+    for kind in EVERY_KIND:
+        yield kind, _arm(kind)
+    yield "friction and gear loss", _arm("dead_zone", actuator=ACTUATOR)
+    robot = _arm("rigid")
+    K = CoupledSpring(np.array([[500.0, 80.0], [80.0, 300.0]]))
+    yield "coupled", replace(robot, coupled_stiffness=((0, 1), K))
+    T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
+    yield "transmission", replace(_arm("cubic"), transmission=((0, 1), T))
+    yield "complete rotors", replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
+    yield "joint friction", replace(_arm("cubic", damping=0.3, friction=0.2), joint_friction=True)
+    motor = Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)
+    yield "voltage", _arm("linear", actuator=Actuator(motor=motor), gear_ratio=10.0)
+    yield "voltage of damped springs", _arm("damped", actuator=Actuator(motor=motor), gear_ratio=10.0)
+
+
+ARMS = dict(_every_arm())
+
+
+@pytest.mark.parametrize("policy", ["warn", "clip"])
+@pytest.mark.parametrize("name", ARMS)
+def test_every_arm_is_compiled(name, policy):
+    """Also beyond limits, with commanded stiffness, and along a stream, on which dampers have a state."""
+    setup = Setup(ARMS[name])
+    setup.compiled.limit_policy = policy
+    variable = setup.solver.arm.variable
+    stream, exceeded = None, 0
+    for k in range(40):
+        message = setup.draw(0.5 if k % 2 else 3.0)
+        message.header.stamp.sec, message.header.stamp.nanosec = 5, (k + k // 10 * 200) * 10**6
+        if variable.any():
+            for field, values in zip(STIFFNESS_FIELDS, setup.rng.uniform(-1, 1, (3, 2)), strict=True):
+                setattr(message, field, doubles(values))
+            low, high = setup.solver.arm.springs[0].stiffness_range(60.0)
+            message.stiffness = doubles(setup.rng.uniform(low, min(high, 3 * low), 2))
+        stream = stream or setup.stream()
+        setup.assert_equal(stream)
+        exceeded += stream.call.exceeded
+    assert (exceeded > 0) == name.startswith("voltage")
+
+
+def test_a_stiffness_out_of_range_is_left_to_the_solver():
+    setup = Setup(_arm("variable"))
+    message = setup.draw()
+    message.stiffness = doubles(np.array([400.0, 500.0]))
+    stream = setup.stream()
+    setup.assert_equal(stream)
+    message.stiffness = doubles(np.array([400.0, 49.0]))
+    assert stream.call(setup.serialize(message)) is None
+    with pytest.raises(eom.exceptions.StiffnessError, match="49 is outside"):
+        setup.solver.solve(message, stamp=0)
+
+
+@pytest.mark.parametrize("kind", ["linear", "damped"])
+def test_motion_of_the_base_is_read(kind):
+    from eom_dynamics.msg import BaseMotion
+    from geometry_msgs.msg import Vector3
+
+    setup = Setup(_arm(kind))
+    for k in range(10):
+        message = setup.draw()
+        message.header.stamp.sec, message.header.stamp.nanosec = 5, k * 10**6
+        rows = setup.rng.normal(size=(7, 3))
+        fields = (*ANGULAR_FIELDS, *FORCE_FIELDS)
+        vectors = {field: Vector3(x=x, y=y, z=z) for field, (x, y, z) in zip(fields, rows.tolist(), strict=True)}
+        message.base = [BaseMotion(**vectors)]
+        stream = setup.stream() if k == 0 else stream  # noqa: F821
+        setup.assert_equal(stream)
+    message.base[0].specific_force = Vector3()
+    assert stream.call(setup.serialize(message)) is None
+    with pytest.raises(eom.StateError, match="specific_force is zero"):
+        setup.solver.solve(message, stamp=0)
+
+
+def test_backends_without_compiled_code_have_no_stream(monkeypatch):
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
-    arm.dynamics = eom.Dynamics(arm.robot, backend="numpy")
+    monkeypatch.setattr(arm, "backend", "numpy")
     with pytest.raises(eom.KernelError, match="native backend"):
-        CompiledStream(arm)
+        CompiledStream(Solver(arm))
 
 
 def test_the_call_allocates_nothing_that_stays():

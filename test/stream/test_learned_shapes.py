@@ -8,14 +8,13 @@ import pytest
 from eom_dynamics.messages.fields import BASE_FIELD, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.stream.learned_shapes import LearnedShapes
 
-SOLVER = SimpleNamespace(order_of=lambda setpoint: None)
-
 
 class Compiled:
     """Creates calls that take the messages of one frame only; ``created`` counts them."""
 
     def __init__(self):
         self.created = 0
+        self.solver = SimpleNamespace(order_of=lambda setpoint: None)
 
     def shaped(self, setpoint, message, order):
         self.created += 1
@@ -23,7 +22,7 @@ class Compiled:
 
 
 def shape(setpoint):
-    return setpoint.header.frame_id, tuple(setpoint.joint_names), (0, 0, 0)
+    return setpoint.header.frame_id, tuple(setpoint.joint_names), (0, 0, 0), (len(setpoint.stiffness), 0, 0), False
 
 
 def setpoint(frame, stiffness=()):
@@ -39,7 +38,7 @@ def learned():
 
     def learn(*frames, **options):
         for frame in frames:
-            shapes.learn(compiled, SOLVER, setpoint(frame, **options), frame.encode())
+            shapes.learn(compiled, setpoint(frame, **options), frame.encode())
 
     return shapes, compiled, learn
 
@@ -54,12 +53,13 @@ def test_a_shape_is_learned_from_two_messages_in_a_row(learned):
     assert compiled.created == 1
 
 
-def test_a_message_without_a_shape_is_none_of_two_in_a_row(learned):
-    shapes, _, learn = learned
+def test_commanded_stiffness_is_part_of_the_shape(learned):
+    shapes, compiled, learn = learned
     learn("x")
     learn("x", "x", stiffness=(1.0, 1.0))
-    learn("x")
-    assert shapes.latest is None
+    assert shapes.latest.shape[3] == (2, 0, 0)
+    learn("x", "x")
+    assert compiled.created == 2
 
 
 def test_the_call_that_takes_a_message_is_the_latest(learned):

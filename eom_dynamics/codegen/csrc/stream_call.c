@@ -33,6 +33,7 @@ typedef struct {
     Py_buffer memory, memory_stamp;
     Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
     double longest_step; /* s */
+    Py_ssize_t force; /* place of the specific force of the base, or -1 */
     double *efforts; /* before any clipping */
     Input input; /* the setpoint */
     Py_ssize_t outputs;
@@ -56,7 +57,10 @@ static int read_setpoint(StreamCall *self, PyObject *message)
     if (!read_message(&self->input, message, scratch_of(self), self->stamp_bytes))
         return 0;
     self->stamp = nanoseconds_of(self->stamp_bytes);
-    return 1;
+    if (self->force < 0)
+        return 1;
+    const double *force = scratch_of(self) + self->force;
+    return force[0] != 0 || force[1] != 0 || force[2] != 0; /* zero: it was not set */
 }
 
 /* Time since the setpoint before, s; negative where springs with dampers begin anew. */
@@ -224,15 +228,15 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "policy", "clipped",
-                            "memory", "memory_stamp", "step", "deflection", "longest_step", "length", "stamp",
+                            "memory", "memory_stamp", "step", "deflection", "longest_step", "force", "length", "stamp",
                             "constants", "inputs", "outputs", NULL};
-    Py_ssize_t n, m, length, stamp, clipped, step, deflection;
+    Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
     int policy;
     double longest_step;
     PyObject *stages, *scratch, *row, *lower, *upper, *most, *memory, *memory_stamp, *constants, *inputs, *outputs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOinOOnndnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
                                      &scratch, &row, &lower, &upper, &most, &policy, &clipped, &memory, &memory_stamp,
-                                     &step, &deflection, &longest_step, &length, &stamp, &PyTuple_Type, &constants,
+                                     &step, &deflection, &longest_step, &force, &length, &stamp, &PyTuple_Type, &constants,
                                      &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
     if (n < 1 || m < 1 || stamp < 0 || stamp > length - STAMP_SIZE) {
@@ -253,6 +257,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->step = step;
     self->deflection = deflection;
     self->longest_step = longest_step;
+    self->force = force;
     self->efforts = PyMem_Calloc((size_t)(EFFORTS * n), sizeof(double));
     self->kept = PyTuple_Pack(2, constants, outputs);
     const int damped = memory != Py_None;
@@ -262,7 +267,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     const Py_ssize_t all = self->scratch.len / (Py_ssize_t)sizeof(double), checked = self->size + m;
     const int fits = all >= checked && clipped >= 0 && clipped + m <= all && step >= 0 && step + 1 + 4 * n <= all &&
-                     deflection >= 0 && deflection + n <= all;
+                     deflection >= 0 && deflection + n <= all && force + 3 <= all;
     if (!fits)
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
     if (!fits || !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||

@@ -6,11 +6,13 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
 
 from ...arrays import Array
+from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Solution, Solver
@@ -90,6 +92,7 @@ class SetpointStream:
             self._commands.commands_motors = value == "motor"
         elif name in ("limits", "clip_to_limits"):
             self.limits = limit_policy(self._node)
+            self._shapes.forget()
         elif name == "task_limits":
             self._task_limits = str(value)
         elif name == "hold_last_command":
@@ -133,7 +136,7 @@ class SetpointStream:
     # --- Setpoints ----------------------------------------------------------------------
 
     def answer_bytes(self, message: bytes) -> None:
-        """Answer a serialised setpoint: by a compiled call, if it takes the message, or else field by field."""
+        """Answer a serialised setpoint: by a compiled call, if one takes the message, or else field by field."""
         started = time.perf_counter_ns()
         shaped = self._shapes.latest
         if shaped is None or self.player.remembers:
@@ -151,25 +154,19 @@ class SetpointStream:
         stamp = call.stamp
         if self._lifespan and self._is_expired(stamp):
             return
-        statistics, admit = self.statistics, self._admit
-        statistics.received += 1
-        try:
-            if admit is not None:
-                admit(stamp, shaped.state)
+        self.statistics.received += 1
+
+        def publish() -> Array:
+            if self._admit is not None:
+                self._admit(stamp, shaped.state)
             self._commands.publish_bytes(shaped, command)
             call.commit()
-            self._tasks.command(stamp, shaped.committed_state)
-            if admit is not None:
-                self._stamp, self._frame_id = stamp, shaped.shape.frame_id
-                self.supervision.feed(stamp, shaped.solution())
-        except StateError as error:
-            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
-        except Exception as error:
-            if self._node.context.ok():  # at shutdown the publishers are gone
-                self._refuse(deserialize_message(message, JointTrajectorySetpoint), error, traceback.format_exc())
-        else:
-            statistics.published += 1
-        statistics.add_time(time.perf_counter_ns() - started)
+            return shaped.committed_state
+
+        read = partial(deserialize_message, message, JointTrajectorySetpoint)
+        if self._deliver(stamp, shaped.shape.frame_id, publish, shaped.solution, read) and call.exceeded:
+            self._warn_of_limits(shaped.violations())
+        self.statistics.add_time(time.perf_counter_ns() - started)
 
     def _answer_serialised(self, message: bytes) -> None:
         """Answer a serialised setpoint field by field, and learn its shape."""
@@ -179,9 +176,45 @@ class SetpointStream:
             self._warnings.unreadable(error)
             return
         compiled = self._compiled
-        if self._begins(setpoint) and self.answer(setpoint) and self.solver and compiled and compiled.motors:
-            compiled.commands_motors, compiled.checks_limits = self._commands.commands_motors, self.limits != "ignore"
-            self._shapes.learn(compiled, self.solver, setpoint, message)
+        if self._begins(setpoint) and self.answer(setpoint) and compiled:
+            compiled.commands_motors, compiled.limit_policy = self._commands.commands_motors, self.limits
+            self._shapes.learn(compiled, setpoint, message)
+
+    def _deliver(
+        self,
+        stamp: int,
+        frame_id: str,
+        publish: Callable[[], Array],
+        solution: Callable[[], Solution],
+        setpoint: Callable[[], JointTrajectorySetpoint],
+    ) -> bool:
+        """Publish the command for a setpoint, or refuse the setpoint; return whether it was published.
+
+        Args:
+            stamp: of the setpoint, ns.
+            frame_id: likewise.
+            publish: admits the setpoint, publishes its command, and returns its state (5, n).
+            solution: returns the command.
+            setpoint: returns the setpoint, if it is refused.
+        """
+        try:
+            self._tasks.command(stamp, publish())
+            if self._admit is not None:
+                self._stamp, self._frame_id = stamp, frame_id
+                self.supervision.feed(stamp, solution())
+        except StateError as error:
+            self._refuse(setpoint(), error)
+            return False
+        except Exception as error:
+            if self._node.context.ok():  # at shutdown the publishers are gone
+                self._refuse(setpoint(), error, traceback.format_exc())
+            return False
+        self.statistics.published += 1
+        return True
+
+    def _warn_of_limits(self, violations: tuple[LimitViolation, ...]) -> None:
+        if violations:
+            self._warnings.exceeded(violations, clips=self.limits == "clip")
 
     def _answer_task(self, task: TaskSetpoint) -> None:
         """Answer a setpoint of a tool by that of the joints."""
@@ -233,26 +266,20 @@ class SetpointStream:
         if not self._node.active or self.solver is None:
             statistics.ignored += 1
             return False
-        answered = False
         stamp = setpoint.header.stamp
-        try:
-            nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
-            solution = self.solver.solve(setpoint, stamp=nanoseconds, limits=limits or self.limits, admit=self._admit)
-            self._commands.publish(setpoint.header, solution, Status.FRESH)
-            self._tasks.command(nanoseconds, solution.state)
-            if self._admit is not None:
-                self._stamp, self._frame_id = nanoseconds, setpoint.header.frame_id
-                self.supervision.feed(nanoseconds, solution)
-        except StateError as error:
-            self._refuse(setpoint, error)
-        except Exception as error:
-            if self._node.context.ok():  # at shutdown the publishers are gone
-                self._refuse(setpoint, error, traceback.format_exc())
-        else:
-            answered = True
-            statistics.published += 1
-            if solution.exceeded:
-                self._warnings.exceeded(solution.exceeded, clips=self.limits == "clip")
+        nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
+        found: list[Solution] = []
+
+        def publish() -> Array:
+            assert self.solver is not None  # as above
+            policy = limits or self.limits
+            found.append(self.solver.solve(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
+            self._commands.publish(setpoint.header, found[0], Status.FRESH)
+            return found[0].state
+
+        answered = self._deliver(nanoseconds, setpoint.header.frame_id, publish, lambda: found[0], lambda: setpoint)
+        if answered:
+            self._warn_of_limits(found[0].exceeded)
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
@@ -285,8 +312,7 @@ class SetpointStream:
                 throttle_duration_sec=self._node.warning_period,
             )
             return
-        if solution.exceeded:
-            self._warnings.exceeded(solution.exceeded, clips=self.limits == "clip")
+        self._warn_of_limits(solution.exceeded)
 
     # --- Diagnostics --------------------------------------------------------------------
 
@@ -294,5 +320,4 @@ class SetpointStream:
         """Diagnostic status of setpoints, without that of their supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        whole = self._compiled is not None and self._compiled.motors
-        return Report(level, message, {"stream": "compiled" if whole else "general", **figures})
+        return Report(level, message, {"stream": "compiled" if self._compiled else "general", **figures})
