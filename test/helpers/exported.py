@@ -58,7 +58,7 @@ def export(
     """Write the code of a robot to a folder."""
     exported = project(robot, functions, precision=precision)
     stored = stored_values(exported)
-    for name, content in LANGUAGES[language](exported, stored).items():
+    for name, content in LANGUAGES[language].files(exported, stored).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return exported, stored
