@@ -332,10 +332,11 @@ def _of_library(names: Collection[str], suffix: str) -> str:
         if name == "select":
             arguments, value = f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"
         elif name == "any_positive":
-            arguments, value = f"{real} x", f"({real})(x > 0)"
+            arguments, value = f"{real} x", "x > 0"
         else:
             arguments, value = f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)"
-        text.append(f"{static} inline {real} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
+        result = "int" if name == "any_positive" else real
+        text.append(f"{static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
     return "\n".join(text)
 
 
@@ -366,7 +367,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
 
 def _broadcast(text: str, suffix: str) -> str:
     """An expression that may be a number, as one of the type."""
-    return text if suffix == "one" else f"(lanes){{0}} + {text}"
+    return f"(lanes){{0}} + {text}" if suffix == "lanes" else text
 
 
 def core_source(program: Program, suffix: str, real: str, *, packed: bool = False) -> str:

@@ -41,7 +41,8 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     texts = {f"{library}.h": _header(project), f"{library}_math.h": _math_header(project)}
     for function in project.functions.values():
         texts[f"{function.name}.c"] = _source(project, function, _state(project, function))
-        texts[f"{function.name}_batch.c"] = _source(project, function, _batch(project, function))
+        alone = function if project.precision == "double" else None
+        texts[f"{function.name}_batch.c"] = _source(project, alone, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
     texts[f"test_{library}.c"] = _test(project, stored)
     return {name: text.encode("ascii") for name, text in texts.items()}
@@ -96,7 +97,8 @@ def _math_header(project: Project) -> str:
     )
 
 
-def _source(project: Project, function: Function, lines: list[str]) -> str:
+def _source(project: Project, function: Function | None, lines: list[str]) -> str:
+    """Text of a file, with the arithmetic of a function or none."""
     head = [comment(project.notice()), f'#include "{project.library}.h"']
     if isinstance(function, Program):
         # Compilers warn about static functions that are not used.
