@@ -246,17 +246,19 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
         parts.append(csrc("tables_lanes.h") if suffix == "lanes" else _for_real("tables.h.in", suffix))
+    used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
         # Guarded, since a file may have functions over both types.
         entry = "double" if suffix == "lanes" else kind.name
         values = ", ".join(map(kind.syntax.constant, table))
         parts += [f"#ifndef EOM_TABLE_{k}", f"#define EOM_TABLE_{k} {len(table)}"]
         parts += [f"{kind.static} const {entry} eom_table_{k}[{len(table)}] = {{{values}}};", "#endif"]
-        for name, arguments in (("index", f"eom_table_{k}, {len(table)}"), ("lookup", f"eom_table_{k}")):
-            parts.append(
-                f"{kind.static} inline {kind.name} eom_{name}_{k}_{suffix}({kind.name} x) "
-                f"{{ return eom_{name}_{suffix}(x, {arguments}); }}"
-            )
+        for op, arguments in ((Op.INDEX, f"eom_table_{k}, {len(table)}"), (Op.LOOKUP, f"eom_table_{k}")):
+            if (op, table) in used:
+                parts.append(
+                    f"{kind.static} inline {kind.name} eom_{op.value}_{k}_{suffix}({kind.name} x) "
+                    f"{{ return eom_{op.value}_{suffix}(x, {arguments}); }}"
+                )
     parts += [_root_source(root, k, suffix) for k, root in enumerate(roots)]
     return "\n".join(parts)
 
