@@ -40,9 +40,8 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     library = project.library
     texts = {f"{library}.h": _header(project), f"{library}_math.h": _math_header(project)}
     for function in project.functions.values():
-        texts[f"{function.name}.c"] = _source(project, function, _state(project, function))
-        alone = function if project.precision == "double" else None
-        texts[f"{function.name}_batch.c"] = _source(project, alone, _batch(project, function))
+        texts[f"{function.name}.c"] = _source(project, _state(project, function))
+        texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
     texts[f"test_{library}.c"] = _test(project, stored)
     return {name: text.encode("ascii") for name, text in texts.items()}
@@ -97,26 +96,33 @@ def _math_header(project: Project) -> str:
     )
 
 
-def _source(project: Project, function: Function | None, lines: list[str]) -> str:
-    """Text of a file, with the arithmetic of a function or none."""
-    head = [comment(project.notice()), f'#include "{project.library}.h"']
-    if isinstance(function, Program):
-        # Compilers warn about static functions that are not used.
-        head += ["#define EOM_SINCOS"] if angles(function) else []
-        head += [f'#include "{project.library}_math.h"']
-    return "\n".join([*head, "", *lines, ""])
+def _source(project: Project, lines: list[str]) -> str:
+    return "\n".join([comment(project.notice()), f'#include "{project.library}.h"', *lines, ""])
+
+
+def _math(project: Project, program: Program) -> list[str]:
+    """Lines that include what the arithmetic of a program takes."""
+    # Compilers warn about static functions that are not used.
+    return [*(["#define EOM_SINCOS"] if angles(program) else []), f'#include "{project.library}_math.h"', ""]
 
 
 def _state(project: Project, function: Function) -> list[str]:
     """Definition of the function for one state."""
     prototype = state_prototype(function, real(project))
     if isinstance(function, Steps):
-        return [prototype, "{", *(_called(step.name, [*step.inputs, *step.outputs]) for step in function.programs), "}"]
+        return [
+            "",
+            prototype,
+            "{",
+            *(_called(step.name, [*step.inputs, *step.outputs]) for step in function.programs),
+            "}",
+        ]
     suffix = "single" if project.precision == "single" else "one"
     inputs, syntax = entries(function, "{name}[{index}]"), c_syntax(suffix)
     lines, results = straight_line(function, inputs, sincos_names(function), syntax)
     outputs = [f"{name}[{k}]" for name, size in function.outputs.items() for k in range(size)]
     return [
+        *_math(project, function),
         functions_source(function, suffix),
         prototype,
         "{",
@@ -133,7 +139,7 @@ def _batch(project: Project, function: Function) -> list[str]:
     prototype = batch_prototype(function, real(project))
     if isinstance(function, Steps):
         calls = [_called(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
-        return [prototype, "{", *calls, "}"]
+        return ["", prototype, "{", *calls, "}"]
     one_state = [f"{name} + i * {size}" for name, size in {**function.inputs, **function.outputs}.items()]
     loop = [
         prototype,
@@ -143,10 +149,12 @@ def _batch(project: Project, function: Function) -> list[str]:
         "}",
     ]
     if project.precision == "single":
-        return loop
+        return ["", *loop]
     return [
+        "",
         "/* With GCC and Clang, over the vector lanes of the processor. */",
         "#if defined(__GNUC__)",
+        *_math(project, function),
         batch_source(function, "static void eom_batch"),
         prototype,
         "{",
