@@ -33,7 +33,9 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
 def _statements(project: Project, function: Function) -> list[str]:
     """Statements from checked arguments and the number of states N to outputs."""
     if isinstance(function, Steps):
-        return [f"[{', '.join(step.outputs)}] = {step.name}({', '.join(step.inputs)});" for step in function.programs]
+        # Each step computes all N states.
+        calls = [f"[{', '.join(x.outputs)}] = {x.name}({', '.join(x.inputs)});" for x in function.programs]
+        return ["if size(q, 2) == 1, q = repmat(q, 1, N); end", *calls]
     program = function
     inputs = [f"{name}{k + 1}" for name, size in program.inputs.items() for k in range(size)]
     outputs = [f"{name}({k + 1}, :)" for name, size in program.outputs.items() for k in range(size)]
