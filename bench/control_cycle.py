@@ -96,7 +96,7 @@ def _built(robot: Robot) -> Path:
 def _exported(robot: Robot, folder: Path, precision: str = "double") -> Project:
     """The robot's C++ in a folder, with objects of its functions for one state."""
     exported = project(robot, [PLANT], precision=precision)
-    for name, content in LANGUAGES["cpp"](exported, stored_values(exported)).items():
+    for name, content in LANGUAGES["cpp"].files(exported, stored_values(exported)).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     sources = [path for path in (folder / "c").glob("*.c") if not re.search(r"^test_|_batch\.c$", path.name)]
@@ -132,7 +132,7 @@ def _errors_of_functions(exported: Project, folder: Path) -> dict[str, float]:
     subprocess.run(["cc", "-std=c99", "-O3", *(folder / "c").glob("*.c"), "-o", built, "-lm"], check=True)
     output = subprocess.run([built], check=True, capture_output=True, text=True).stdout
     errors = {}
-    for name, function in exported.c_functions.items():
+    for name, function in exported.functions.items():
         if name != FEEDFORWARD:
             each = re.findall(rf"^ok +{function.name} .* error +(\S+)", output, re.MULTILINE)
             errors[f"all outputs of `{name}`"] = max(map(float, each))

@@ -41,11 +41,16 @@ def require(extra: str) -> None:
     Raises:
         MissingLibraryError: one is missing; the message says how to install it.
     """
+    if message := missing(extra):
+        raise MissingLibraryError(message)
+
+
+def missing(extra: str) -> str | None:
+    """What to do for the libraries of an extra, a key of :data:`EXTRAS`; None if they are installed."""
     for module in EXTRAS[extra]:
         if not _is_installed(module):
-            raise MissingLibraryError(
-                f"{module} is not installed; run: make build EXTRAS={extra}, or pip install 'eom_dynamics[{extra}]'"
-            )
+            return f"{module} is not installed; run: make build EXTRAS={extra}, or pip install 'eom_dynamics[{extra}]'"
+    return None
 
 
 def require_ros() -> None:

@@ -83,8 +83,7 @@ def test_exported_c(name: str, tmp_path: Path) -> None:
 def exported_feedforward(robot: Robot, folder: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Outputs of the exported motor feedforward in C, called for all states at once."""
     exported, _ = export(robot, "c", folder, [FEEDFORWARD])
-    feedforward = exported.feedforward
-    assert feedforward is not None
+    feedforward = exported.functions[FEEDFORWARD]
     sources = [path for path in sorted(folder.glob("*.c")) if not path.name.startswith("test_")]
     subprocess.run(
         [COMPILERS[0], "-O2", "-shared", "-fPIC", *sources, "-o", folder / "library.so", "-lm"], check=True, cwd=folder
@@ -93,7 +92,7 @@ def exported_feedforward(robot: Robot, folder: Path, given: dict[str, np.ndarray
     arm, count = ElasticArm(robot), len(given["q"])
     nominal = {"k": arm.stiffness, "kd": np.zeros(robot.n), "kdd": np.zeros(robot.n)}
     arrays = {}
-    for key, size in feedforward.size.items():
+    for key, size in {**feedforward.inputs, **feedforward.outputs}.items():
         source = given[key] if key in golden.INPUTS else np.tile(nominal.get(key, np.zeros(size)), (count, 1))
         arrays[key] = np.array(source, dtype=float, order="C").reshape(count, size)
     pointer = ctypes.POINTER(ctypes.c_double)

@@ -17,11 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Robot, RobotDescriptionError, lie, load_robot
+from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Robot, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.program import trace
-from eom_dynamics.export.project import project
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
@@ -162,11 +161,6 @@ def test_compiled_hyperbolic_tangent(flags: list[str], tmp_path: Path) -> None:
     # NumPy's own error is about one unit in the last place.
     assert np.max(np.abs(y - expected) / np.spacing(np.abs(expected))) <= 4
     assert np.max(np.abs(one - expected[0]) / np.spacing(np.abs(expected[0]))) <= 4
-
-
-def test_exports_of_friction_are_refused() -> None:
-    with pytest.raises(RobotDescriptionError, match="planar_2r: joint friction cannot be exported"):
-        project(replace(rubbing(load_robot("planar_2r")), joint_friction=True), ["effort"])
 
 
 def test_simulated_friction_is_heat() -> None:

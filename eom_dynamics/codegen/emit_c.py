@@ -12,9 +12,13 @@ The kernel of a program ``p`` defines
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
 
 from .expressions import ELEMENTARY, Op
 from .monotone import MonotoneFunction
@@ -232,29 +236,35 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
 
     Args:
         program: the program.
-        suffix: ``one`` for doubles, or ``lanes``.
+        suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``single`` for floats (math.h), or
+            ``device`` for doubles in CUDA.
         packed: only those that :func:`core_source` takes over doubles if it is packed.
     """
-    real, bits = _TYPES[suffix]
+    kind = _REALS[suffix]
     roots = [] if packed else program.constants(Op.ROOT)
     names = {op.value for op in (Op.SQRT, Op.SELECT) if program.uses(op)} if packed else used_functions(program)
-    parts = [elementary_source(names, suffix, real, bits)]
-    parts.insert(0, _APART)
+    parts = [_APART, elementary_source(names, suffix, kind.name, kind.bits)]
+    if not kind.bits:
+        parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
-        parts.append(csrc(f"tables_{suffix}.h"))
+        parts.append(csrc("tables_lanes.h") if suffix == "lanes" else _for_real("tables.h.in", suffix))
+    used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
+        if suffix == "lanes" and (Op.INDEX, table) not in used:
+            continue  # lookups over lanes have rows of tables
         # Guarded, since a file may have functions over both types.
-        values = ", ".join(map(_C.constant, table))
+        entry = "double" if suffix == "lanes" else kind.name
+        values = ", ".join(map(kind.syntax.constant, table))
         parts += [f"#ifndef EOM_TABLE_{k}", f"#define EOM_TABLE_{k} {len(table)}"]
-        parts += [f"static const double eom_table_{k}[{len(table)}] = {{{values}}};", "#endif"]
-        functions = [("index", f"eom_table_{k}, {len(table)}"), ("lookup", f"eom_table_{k}")]
-        for name, arguments in functions if suffix == "one" else functions[:1]:
-            parts.append(
-                f"static inline {real} eom_{name}_{k}_{suffix}({real} x) "
-                f"{{ return eom_{name}_{suffix}(x, {arguments}); }}"
-            )
-    parts += [_root_source(root, k, suffix, real) for k, root in enumerate(roots)]
+        parts += [f"{kind.static} const {entry} eom_table_{k}[{len(table)}] = {{{values}}};", "#endif"]
+        for op, arguments in ((Op.INDEX, f"eom_table_{k}, {len(table)}"), (Op.LOOKUP, f"eom_table_{k}")):
+            if (op, table) in used and not (suffix == "lanes" and op is Op.LOOKUP):
+                parts.append(
+                    f"{kind.static} inline {kind.name} eom_{op.value}_{k}_{suffix}({kind.name} x) "
+                    f"{{ return eom_{op.value}_{suffix}(x, {arguments}); }}"
+                )
+    parts += [_root_source(root, k, suffix) for k, root in enumerate(roots)]
     return "\n".join(parts)
 
 
@@ -265,9 +275,27 @@ def used_functions(program: Program) -> set[str]:
     return {op.value for op in used & FUNCTIONS} | ({"select", "any_positive"} if roots else set())
 
 
-_TYPES = {"one": ("double", "uint64_t"), "lanes": ("lanes", "lane_words")}
+class Real(NamedTuple):
+    """A C type of numbers, or of lanes of them, for functions whose names end in its key among :data:`_REALS`.
 
-_C = Syntax("")
+    Attributes:
+        name: of the type.
+        syntax: of definitions over it.
+        bits: unsigned integers of as many bits; empty if elementary functions are those of the library.
+        static: specifiers of functions and tables.
+        apart: specifiers of functions that are called, not inlined.
+        function: format of the name of a function of the library.
+        last_step: relative step of a root after which, by third order, only rounding is left of the error.
+    """
+
+    name: str
+    syntax: Syntax
+    bits: str = ""
+    static: str = "static"
+    apart: str = "EOM_APART"
+    function: str = "{name}"
+    last_step: str = "1e-7"
+
 
 # Called, not inlined: then the same operations are fused wherever a function is used, for one state and in lanes.
 _APART = """#ifndef EOM_APART
@@ -279,35 +307,87 @@ _APART = """#ifndef EOM_APART
 #endif"""
 
 
-def _syntax(suffix: str) -> Syntax:
-    real = _TYPES[suffix][0]
-    # Adding a zero vector broadcasts a number with both GCC and Clang.
-    number = "{value}" if real == "double" else f"({real}){{{{0}}}} + {{value}}"
+class _SingleSyntax(Syntax):
+    """Constants rounded to single precision."""
+
+    def constant(self, value: float) -> str:
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(value))
+        return super().constant(rounded) + ("f" if math.isfinite(rounded) else "")
+
+
+def _syntax(suffix: str, real: str, number: str = "{value}") -> Syntax:
     return Syntax(f"    const {real} {{name}} = {{value}};", function=f"eom_{{name}}_{suffix}", number=number)
 
 
-def _root_source(root: MonotoneFunction, k: int, suffix: str, real: str) -> str:
+_REALS = {
+    "one": Real("double", _syntax("one", "double"), "uint64_t"),
+    # Adding a zero vector broadcasts a number with both GCC and Clang.
+    "lanes": Real("lanes", _syntax("lanes", "lanes", "(lanes){{0}} + {value}"), "lane_words"),
+    "device": Real("double", _syntax("device", "double"), static="static __device__", apart="static __device__"),
+    "single": Real(
+        "float",
+        _SingleSyntax(
+            "    const float {name} = {value};",
+            function="eom_{name}_single",
+            nan="(0.0f / 0.0f)",
+            infinity="(1.0f / 0.0f)",
+        ),
+        apart="static",
+        function="{name}f",
+        last_step="1e-3f",
+    ),
+}
+
+
+def c_syntax(suffix: str) -> Syntax:
+    """Syntax of definitions that use :func:`functions_source` of the same suffix."""
+    return _REALS[suffix].syntax
+
+
+def _of_library(names: Collection[str], suffix: str) -> str:
+    """The named functions by those of the library."""
+    real, static, text = _REALS[suffix].name, _REALS[suffix].static, []
+    for name in sorted(names):
+        if name == "select":
+            arguments, value = f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"
+        elif name == "any_positive":
+            arguments, value = f"{real} x", "x > 0"
+        else:
+            arguments, value = f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)"
+        result = "int" if name == "any_positive" else real
+        text.append(f"{static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
+    return "\n".join(text)
+
+
+def _for_real(template: str, suffix: str, **values: str) -> str:
+    kind = _REALS[suffix]
+    return filled(csrc(template), suffix=suffix, real=kind.name, static=kind.static, apart=kind.apart, **values)
+
+
+def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
     """The function of a root, and the root."""
-    program = root.program
+    program, kind = root.program, _REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
-    lines, results = straight_line(program, ["x", *parameters], [], _syntax(suffix))
+    lines, results = straight_line(program, ["x", *parameters], [], kind.syntax)
     names = ("value", "slope", "curvature")
     body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
-    return filled(
-        csrc("root.h.in"),
+    return _for_real(
+        "root.h.in",
+        suffix,
         k=str(k),
-        suffix=suffix,
-        real=real,
-        parameters="".join(f", {real} {name}" for name in parameters),
+        parameters="".join(f", {kind.name} {name}" for name in parameters),
         arguments="".join(f", {name}" for name in parameters),
         body="\n".join(body),
-        one=_broadcast("1.0", suffix),
+        one=_broadcast(kind.syntax.constant(1.0), suffix),
+        half=kind.syntax.constant(0.5),
+        last_step=kind.last_step,
     )
 
 
 def _broadcast(text: str, suffix: str) -> str:
     """An expression that may be a number, as one of the type."""
-    return text if suffix == "one" else f"(lanes){{0}} + {text}"
+    return f"(lanes){{0}} + {text}" if suffix == "lanes" else text
 
 
 def core_source(program: Program, suffix: str, real: str, *, packed: bool = False) -> str:
@@ -322,7 +402,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(angles(program)))]
-    values = Values(program, inputs, sines, _syntax(suffix))
+    values = Values(program, inputs, sines, c_syntax(suffix))
     results = values.results()
     for i, result in enumerate(program.results):
         if result.node is None:
@@ -413,7 +493,7 @@ class _Lines:
         numbers = [x for row in zip(*columns, strict=True) for x in (*row, *([0.0] * (width - len(row))))]
         name = f"rows_{group[0]}"
         return [
-            f"    static const double table_{name}[] = {{{', '.join(map(_C.constant, numbers))}}};",
+            f"    static const double table_{name}[] = {{{', '.join(map(self._values.syntax.constant, numbers))}}};",
             f"    lanes {name}[{width}];",
             f"    eom_lookup_rows({at}, table_{name}, {width}, {name});",
             *(f"    const lanes {self._values.name(index)} = {name}[{k}];" for k, index in enumerate(group)),

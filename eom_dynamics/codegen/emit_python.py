@@ -27,7 +27,7 @@ def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     names = [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
     lines, results = straight_line(program, inputs, names, _PYTHON)
-    taken = [f"    s{k}, c{k} = sincos({angle.text(inputs)})" for k, angle in enumerate(angles(program))]
+    taken = [f"    s{k}, c{k} = sincos({angle.text(inputs, _PYTHON)})" for k, angle in enumerate(angles(program))]
     source = ["def evaluate(x):", *taken, *lines, f"    return [{', '.join(results)}]"]
     namespace: dict[str, Any] = {"sincos": sincos, "nan": float("nan"), "inf": float("inf")}
     namespace |= {op.value: getattr(elementary, op.value) for op in FUNCTIONS if program.uses(op)}

@@ -112,7 +112,7 @@ class Values:
         if node.op is Op.SHIFT:
             return f"{operands[0]} + {self.syntax.constant(node.constant)}"
         if node.op is Op.RECIPROCAL:
-            return f"1.0 {times.replace('*', '/')} {operands[0]}"
+            return f"{self.syntax.constant(1.0)} {times.replace('*', '/')} {operands[0]}"
         if node.op in (Op.ADD, Op.SUB, Op.MUL):
             return f" {_SIGNS.get(node.op, times)} ".join(operands)
         return f"{self.function(node)}({', '.join(operands)})"
@@ -165,10 +165,12 @@ class Angle(NamedTuple):
     scale: float
     shift: float
 
-    def text(self, inputs: Sequence[str], times: str = "*") -> str:
+    def text(self, inputs: Sequence[str], syntax: Syntax) -> str:
         """Expression of the angle, from expressions of the entries of all inputs."""
-        scaled = inputs[self.position] if self.scale == 1 else f"{inputs[self.position]} {times} {self.scale!r}"
-        return f"{scaled} + {self.shift!r}" if self.shift else scaled
+        scaled = inputs[self.position]
+        if self.scale != 1:
+            scaled = f"{scaled} {syntax.times} {syntax.constant(self.scale)}"
+        return f"{scaled} + {syntax.constant(self.shift)}" if self.shift else scaled
 
 
 def angles(program: Program) -> list[Angle]:

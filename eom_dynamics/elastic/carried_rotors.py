@@ -17,16 +17,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from .. import recursion
 from ..arrays import Array
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.program import Program, c_name, trace
 from ..dynamics import Dynamics
-from ..recursion import inverse_dynamics, link_tree
 from ..robot import Robot
 from ..robot.model import RotorMount
 from ..robot.rotor_bodies import RotorBody, with_rotor_bodies
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .motor_side import MotorSide
+
+SPIN = "spin"
+"""Name of the efforts that accelerate the rotors."""
 
 
 class CarriedRotors:
@@ -53,8 +56,7 @@ class CarriedRotors:
         """
         self.mounts: tuple[RotorMount, ...] = tuple(robot.independent_joints[joint].mount for joint in joints)
         self.inertia, self.gear_ratio = inertia / gear_ratio**2, gear_ratio
-        rotors = [RotorBody(*x) for x in zip(names, self.mounts, self.inertia.tolist(), strict=True)]
-        self.dynamics = Dynamics(with_rotor_bodies(robot, rotors))
+        self.dynamics = Dynamics(_with_rotors(robot, names, joints, self.inertia.tolist()))
         self._n = robot.n
         self._scale = np.concatenate([np.ones(robot.n), gear_ratio])
 
@@ -91,23 +93,42 @@ class CarriedRotors:
         velocity = np.concatenate([qd, self.gear_ratio * motor_velocity], axis=-1)
         return self.dynamics.bias(angles, velocity) * self._scale
 
-    def links(self, side: MotorSide) -> Program:
-        """Efforts on the links, and those that accelerate the rotors, ``spin``, of rotors that follow their links."""
-        tree, n, ratios = link_tree(self.dynamics.robot), self._n, self.gear_ratio.tolist()
-        size = 6 * len(self.dynamics.robot.tools)
-
-        def compute(x: dict[str, list[Expression]]) -> Mapping[str, Sequence[Scalar]]:
-            states = []
-            for name in STATE_NAMES:
-                following = side.motors_of([x[name][joint] for joint in side.motor_joint])
-                states.append([*x[name], *(motor * ratio for motor, ratio in zip(following, ratios, strict=True))])
-            efforts = inverse_dynamics(tree, states, [x[name] for name in WRENCH_NAMES])
-            spin = [effort * ratio for effort, ratio in zip(efforts[0][n:], ratios, strict=True)]
-            return dict(zip(EFFORT_NAMES, (level[:n] for level in efforts), strict=True)) | {"spin": spin}
-
-        inputs = dict.fromkeys(STATE_NAMES, n) | dict.fromkeys(WRENCH_NAMES, size)
-        return trace(c_name("links_with_rotors"), inputs, compute)
-
     def _angles(self, q: Array) -> Array:
         """q and rotor angles; these have no effect and are 0."""
         return np.concatenate([q, np.zeros((*q.shape[:-1], len(self.gear_ratio)))], axis=-1)
+
+
+def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
+    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles."""
+    joints = side.motor_joint.tolist()
+    inertia = [side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 for joint in joints]
+    return _with_rotors(robot, side.motor_names, joints, inertia)
+
+
+def links_with_rotors(robot: Robot, side: MotorSide) -> Program:
+    """tau, taud and taudd on the links, and efforts that accelerate carried rotors, while these follow their links.
+
+    Inputs and the first outputs are those of :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is what the program
+    :func:`.motor_programs.motors` takes.
+    """
+    n, tree = robot.n, recursion.link_tree(rotor_robot(robot, side))
+    ratio = [side.gear_ratio[joint] for joint in side.motor_joint]
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, Sequence[Scalar]]:
+        levels: list[list[Scalar]] = []
+        for name in STATE_NAMES:
+            motors = side.motors_of([x[name][joint] for joint in side.motor_joint])
+            # The angles of the rotors have no effect.
+            turned = [each * y for each, y in zip(ratio, motors, strict=True)] if levels else [0.0] * len(ratio)
+            levels.append([*x[name], *turned])
+        efforts = recursion.inverse_dynamics(tree, levels, [x[name] for name in WRENCH_NAMES])
+        outputs = {name: effort[:n] for name, effort in zip(EFFORT_NAMES, efforts, strict=True)}
+        return outputs | {SPIN: [each * effort for each, effort in zip(ratio, efforts[0][n:], strict=True)]}
+
+    inputs = dict.fromkeys(STATE_NAMES, n) | dict.fromkeys(WRENCH_NAMES, 6 * len(robot.tools))
+    return trace(c_name("links_with_rotors"), inputs, compute)
+
+
+def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Sequence[float]) -> Robot:
+    mounts = (robot.independent_joints[joint].mount for joint in joints)
+    return with_rotor_bodies(robot, [RotorBody(*x) for x in zip(names, mounts, inertia, strict=True)])

@@ -48,7 +48,7 @@ from ..robot.model import ROTOR_MODELS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
-from .carried_rotors import CarriedRotors
+from .carried_rotors import CarriedRotors, links_with_rotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
@@ -246,7 +246,7 @@ class ElasticArm(CompiledMethods):
         if self.rotors is None:
             kernel = self.dynamics._function("inverse_dynamics").stages[0].kernel
             return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), motors]
-        program = self.rotors.links(self.side)
+        program = links_with_rotors(self.robot, self.side)
         kernel = KERNELS[self.backend](self.robot, recipe_of(program))
         return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
 
@@ -270,11 +270,11 @@ class ElasticArm(CompiledMethods):
         function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
         with np.errstate(all="ignore"):
             efforts = function(*(inputs[name] for name in links.inputs))
-        for name, values in zip(EFFORT_NAMES, efforts, strict=True):
+        for name, values in zip(("effort", "effort_rate", "effort_acceleration"), efforts, strict=True):
             if not np.isfinite(values).all():
                 at = tuple(np.argwhere(~np.isfinite(values))[0])
                 raise StateError(
-                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]} would be {values[at]}"
+                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]!r} would be {values[at]}"
                 )
         tau = efforts[0]
         self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))

@@ -23,8 +23,8 @@ STIFFNESS_NAMES = ("k", "kd", "kdd")
 DEFLECTION = "deflection"
 """Name of the state of damped springs."""
 
-SETTLED = 1e300
-"""In place of a deflection: that without transient."""
+SETTLED = 1e30
+"""In place of a deflection: that without transient. A number of single precision, too."""
 
 DELTA_NAMES = ("delta", "deltad", "deltadd")
 """Names of deflections at the motors and their time derivatives."""

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export of a robot's dynamics as standalone C, CUDA, MATLAB and CasADi code, with tests against stored values."""
+"""Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
 
 from .files import project_files
-from .languages import LANGUAGES
-from .motors import FEEDFORWARD
-from .plant import PLANT
-from .precision import PRECISIONS
-from .project import FUNCTIONS, STRAIGHT_LINE, Project, UnavailableError, project
+from .functions import FEEDFORWARD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
+from .languages import LANGUAGES, Capability, UnavailableError, capabilities
+from .project import PRECISIONS, Project, project
 from .readme import readme
 from .stored_values import ExportError, StoredValues, stored_values
 
@@ -14,13 +12,16 @@ __all__ = [
     "FEEDFORWARD",
     "FUNCTIONS",
     "LANGUAGES",
+    "ON_BASE",
     "PLANT",
     "PRECISIONS",
     "STRAIGHT_LINE",
+    "Capability",
     "ExportError",
     "Project",
     "StoredValues",
     "UnavailableError",
+    "capabilities",
     "project",
     "project_files",
     "readme",

@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
-from ..codegen.emit_c import batch_source, filled, scalar_sincos
+from collections.abc import Mapping
+
+from ..codegen.emit_c import batch_source, c_syntax, filled, functions_source, scalar_sincos, used_functions
+from ..codegen.expressions import Op
 from ..codegen.program import Program
 from ..codegen.straight_line import angles, straight_line, used_inputs
-from .c_feedforward import feedforward_files
-from .c_plant import plant_files
 from .c_text import (
     batch_prototype,
+    call,
     checks_head,
     comment,
     constants,
     entries,
     function_comment,
+    real,
     sincos_calls,
     sincos_names,
     state_prototype,
     wrapped,
 )
-from .plant import PlantFunction
-from .precision import in_single_precision
-from .project import Function, Project
+from .functions import Function, Steps
+from .project import Project
 from .stored_values import StoredValues
 from .templates import template
 
@@ -36,19 +38,10 @@ endif()"""
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the library by name."""
     library = project.library
-    texts = {
-        f"{library}.h": _header(project),
-        f"{library}_sincos.h": _sincos_header(project),
-    }
-    for program in project.programs.values():
-        texts[f"{program.name}.c"] = _state_source(project, program)
-        texts[f"{program.name}_batch.c"] = _batch_source(project, program)
-    if project.feedforward is not None:
-        texts |= feedforward_files(project, project.feedforward)
-        if project.plant:
-            texts |= plant_files(project, project.feedforward)
-    if project.precision == "single":
-        texts = {name: in_single_precision(text) for name, text in texts.items()}
+    texts = {f"{library}.h": _header(project), f"{library}_math.h": _math_header(project)}
+    for function in project.functions.values():
+        texts[f"{function.name}.c"] = _source(project, _state(project, function))
+        texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
     texts[f"test_{library}.c"] = _test(project, stored)
     return {name: text.encode("ascii") for name, text in texts.items()}
@@ -59,12 +52,10 @@ def _header(project: Project) -> str:
     for name, function in project.functions.items():
         declarations += [
             comment(function_comment(project, name)),
-            state_prototype(function) + ";\n",
+            state_prototype(function, real(project)) + ";\n",
             f"/* {function.name} for count states. */",
-            batch_prototype(function) + ";\n",
+            batch_prototype(function, real(project)) + ";\n",
         ]
-    for name, function in project.plant.items():
-        declarations += [comment(function_comment(project, name)), state_prototype(function) + ";\n"]
     return filled(
         template("dynamics.h.in"),
         notice=comment(project.notice()),
@@ -78,117 +69,134 @@ def _header(project: Project) -> str:
 def _properties(project: Project) -> list[str]:
     """Properties of the functions for the header: a text for each paragraph, with empty ones between them."""
     single = project.precision == "single"
-    time = "take the same time for every state, except for angles beyond 2^20 rad, which take longer."
-    if single:
-        time = "call math.h (link with -lm), so that their time depends on the state."
     lanes = "" if single else " With GCC and Clang, it uses the vector lanes of the processor."
-    batched = "Each function but those of springs and plant" if project.plant else "Each function"
-    texts = [
-        f"All functions are reentrant, do not allocate memory, {'and' if single else 'call no library, and'} {time} "
+    if single:
+        calls = "call math.h (link with -lm), so that their time depends on the state."
+    else:
+        library = "no library but sqrt of math.h" if _calls_math(project) else "no library"
+        roots = any(program.uses(Op.ROOT) for program in project.programs.values())
+        exceptions = f"for angles beyond 2^20 rad{' and iterations of springs' if roots else ''}"
+        calls = f"call {library}, and take the same time for every state, except {exceptions}."
+    return [
+        f"All functions are reentrant, do not allocate memory, and {calls} "
         "Outputs must not overlap inputs or each other.",
-        f"{batched} has a variant for batches, ..._batch, with packed states: q of state i is at "
+        "",
+        "Each function has a variant for batches, ..._batch, with packed states: q of state i is at "
         f"q + i * {project.name.upper()}_JOINTS.{lanes}",
     ]
-    if project.feedforward is not None and not single:
-        *names, last = [project.feedforward.name, *(function.name for function in project.plant.values())]
-        if names:
-            exceptions = (
-                f"The exceptions are {', '.join(names)} and {last}: they call math.h (link with -lm), and their"
-            )
-        else:
-            exceptions = f"The exception is {last}: it calls math.h (link with -lm), and its"
-        texts.append(f"{exceptions} time depends on the state.")
-    return [line for text in texts for line in ("", text)][1:]
 
 
-def _sincos_header(project: Project) -> str:
+def _math_header(project: Project) -> str:
     single = project.precision == "single"
     return filled(
-        template("dynamics_sincos_single.h.in" if single else "dynamics_sincos.h.in"),
+        template("dynamics_math_single.h.in" if single else "dynamics_math.h.in"),
         notice=comment(project.notice()),
-        guard=f"{project.library.upper()}_SINCOS_H",
-        sincos=scalar_sincos(),
+        guard=f"{project.library.upper()}_MATH_H",
+        sincos="" if single else scalar_sincos(),
     )
 
 
-def _state_source(project: Project, program: Program) -> str:
-    inputs = entries(program, "{name}[{index}]")
-    lines, results = straight_line(program, inputs, sincos_names(program), define="    const double {name} = {value};")
-    outputs = [f"{name}[{k}]" for name, size in program.outputs.items() for k in range(size)]
-    return "\n".join(
-        [
-            comment(project.notice()),
-            f'#include "{project.library}.h"',
-            *_sincos_include(project, program),
-            state_prototype(program),
+def _source(project: Project, lines: list[str]) -> str:
+    return "\n".join([comment(project.notice()), f'#include "{project.library}.h"', *lines, ""])
+
+
+def _math(project: Project, program: Program) -> list[str]:
+    """Lines that include what the arithmetic of a program takes."""
+    # Compilers warn about static functions that are not used.
+    return [*(["#define EOM_SINCOS"] if angles(program) else []), f'#include "{project.library}_math.h"', ""]
+
+
+def _state(project: Project, function: Function) -> list[str]:
+    """Definition of the function for one state."""
+    prototype = state_prototype(function, real(project))
+    if isinstance(function, Steps):
+        return [
+            "",
+            prototype,
             "{",
-            *(f"    (void){name};" for name in _unused(program)),
-            *(f"    {line}" for line in sincos_calls(program, inputs, "eom_sincos_any")),
-            *lines,
-            *(f"    {output} = {result};" for output, result in zip(outputs, results, strict=True)),
-            "}\n",
+            *(_called(step.name, [*step.inputs, *step.outputs]) for step in function.programs),
+            "}",
         ]
-    )
+    suffix = "single" if project.precision == "single" else "one"
+    inputs, syntax = entries(function, "{name}[{index}]"), c_syntax(suffix)
+    lines, results = straight_line(function, inputs, sincos_names(function), syntax)
+    outputs = [f"{name}[{k}]" for name, size in function.outputs.items() for k in range(size)]
+    return [
+        *_math(project, function),
+        functions_source(function, suffix),
+        prototype,
+        "{",
+        *(f"    (void){name};" for name in _unused(function)),
+        *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
+        *lines,
+        *(f"    {output} = {result};" for output, result in zip(outputs, results, strict=True)),
+        "}",
+    ]
 
 
-def _batch_source(project: Project, program: Program) -> str:
-    inputs, outputs = list(program.inputs), list(program.outputs)
-    sizes = [str(size) for size in program.inputs.values()]
-    one_state = [f"{name} + i * {size}" for name, size in {**program.inputs, **program.outputs}.items()]
-    head = [comment(project.notice()), f'#include "{project.library}.h"', ""]
+def _batch(project: Project, function: Function) -> list[str]:
+    """Definition of the function for batches."""
+    prototype = batch_prototype(function, real(project))
+    if isinstance(function, Steps):
+        calls = [_called(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
+        return ["", prototype, "{", *calls, "}"]
+    one_state = [f"{name} + i * {size}" for name, size in {**function.inputs, **function.outputs}.items()]
     loop = [
-        batch_prototype(program),
+        prototype,
         "{",
         "    for (size_t i = 0; i < count; ++i)",
-        f"        {program.name}({', '.join(one_state)});",
+        call(function.name, one_state, indent=8) + ";",
         "}",
     ]
     if project.precision == "single":
-        return "\n".join([*head, *loop, ""])
-    return "\n".join(
-        [
-            *head,
-            "/* With GCC and Clang, over the vector lanes of the processor. */",
-            "#if defined(__GNUC__)",
-            "#include <stdint.h>",
-            *_sincos_include(project, program),
-            batch_source(program, "static void eom_batch"),
-            batch_prototype(program),
-            "{",
-            f"    const double *const in[] = {{{', '.join(inputs)}}};",
-            f"    static const size_t stride[] = {{{', '.join(sizes)}}};",
-            f"    double *const out[] = {{{', '.join(outputs)}}};",
-            "    eom_batch(count, in, stride, out);",
-            "}",
-            "#else",
-            *loop,
-            "#endif\n",
-        ]
-    )
+        return ["", *loop]
+    return [
+        "",
+        "/* With GCC and Clang, over the vector lanes of the processor. */",
+        "#if defined(__GNUC__)",
+        *_math(project, function),
+        batch_source(function, "static void eom_batch"),
+        prototype,
+        "{",
+        f"    const double *const in[] = {{{', '.join(function.inputs)}}};",
+        f"    static const size_t stride[] = {{{', '.join(map(str, function.inputs.values()))}}};",
+        f"    double *const out[] = {{{', '.join(function.outputs)}}};",
+        "    eom_batch(count, in, stride, out);",
+        "}",
+        "#else",
+        *loop,
+        "#endif",
+    ]
 
 
-def _sincos_include(project: Project, program: Program) -> list[str]:
-    # Compilers warn about static functions that are not used.
-    return [f'#include "{project.library}_sincos.h"', ""] if angles(program) else []
+def _called(function: str, arguments: list[str]) -> str:
+    return call(function, arguments, indent=4) + ";"
 
 
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.c.in"),
-        **checks_head(project.c_functions.values(), project, stored),
-        scalar="float" if project.precision == "single" else "double",
-        checks="\n".join(_check(function) for function in project.c_functions.values()),
+        **checks_head(project, stored),
+        scalar=real(project),
+        checks="\n".join(
+            _check(function, names)
+            for function, names in zip(
+                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
+            )
+        ),
     )
 
 
-def _check(function: Function) -> str:
+def _check(function: Function, stored: Mapping[str, str]) -> str:
     arrays = {**function.inputs, **function.outputs}
     declared = [f"    static scalar {name}[COUNT][{size}];" for name, size in arrays.items()]
-    copied = [f"        take({name}[i], stored_{name}[i % STATES], {size});" for name, size in function.inputs.items()]
+    copied = [
+        f"        take({name}[i], stored_{stored[name]}[i % STATES], {size});" for name, size in function.inputs.items()
+    ]
     rows, starts = (", ".join(f"{name}{index}" for name in arrays) for index in ("[i]", "[0]"))
     one, many = (
         [
-            f'    compare("{function.name}{suffix}", "{name}", {name}[0], stored_{name}[0], {size});'
+            f'    compare("{function.name}{suffix}", "{name}", {name}[0], stored_{stored[name]}[0], {size});'
             for name, size in function.outputs.items()
         ]
         for suffix in ("", "_batch")
@@ -208,7 +216,7 @@ def _check(function: Function) -> str:
             f"        {function.name}({rows});",
             "    }",
             *one,
-            *([] if isinstance(function, PlantFunction) else batch),
+            *batch,
             "}\n",
         ]
     )
@@ -216,7 +224,6 @@ def _check(function: Function) -> str:
 
 def _cmake(project: Project) -> str:
     sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
-    sources += [f"{function.name}.c" for function in project.plant.values()]
     return filled(
         template("c_CMakeLists.txt.in"),
         notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
@@ -228,7 +235,7 @@ def _cmake(project: Project) -> str:
 
 
 def _calls_math(project: Project) -> bool:
-    return project.feedforward is not None or project.precision == "single"
+    return project.precision == "single" or any("sqrt" in used_functions(x) for x in project.programs.values())
 
 
 def _unused(program: Program) -> list[str]:

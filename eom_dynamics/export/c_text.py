@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..arrays import Array
 from ..codegen.program import Program
-from ..codegen.straight_line import angles
-from .project import SUMMARIES, Function, Project, matrix_size, plain, table
+from ..codegen.straight_line import Syntax, angles
+from .functions import Function
+from .project import SUMMARIES, Project, matrix_size, plain, table
 from .stored_values import StoredValues
 
 WIDTH = 120
@@ -32,7 +33,7 @@ def constants(project: Project) -> str:
 
 def function_comment(project: Project, name: str) -> list[str]:
     """Summary and cost of a function, a line for each argument, and notes."""
-    function = project.c_functions[name]
+    function = project.functions[name]
     rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
         meaning = project.meaning(key) + (", row-major" if matrix_size(key, project.robot.n) else "")
@@ -56,19 +57,28 @@ def wrapped(text: str, indent: str) -> str:
     )
 
 
-def sincos_calls(program: Program, inputs: Sequence[str], function: str) -> list[str]:
+def real(project: Project) -> str:
+    """C type of the numbers of a project."""
+    return "float" if project.precision == "single" else "double"
+
+
+def sincos_calls(
+    program: Program, inputs: Sequence[str], function: str, syntax: Syntax, number: str = "double"
+) -> list[str]:
     """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
 
     Args:
         program: the program.
         inputs: expressions of the entries of all inputs.
         function: name of a function of an angle and pointers to its sine and cosine.
+        syntax: that of the language.
+        number: type of the numbers.
     """
     if not angles(program):
         return []
-    lines = ["double " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
+    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
     for k, angle in enumerate(angles(program)):
-        lines.append(f"{function}({angle.text(inputs)}, &s{k}, &c{k});")
+        lines.append(f"{function}({angle.text(inputs, syntax)}, &s{k}, &c{k});")
     return lines
 
 
@@ -77,18 +87,15 @@ def sincos_names(program: Program) -> list[tuple[str, str]]:
     return [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
 
 
-def checks_head(functions: Iterable[Function], project: Project, stored: StoredValues) -> dict[str, str]:
-    """Fields that the templates of the tests in C and CUDA share, for a test of these functions."""
-    functions = list(functions)
-    names = dict.fromkeys(name for function in functions for name in function.inputs)
-    names |= dict.fromkeys(name for function in functions for name in function.outputs)
+def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
+    """Fields that the templates of the tests in C and CUDA share."""
     return {
         "notice": comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
         "tolerance": repr(stored.relative_tolerance),
-        "stored": stored_arrays(stored, names),
-        "calls": "\n".join(f"    check_{function.name}();" for function in functions),
+        "stored": constant_arrays(stored.named(project.functions)[0], rows="STATES"),
+        "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
 
 
@@ -97,14 +104,13 @@ def entries(program: Program, form: str) -> list[str]:
     return [form.format(name=name, index=k) for name, size in program.inputs.items() for k in range(size)]
 
 
-def stored_arrays(stored: StoredValues, names: Iterable[str]) -> str:
-    """Inputs and expected outputs of these names as constant arrays with one row for each state."""
-    every: Mapping[str, Array] = {**stored.inputs, **stored.outputs}
-    return constant_arrays({name: every[name] for name in names}, rows="STATES")
-
-
 def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
-    """Arrays (rows, size) as constants; ``rows`` is an expression of the number of rows, by default that of each."""
+    """Arrays (rows, size) as constants ``stored_<name>``.
+
+    Args:
+        arrays: by name.
+        rows: expression of the number of rows; by default that of each.
+    """
     return "\n".join(
         f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
         for name, values in arrays.items()
@@ -112,7 +118,8 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
 
 
 def _rows(values: Array) -> str:
-    return ",\n".join(wrapped("    {" + ", ".join(map(repr, row)) + "}", "     ") for row in values.tolist())
+    rows = [["NAN" if x != x else repr(x) for x in row] for row in values.tolist()]
+    return ",\n".join(wrapped("    {" + ", ".join(row) + "}", "     ") for row in rows)
 
 
 def prototype(name: str, parameters: Sequence[str], *, returns: str = "void") -> str:
@@ -127,15 +134,15 @@ def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
     return wrapped(text, " " * (indent + 4)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def state_prototype(function: Function) -> str:
-    """Prototype of a function in C for one state, without semicolon."""
-    inputs = [f"const double {name}[{size}]" for name, size in function.inputs.items()]
-    return prototype(function.name, [*inputs, *(f"double {name}[{size}]" for name, size in function.outputs.items())])
+def state_prototype(function: Function, number: str) -> str:
+    """Prototype of a function in C for one state, without semicolon, over a type of numbers."""
+    inputs = [f"const {number} {name}[{size}]" for name, size in function.inputs.items()]
+    return prototype(function.name, [*inputs, *(f"{number} {name}[{size}]" for name, size in function.outputs.items())])
 
 
-def batch_prototype(function: Function) -> str:
-    """Prototype of a function in C for a batch, without semicolon."""
-    inputs = [f"const double *{name}" for name in function.inputs]
+def batch_prototype(function: Function, number: str) -> str:
+    """Prototype of a function in C for a batch, without semicolon, over a type of numbers."""
+    inputs = [f"const {number} *{name}" for name in function.inputs]
     return prototype(
-        f"{function.name}_batch", ["size_t count", *inputs, *(f"double *{name}" for name in function.outputs)]
+        f"{function.name}_batch", ["size_t count", *inputs, *(f"{number} *{name}" for name in function.outputs)]
     )

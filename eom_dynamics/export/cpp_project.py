@@ -6,69 +6,37 @@ The headers in ``templates/cpp/eom`` are the same for every robot; one more desc
 
 from __future__ import annotations
 
-import re
-
 from ..codegen.emit_c import filled
+from ..elastic.carried_rotors import SPIN
 from . import c_project
-from .c_text import call, constant_arrays, stored_arrays
+from .c_text import call, constant_arrays
 from .cpp_robot import comment, robot_header, type_name
+from .functions import FEEDFORWARD, PLANT
 from .loop_values import KNOTS, POLES, STIFFNESS_GAINS, loop_values
-from .motors import FEEDFORWARD, MotorFeedforward
 from .plant import MOTOR_STATE
-from .project import Project, UnavailableError
+from .project import Project
 from .stored_values import StoredValues
 from .templates import template, template_names
 
-# Characters that a string of C++ in UTF-8 cannot have: its end, and halves of surrogate pairs.
-_NOT_UTF8 = "[\0\ud800-\udfff]"
-
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
-    """Files of the library by path.
-
-    Raises:
-        UnavailableError: the project has no motor feedforward, or a name cannot be a string of C++.
-    """
-    feedforward = require_feedforward(project, "C++")
-    require_names(project, "C++", _NOT_UTF8)
+    """Files of the library by path, for a project with the motor feedforward."""
     texts = {
         "CMakeLists.txt": _cmake(project),
-        f"include/eom/robots/{project.name}.hpp": robot_header(project, feedforward),
-        "test/test_feedforward.cpp": _test(project, feedforward, stored),
+        f"include/eom/robots/{project.name}.hpp": robot_header(project),
+        "test/test_feedforward.cpp": _test(project, stored),
     }
     if project.precision == "double":
-        texts["test/test_control_loop.cpp"] = _loop_test(project, feedforward, stored)
+        texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
     texts |= {f"include/eom/{name}": template(f"cpp/eom/{name}") for name in template_names("cpp/eom")}
     texts["test/trap.hpp"] = template("cpp/test/trap.hpp")
     library = {f"c/{name}": content for name, content in c_project.files(project, stored).items()}
     return library | {name: text.encode("ascii") for name, text in texts.items()}
 
 
-def require_feedforward(project: Project, language: str) -> MotorFeedforward:
-    """The motor feedforward of a project.
-
-    Raises:
-        UnavailableError: it has none.
-    """
-    if project.feedforward is None:
-        raise UnavailableError(f"{language} needs the function {FEEDFORWARD}; export it too")
-    return project.feedforward
-
-
-def require_names(project: Project, language: str, wrong: str) -> None:
-    """Check that names can be written in a language.
-
-    Args:
-        project: the project.
-        language: for the error.
-        wrong: regular expression of characters that names must not have.
-
-    Raises:
-        UnavailableError: a name has one of them.
-    """
-    for name in (project.robot.name, *project.robot.joint_names):
-        if re.search(wrong, name):
-            raise UnavailableError(f"{language} cannot have the name {name!r}: rename it without such characters")
+def can_be_written(name: str) -> bool:
+    """Whether a string of C++ in UTF-8 can have a name: without its end, and without halves of surrogate pairs."""
+    return not any(x == "\0" or "\ud800" <= x <= "\udfff" for x in name)
 
 
 def _cmake(project: Project) -> str:
@@ -80,13 +48,16 @@ def _cmake(project: Project) -> str:
     )
 
 
-def _test(project: Project, feedforward: MotorFeedforward, stored: StoredValues) -> str:
-    outputs = list(feedforward.outputs)
+def _test(project: Project, stored: StoredValues) -> str:
+    feedforward = project.functions[FEEDFORWARD]
+    outputs = [name for name in feedforward.outputs if name != SPIN]
+    arrays, names = stored.named({FEEDFORWARD: feedforward})
     errors = [
-        f"error[{k}] = std::fmax(error[{k}], error_of(y.{name}, stored_{name}, state));"
+        f"error[{k}] = std::fmax(error[{k}], error_of(y.{name}, stored_{names[FEEDFORWARD][name]}, state));"
         for k, name in enumerate(outputs)
     ]
-    arguments = [f"x.{name}.data()" for name in feedforward.inputs] + [f"y.{name}.data()" for name in outputs]
+    arguments = [f"x.{name}.data()" for name in feedforward.inputs]
+    arguments += ["spin.data()" if name == SPIN else f"y.{name}.data()" for name in feedforward.outputs]
     return filled(
         template("cpp/test/test_feedforward.cpp.in"),
         notice=comment(project),
@@ -94,7 +65,8 @@ def _test(project: Project, feedforward: MotorFeedforward, stored: StoredValues)
         name=project.name,
         states=str(stored.count),
         tolerance=repr(stored.relative_tolerance),
-        stored=stored_arrays(stored, (*feedforward.inputs, *outputs)),
+        stored=constant_arrays({name: x for name, x in arrays.items() if name != SPIN}, rows="STATES"),
+        spin="        eom::MotorVector<Robot> spin;\n" if SPIN in feedforward.outputs else "",
         inputs="\n".join(f"    take(x.{name}, stored_{name}, state);" for name in feedforward.inputs),
         outputs=str(len(outputs)),
         errors="\n".join(f"        {line}" for line in errors),
@@ -103,14 +75,14 @@ def _test(project: Project, feedforward: MotorFeedforward, stored: StoredValues)
     )
 
 
-def _loop_test(project: Project, feedforward: MotorFeedforward, stored: StoredValues) -> str:
+def _loop_test(project: Project, stored: StoredValues) -> str:
     values = loop_values(project, stored)
     linearized = "reference_q" in values
     taken = []
     if linearized:
         count = len(values["reference_q"])
         measured = ("q", "qd", *MOTOR_STATE)
-        rest = [name for name in feedforward.inputs if name not in measured]
+        rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in measured]
         values |= {name: stored.inputs[name][:count] for name in (*measured, *rest)}
         taken = [f"take(x.{name}, stored_reference_{name}[row]);" for name in ("q", "qd")]
         taken += [f"take(x.{name}, stored_{name}[row]);" for name in rest]
@@ -124,8 +96,8 @@ def _loop_test(project: Project, feedforward: MotorFeedforward, stored: StoredVa
         template("cpp/test/test_control_loop.cpp.in"),
         linearization=linearization if linearized else "",
         calls="    linearization();" if linearized else "",
-        tracking=template("cpp/test/tracking.cpp.in") if project.plant else "",
-        calls_of_plant="    simulated_arm();\n" if project.plant else "",
+        tracking=template("cpp/test/tracking.cpp.in") if PLANT in project.functions else "",
+        calls_of_plant="    simulated_arm();\n" if PLANT in project.functions else "",
         notice=comment(project),
         type=type_name(project),
         name=project.name,

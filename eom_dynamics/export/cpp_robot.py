@@ -3,33 +3,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.springs import DampedSpring
 from ..arrays import Array
-from ..codegen.emit_c import filled
+from ..codegen.emit_c import c_syntax, filled
 from ..elastic import LimitCheck
 from ..elastic.bounds import bounds
-from ..robot import Robot
+from ..elastic.carried_rotors import SPIN
+from ..elastic.motor_programs import MOTOR_NAMES, SETTLED
 from ..states import EFFORT_NAMES, STATE_NAMES
-from .c_text import call, wrapped
-from .motors import MOTOR_NAMES, MotorFeedforward
-from .plant import EFFORTS, PLANT, SPRING_EFFORTS
-from .precision import in_single_precision
+from .c_text import call, real, wrapped
+from .functions import FEEDFORWARD, PLANT, arm_of, links_of
+from .plant import ACCELERATIONS
 from .project import Project
-from .stored_values import arm_of
 from .templates import template
-
-# Fields of SpringEfforts for the outputs of the function of springs.
-_SPRING_FIELDS = dict(zip(EFFORTS, ("tau", "taud", "k", "kd"), strict=True))
 
 # Quantities with limits, in the order of the template.
 _LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
+
+# Names that types and template parameters have in the templates of the type.
+_MEMBER_TYPES = ("Scalar", "Ends", "State", "Efforts", "Motors", "Shafts", "Before", "After")
 
 
 def type_name(project: Project) -> str:
@@ -42,14 +38,7 @@ def type_name(project: Project) -> str:
     if project.name.isupper():
         parts = [part.capitalize() for part in parts]
     name = "".join(part[:1].upper() + part[1:] for part in parts)
-    return f"{name}Robot" if name in _member_types() else name
-
-
-@cache
-def _member_types() -> frozenset[str]:
-    """Names that types and template parameters have in the templates of the type."""
-    texts = map(template, ("cpp/robot.hpp.in", "cpp/robot_constants.hpp.in", "cpp/robot_plant.hpp.in"))
-    return frozenset(name for text in texts for name in re.findall(r"\b(?:class|struct|using) (\w+)", text))
+    return f"{name}Robot" if name in _MEMBER_TYPES else name
 
 
 def comment(project: Project) -> str:
@@ -58,88 +47,81 @@ def comment(project: Project) -> str:
     return "\n".join(f"{line} //" if line.endswith("\\") else line for line in lines)
 
 
-def robot_header(project: Project, feedforward: MotorFeedforward) -> str:
+def robot_header(project: Project) -> str:
     """Text of the header."""
-    robot = project.robot
-    inverse_dynamics = project.programs["inverse_dynamics"]
-    nominal = np.zeros(robot.n)
-    for place in feedforward.springs:
-        if place.spring.is_variable:
-            nominal[list(place.joints)] = place.spring.rest_stiffness
-    text = filled(
+    robot, side = project.robot, project.side
+    damped = bool(side.damped.any())
+    return filled(
         template("cpp/robot.hpp.in"),
         notice=comment(project),
         guard=f"EOM_ROBOTS_{project.name.upper()}_HPP",
         library=project.library,
         type=type_name(project),
+        scalar=real(project),
         joints=str(robot.n),
-        motors=str(len(feedforward.motor_names)),
+        motors=str(len(side.motor_names)),
         tools=str(len(robot.tools)),
         name=literal(robot.name),
         joint_names=_listed(map(literal, robot.joint_names)),
-        motor_names=_listed(map(literal, feedforward.motor_names)),
-        motor_joint=_listed(map(str, feedforward.motor_joint)),
-        commanded=_boolean(any(place.spring.is_variable for place in feedforward.springs)),
-        damped=_boolean(any(place.spring.is_damped for place in feedforward.springs)),
-        nominal=numbers(nominal),
-        constants=_constants(robot, feedforward),
-        functions=_plant(project),
-        has_plant=_boolean(bool(project.plant)),
-        inverse_dynamics=_call(inverse_dynamics.name, inverse_dynamics.inputs, inverse_dynamics.outputs),
-        feedforward=_call(feedforward.name, feedforward.inputs, feedforward.outputs),
+        motor_names=_listed(map(literal, side.motor_names)),
+        motor_joint=_listed(map(str, side.motor_joint)),
+        commanded=_boolean(side.variable.any()),
+        damped=_boolean(damped),
+        settled=_number(project, SETTLED),
+        nominal=_numbers(project, side.nominal_stiffness),
+        constants=_constants(project),
+        functions=(_filter(project) if damped else "") + _plant(project),
+        has_plant=_boolean(PLANT in project.functions),
+        inverse_dynamics=_call(project, links_of(robot)),
+        feedforward=_call(project, FEEDFORWARD),
+        drive=_call(project, "drive"),
     )
-    return in_single_precision(text) if project.precision == "single" else text
 
 
-def _constants(robot: Robot, feedforward: MotorFeedforward) -> str:
-    """Limits, drives, dampers and transmission."""
-    arm = arm_of(robot)
-    check, n, m = LimitCheck(arm), robot.n, len(feedforward.motor_names)
+def _constants(project: Project) -> str:
+    """Limits, and transmission."""
+    arm = arm_of(project.robot)
+    check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
     ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
     lower, upper = (dict(zip(names, np.split(x, ends), strict=True)) for x in (check.lower, check.upper))
-    motor = arm.motor
-    most = np.fmin(motor.torque_limit, motor.current_limit * np.nan_to_num(motor.torque_constant, nan=np.inf))
-    back_emf = np.where(np.isnan(motor.back_emf_constant), motor.torque_constant, motor.back_emf_constant)
-    drives = np.broadcast_arrays(
-        arm.gear_ratio, motor.torque_constant, motor.resistance, back_emf, most, motor.voltage_limit
-    )
-    dampers = np.zeros((2, n))
-    for place in feedforward.springs:
-        if isinstance(place.spring, DampedSpring):
-            dampers[:, place.joints[0]] = place.spring.constant, place.spring.damping
+    identity = list(np.eye(m))
     return filled(
         template("cpp/robot_constants.hpp.in"),
         rigid=_listed(map(_boolean, arm.rigid)),
-        lower=_fields(lower),
-        upper=_fields(upper),
-        largest_effort=numbers(bounds(arm).largest["effort"]),
-        drives=_listed("{" + ", ".join(map(_number, row)) + "}" for row in np.transpose(drives).tolist()),
-        damped_stiffness=numbers(dampers[0]),
-        damping=numbers(dampers[1]),
-        transmission=_boolean(robot.transmission is not None),
-        joint_sides=numbers(np.linalg.inv(feedforward.motion_weights)),
-        load_weights=numbers(feedforward.load_weights),
+        lower=_fields(project, lower),
+        upper=_fields(project, upper),
+        largest_effort=_numbers(project, bounds(arm).largest["effort"]),
+        voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
+        transmission=_boolean(arm.transmission is not None),
+        joint_sides=_numbers(project, arm.side.joint_sides(identity)),
+        load_weights=_numbers(project, arm.side.motor_loads(identity)),
     )
 
 
-def _fields(rows: Mapping[str, Array]) -> str:
-    return "\n".join(f"        {{{numbers(rows[name])}}}, // {name}" for name in _LIMITED)
+def _fields(project: Project, rows: Mapping[str, Array]) -> str:
+    return "\n".join(f"        {{{_numbers(project, rows[name])}}}, // {name}" for name in _LIMITED)
+
+
+def _filter(project: Project) -> str:
+    """Function of damped springs."""
+    places = {f"{name}_before": f"before.{name}" for name in EFFORT_NAMES} | {x: f"after.{x}" for x in EFFORT_NAMES}
+    places |= {name: name for name in ("deflection", "step", "deflection_now")}
+    return filled(template("cpp/robot_filter.hpp.in"), filtered=_call(project, "filtered", **places))
 
 
 def _plant(project: Project) -> str:
     """Functions of springs and plant, if the project has them."""
-    if not project.plant:
+    if PLANT not in project.functions:
         return ""
-    springs, plant = project.plant[SPRING_EFFORTS], project.plant[PLANT]
-    efforts = [f"y.{_SPRING_FIELDS[name]}.data()" for name in springs.outputs]
-    accelerations = ["tau_m.data()" if name == "tau_m" else f"x.{name}.data()" for name in plant.inputs]
+    outputs = project.functions["spring_efforts"].outputs
+    springs = dict(zip(outputs, ("y.tau", "y.taud", "y.k", "y.kd"), strict=False))
     return filled(
         template("cpp/robot_plant.hpp.in"),
-        spring_efforts=call(springs.name, [*(f"x.{name}.data()" for name in springs.inputs), *efforts], indent=8) + ";",
-        rest="" if "k" in springs.inputs else "        y.k = {};\n        y.kd = {};\n",
-        mass_matrix=project.programs["mass_matrix"].name,
-        plant=call(plant.name, [*accelerations, "qdd.data()", "thetadd.data()"], indent=8) + ";",
+        spring_efforts=_call(project, "spring_efforts", **springs),
+        rest="" if "k" in project.functions["spring_efforts"].inputs else "        y.k = {};\n        y.kd = {};\n",
+        mass_matrix=project.functions["mass_matrix"].name,
+        plant=_call(project, PLANT, tau_m="tau_m", **dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))),
     )
 
 
@@ -149,15 +131,17 @@ def literal(name: str) -> str:
     return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in name.encode()) + '"'
 
 
-def numbers(values: ArrayLike) -> str:
+def _numbers(project: Project, values: ArrayLike) -> str:
     """Numbers as the inside of a braced list; infinity and NaN by names of the template."""
-    return _listed(_number(float(x)) for x in np.ravel(values))
+    return _listed(_number(project, float(x)) for x in np.ravel(values))
 
 
-def _number(value: float) -> str:
+def _number(project: Project, value: float) -> str:
     if np.isnan(value):
         return "nan"
-    return ("-" if value < 0 else "") + "infinity" if np.isinf(value) else repr(value)
+    if np.isinf(value):
+        return ("-" if value < 0 else "") + "infinity"
+    return c_syntax("single" if project.precision == "single" else "one").constant(value)
 
 
 def _listed(items: Iterable[str]) -> str:
@@ -170,6 +154,11 @@ def _boolean(value: bool | np.bool_) -> str:
     return "true" if value else "false"
 
 
-def _call(function: str, inputs: Iterable[str], outputs: Iterable[str]) -> str:
-    arguments = [*(f"x.{name}.data()" for name in inputs), *(f"y.{name}.data()" for name in outputs)]
-    return call(function, arguments, indent=8) + ";"
+def _call(project: Project, function: str, **places: str) -> str:
+    """A call of a function with members of x and, for results, of y; or with the given places by name."""
+    called = project.functions[function]
+    members = {name: f"x.{name}" for name in called.inputs} | {name: f"y.{name}" for name in called.outputs}
+    declared = ""
+    if SPIN in called.outputs:
+        declared, places = f"        std::array<Scalar, motors> {SPIN};\n", {**places, SPIN: SPIN}
+    return declared + call(called.name, [f"{x}.data()" for x in (members | places).values()], indent=8) + ";"

@@ -7,13 +7,14 @@ consecutive numbers. Sines and cosines are CUDA's, which are accurate to two ulp
 
 from __future__ import annotations
 
-from ..codegen.emit_c import filled
+from collections.abc import Mapping
+
+from ..codegen.emit_c import c_syntax, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import checks_head, comment, constants, function_comment, sincos_calls, sincos_names
-from .cuda_feedforward import feedforward_files
-from .cuda_text import entry, host_prototype, kernel_prototype
-from .project import Function, Project
+from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls, sincos_names
+from .functions import Function, Steps
+from .project import Project
 from .stored_values import StoredValues
 from .templates import template
 
@@ -26,10 +27,10 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
         f"test_{library}.cu": _test(project, stored),
         "CMakeLists.txt": _cmake(project),
     }
-    for program in project.programs.values():
-        texts[f"{program.name}.cu"] = _source(project, program)
-    if project.feedforward is not None:
-        texts |= feedforward_files(project, project.feedforward)
+    for function in project.functions.values():
+        texts[f"{function.name}.cu"] = (
+            _steps(project, function) if isinstance(function, Steps) else _source(project, function)
+        )
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
@@ -37,7 +38,7 @@ def _header(project: Project) -> str:
     declarations = []
     for name, function in project.functions.items():
         declarations.append(comment(function_comment(project, name)))
-        declarations.append(host_prototype(function) + ";\n")
+        declarations.append(_host_prototype(function) + ";\n")
     return filled(
         template("dynamics_cuda.h.in"),
         notice=comment(project.notice()),
@@ -48,45 +49,62 @@ def _header(project: Project) -> str:
 
 
 def _source(project: Project, program: Program) -> str:
-    inputs = [entry(name, k) for name, size in program.inputs.items() for k in range(size)]
-    outputs = [entry(name, k) for name, size in program.outputs.items() for k in range(size)]
-    lines, results = straight_line(program, inputs, sincos_names(program), define="const double {name} = {value};")
+    inputs = [_entry(name, k) for name, size in program.inputs.items() for k in range(size)]
+    outputs = [_entry(name, k) for name, size in program.outputs.items() for k in range(size)]
+    syntax = c_syntax("device")
+    lines, results = straight_line(program, inputs, sincos_names(program), syntax)
     body = [
-        *sincos_calls(program, inputs, "sincos"),
-        *lines,
+        *sincos_calls(program, inputs, "sincos", syntax),
+        *(line.strip() for line in lines),
         *(f"{output} = {result};" for output, result in zip(outputs, results, strict=True)),
     ]
     return filled(
         template("dynamics.cu.in"),
         notice=comment(project.notice()),
         library=project.library,
-        kernel=kernel_prototype(list(program.inputs), list(program.outputs)),
+        functions=functions_source(program, "device"),
+        kernel=_kernel_prototype(program),
         body="\n".join(f"        {line}" for line in body),
-        function=host_prototype(program),
+        function=_host_prototype(program),
         arguments=", ".join(["count", *program.inputs, *program.outputs]),
     )
+
+
+def _steps(project: Project, function: Steps) -> str:
+    """A function that launches the kernels of its programs in the same stream."""
+    lines = ["    cudaError_t error = cudaSuccess;"]
+    for step in function.programs:
+        arguments = ["count", *step.inputs, *step.outputs, "stream"]
+        lines += ["    if (error == cudaSuccess)", call(f"error = {step.name}_cuda", arguments, indent=8) + ";"]
+    head = [comment(project.notice()), f'#include "{project.library}_cuda.h"', ""]
+    return "\n".join([*head, f'extern "C" {_host_prototype(function)}', "{", *lines, "    return error;", "}\n"])
 
 
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.cu.in"),
-        **checks_head(project.functions.values(), project, stored),
-        checks="\n".join(_check(function) for function in project.functions.values()),
+        **checks_head(project, stored),
+        checks="\n".join(
+            _check(function, names)
+            for function, names in zip(
+                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
+            )
+        ),
     )
 
 
-def _check(function: Function) -> str:
+def _check(function: Function, stored: Mapping[str, str]) -> str:
     arguments = [f"{name}.data" for name in (*function.inputs, *function.outputs)]
     return "\n".join(
         [
             f"static void check_{function.name}()",
             "{",
-            *(f"    const Vector {name}(stored_{name}[0], {size});" for name, size in function.inputs.items()),
+            *(f"    const Vector {name}(stored_{stored[name]}[0], {size});" for name, size in function.inputs.items()),
             *(f"    const Vector {name}({size});" for name, size in function.outputs.items()),
             f"    const auto run = [&] {{ require({function.name}_cuda(COUNT, {', '.join(arguments)}, 0)); }};",
             f'    measure("{function.name}", run);',
             *(
-                f'    compare("{function.name}", "{name}", {name}, stored_{name}[0], {size});'
+                f'    compare("{function.name}", "{name}", {name}, stored_{stored[name]}[0], {size});'
                 for name, size in function.outputs.items()
             ),
             "}\n",
@@ -101,3 +119,24 @@ def _cmake(project: Project) -> str:
         library=f"{project.library}_cuda",
         sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
     )
+
+
+def _host_prototype(function: Function) -> str:
+    """Prototype of the function that launches a kernel, without semicolon."""
+    inputs = [f"const double *{name}" for name in function.inputs]
+    outputs = [f"double *{name}" for name in function.outputs]
+    return prototype(
+        f"{function.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"], returns="cudaError_t"
+    )
+
+
+def _kernel_prototype(program: Program) -> str:
+    """Prototype of a kernel, without semicolon."""
+    pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
+    pointers += [f"double *__restrict__ {name}" for name in program.outputs]
+    return prototype("__launch_bounds__(THREADS) kernel", ["size_t count", *pointers], returns="__global__ void")
+
+
+def _entry(name: str, index: int) -> str:
+    """Entry of a vector of state i."""
+    return f"{name}[{index} * count + i]" if index else f"{name}[i]"

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..exceptions import KernelError
-from .languages import LANGUAGES
-from .project import Project, UnavailableError
+from .languages import LANGUAGES, UnavailableError, unavailable, why_not_here
+from .project import Project
 from .readme import readme
 from .stored_values import stored_values
 
@@ -24,25 +23,19 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
 
     Raises:
         ExportError: the programs differ from the closed form.
-        KernelError: a language of ``languages`` cannot be generated here.
-        UnavailableError: a language of ``languages`` cannot be generated for this project.
+        UnavailableError: a language of ``languages`` cannot be generated here, or for this project.
     """
+    wanted = list(dict.fromkeys(LANGUAGES if languages is None else languages))
+    reasons = {language: unavailable(project, language) or why_not_here(language) for language in wanted}
+    for reason in reasons.values():
+        if languages is not None and reason:
+            raise UnavailableError(reason)
     stored = stored_values(project)
-    files: dict[str, bytes] = {}
-    skipped: dict[str, str] = {}
-    generated = []
-    for language in dict.fromkeys(LANGUAGES if languages is None else languages):
-        try:
-            contents = LANGUAGES[language](project, stored)
-        except UnavailableError:
-            if languages is not None:
-                raise
-            continue
-        except KernelError as error:
-            if languages is not None:
-                raise
-            skipped[language] = str(error)
-            continue
-        generated.append(language)
-        files |= {f"{language}/{name}": content for name, content in contents.items()}
+    generated = [language for language in wanted if not reasons[language]]
+    files = {
+        f"{language}/{name}": content
+        for language in generated
+        for name, content in LANGUAGES[language].files(project, stored).items()
+    }
+    skipped = {x: reason for x in wanted if not unavailable(project, x) and (reason := why_not_here(x))}
     return {"README.md": readme(project, generated), **files}, skipped

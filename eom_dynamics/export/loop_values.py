@@ -9,14 +9,14 @@ import numpy as np
 
 from ..arrays import Array
 from ..elastic import LimitCheck, chain_gains, flat_state, linearizing_effort
-from ..elastic.elastic_arm import STIFFNESS_NAMES
+from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..messages.spline_trajectory import read_spline, write_spline
 from ..states import STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
-from .motors import MOTOR_NAMES
+from .functions import PLANT, arm_of
 from .plant import MOTOR_STATE
 from .project import Project
-from .stored_values import StoredValues, arm_of
+from .stored_values import StoredValues
 
 KNOTS = (0.0, 0.3, 0.5, 1.1)
 """Times of the knots of the stored spline, s."""
@@ -76,7 +76,7 @@ def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
 def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
     """Motor efforts for the stored states of motors and links, with the stored motion as a reference nearby."""
     arm = arm_of(project.robot)
-    if not project.plant or arm.damped.any():
+    if PLANT not in project.functions or arm.damped.any():
         return {}
     count = stored.count - 1  # without the last state, which is far from 0
     q, qd, theta, thetad = (stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE))

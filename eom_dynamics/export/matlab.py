@@ -4,46 +4,44 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 
 from ..arrays import Array
 from ..codegen.emit_c import filled
+from ..codegen.expressions import Op
+from ..codegen.monotone import MonotoneFunction
 from ..codegen.program import Program
-from ..codegen.straight_line import angles, straight_line
+from ..codegen.straight_line import Syntax, angles, straight_line
+from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..states import WRENCH_NAMES
-from .matlab_feedforward import feedforward_body, feedforward_defaults, feedforward_functions
-from .motors import FEEDFORWARD, MotorFeedforward
-from .project import SUMMARIES, Function, Project, matrix_size, table
+from .functions import Function, Steps
+from .project import SUMMARIES, Project, matrix_size, table
 from .stored_values import TOLERANCE, StoredValues
 from .templates import template
 
+_MATLAB = Syntax("{name} = {value};", times=".*", nan="NaN", infinity="Inf")
 _WIDTH = 120
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the functions and of the test by name."""
-    texts = {
-        f"{program.name}.m": _function(project, name, _straight_line(project, program))
-        for name, program in project.programs.items()
-    }
-    if project.feedforward is not None:
-        body, functions = feedforward_body(project, project.feedforward), feedforward_functions(project.feedforward)
-        texts[f"{project.feedforward.name}.m"] = f"{_function(project, FEEDFORWARD, body)}\n{functions}"
+    texts = {f"{function.name}.m": _function(project, name, function) for name, function in project.functions.items()}
     texts[f"test_{project.library}.m"] = _test(project, stored)
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
-def _straight_line(project: Project, program: Program) -> list[str]:
+def _statements(project: Project, function: Function) -> list[str]:
     """Statements from checked arguments and the number of states N to outputs."""
+    if isinstance(function, Steps):
+        # Each step computes all N states.
+        calls = [f"[{', '.join(x.outputs)}] = {x.name}({', '.join(x.inputs)});" for x in function.programs]
+        return ["if size(q, 2) == 1, q = repmat(q, 1, N); end", *calls]
+    program = function
     inputs = [f"{name}{k + 1}" for name, size in program.inputs.items() for k in range(size)]
     outputs = [f"{name}({k + 1}, :)" for name, size in program.outputs.items() for k in range(size)]
-    lines, results = straight_line(
-        program,
-        inputs,
-        [(f"s{k}", f"c{k}") for k in range(len(angles(program)))],
-        define="{name} = {value};",
-        times=".*",
-    )
-    turned = [angle.text(inputs, ".*") for angle in angles(program)]
+    sines = [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
+    lines, results = straight_line(program, inputs, sines, _MATLAB)
+    turned = [angle.text(inputs, _MATLAB) for angle in angles(program)]
     n = project.robot.n
     return [
         *(f"{name}{k + 1} = {name}({k + 1}, :);" for name, size in program.inputs.items() for k in range(size)),
@@ -60,10 +58,33 @@ def _straight_line(project: Project, program: Program) -> list[str]:
     ]
 
 
-def _function(project: Project, name: str, statements: list[str]) -> str:
+def _local_functions(program: Program) -> list[str]:
+    """Functions in the file of a program: selection, tables and roots; other functions are those of MATLAB."""
+    roots = program.constants(Op.ROOT)
+    selecting = any(each.uses(Op.SELECT) for each in (program, *(root.program for root in roots)))
+    texts = [template("select.m.in")] if selecting else []
+    for k, values in enumerate(program.constants(Op.INDEX, Op.LOOKUP)):
+        array = " ...\n    ".join(_wrapped(" ".join(map(_MATLAB.constant, values))))
+        texts.append(filled(template("table.m.in"), k=str(k), table=array))
+    return [*texts, *(_root(root, k) for k, root in enumerate(roots))]
+
+
+def _root(root: MonotoneFunction, k: int) -> str:
+    """The function of a root, and the root."""
+    parameters = [f"p{i}" for i in range(root.program.inputs["p"])]
+    lines, results = straight_line(root.program, ["x", *parameters], [], _MATLAB)
+    names = ("value", "slope", "curvature")
+    return filled(
+        template("root.m.in"),
+        k=str(k),
+        arguments="".join(f", {name}" for name in parameters),
+        body="\n".join([*lines, *(f"{name} = {result};" for name, result in zip(names, results, strict=True))]),
+    )
+
+
+def _function(project: Project, name: str, function: Function) -> str:
     """A function with its help, checks of its arguments, and statements that compute the outputs."""
-    function, n = project.functions[name], project.robot.n
-    names = list(function.inputs)
+    n, names = project.robot.n, list(function.inputs)
     rows = [(key, f"({size}, N)", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
         side = matrix_size(key, n)
@@ -73,15 +94,15 @@ def _function(project: Project, name: str, statements: list[str]) -> str:
         "Each column is a state. An argument with one column holds for all N states.",
         "Omitted wrenches are zero.",
     ]
-    if isinstance(function, MotorFeedforward):
-        commands = feedforward_defaults(function)
-        defaults |= commands
-        usage += ["Omitted stiffness is nominal and constant."] * bool(commands)
+    if isinstance(function, Steps) and STIFFNESS_NAMES[0] in names:
+        nominal = project.side.nominal_stiffness.tolist()
+        defaults |= dict.fromkeys(STIFFNESS_NAMES, f"zeros({n}, 1)") | {"k": f"[{'; '.join(map(repr, nominal))}]"}
+        usage.append("Omitted stiffness is nominal and constant.")
     body = [
         *(f"if nargin < {k + 1}, {key} = {defaults[key]}; end" for k, key in enumerate(names) if key in defaults),
         *(f"assert(size({key}, 1) == {size}, '{key} must have {size} rows')" for key, size in function.inputs.items()),
         "N = max([" + ", ".join(f"size({key}, 2)" for key in names) + "]);",
-        *statements,
+        *_statements(project, function),
     ]
     notes = [line for note in project.notes(name) for line in textwrap.wrap(note, _WIDTH - 4)]
     signature = f"[{', '.join(function.outputs)}] = {function.name}({', '.join(names)})"
@@ -99,33 +120,34 @@ def _function(project: Project, name: str, statements: list[str]) -> str:
             "",
             *body,
             "end\n",
+            *(_local_functions(function) if isinstance(function, Program) else ()),
         ]
     )
 
 
 def _test(project: Project, stored: StoredValues) -> str:
-    inputs = dict.fromkeys(name for function in project.functions.values() for name in function.inputs)
-    outputs = dict.fromkeys(name for function in project.functions.values() for name in function.outputs)
-    arrays = {name: stored.inputs[name] for name in inputs} | {name: stored.outputs[name] for name in outputs}
+    arrays, names = stored.named(project.functions)
     return filled(
         template("test_dynamics.m.in"),
         notice="\n".join(f"% {line}".rstrip() for line in project.notice()),
         library=project.library,
         tolerance=repr(TOLERANCE),
         stored="\n".join(f"stored.{name} = [\n{_rows(values)}]';" for name, values in arrays.items()),
-        checks="\n".join(_check(project, function) for function in project.functions.values()),
+        checks="\n".join(_check(project, function, names[key]) for key, function in project.functions.items()),
     )
 
 
-def _check(project: Project, function: Function) -> str:
+def _check(project: Project, function: Function, stored: Mapping[str, str]) -> str:
     n = project.robot.n
-    columns, first = (", ".join(f"stored.{name}({span})" for name in function.inputs) for span in (":, :", ":, k"))
+    columns, first = (
+        ", ".join(f"stored.{stored[name]}({span})" for name in function.inputs) for span in (":, :", ":, k")
+    )
     outputs = ", ".join(function.outputs)
     lines = [f"[{outputs}] = {function.name}({columns});"]
     for name in function.outputs:
         size = function.outputs[name]
         rows = f"reshape(permute({name}, [2 1 3]), {size}, [])" if matrix_size(name, n) else name
-        lines.append(f"failures = failures + compare('{function.name}', '{name}', {rows}, stored.{name});")
+        lines.append(f"failures = failures + compare('{function.name}', '{name}', {rows}, stored.{stored[name]});")
     lines.append("k = size(stored.q, 2);")
     lines.append(f"[{', '.join(f'{name}_alone' for name in function.outputs)}] = {function.name}({first});")
     for name in function.outputs:
@@ -138,8 +160,9 @@ def _check(project: Project, function: Function) -> str:
 
 def _rows(values: Array) -> str:
     """Rows of a matrix, wrapped by continuation dots."""
-    lines = []
-    for row in values.tolist():
-        broken = textwrap.wrap(" ".join(map(repr, row)), _WIDTH - 6, break_long_words=False, break_on_hyphens=False)
-        lines.append("  " + " ...\n    ".join(broken))
-    return ";\n".join(lines)
+    rows = [[_MATLAB.constant(x) for x in row] for row in values.tolist()]
+    return ";\n".join("  " + " ...\n    ".join(_wrapped(" ".join(row))) for row in rows)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH - 6, break_long_words=False, break_on_hyphens=False)

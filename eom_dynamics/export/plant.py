@@ -1,29 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs under deflections, and the plant of links and motors, as functions for export in C.
+"""Programs of springs under deflections, and of the plant of links and motors, in the reduced rotor model.
 
 They are what a controller with feedback and a simulation need beside the feedforward: what
-:meth:`eom_dynamics.ElasticArm.spring_efforts` and :meth:`eom_dynamics.simulation.ElasticPlant.rate` compute, in the
-reduced rotor model.
+:meth:`eom_dynamics.ElasticArm.spring_efforts` and :meth:`eom_dynamics.simulation.ElasticPlant.rate` compute.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from ..codegen.program import Program, Sizes
-from ..elastic.elastic_arm import STIFFNESS_NAMES
-from ..exceptions import RobotDescriptionError
+from ..codegen.expressions import Expression, Scalar
+from ..codegen.program import Program, c_name, trace
+from ..elastic.motor_programs import STIFFNESS_NAMES
+from ..elastic.motor_side import MotorSide
+from ..jet import Jet
+from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
+from ..recursion.composite import BASE
+from ..recursion.inverse_mass_matrix import inverse
+from ..recursion.scalars import minus, product
 from ..robot import Robot
-from .motors import MotorFeedforward
-
-SPRING_EFFORTS = "spring_efforts"
-"""Name of the function of springs."""
-
-PLANT = "plant"
-"""Name of the function of the plant."""
+from ..robot.physical_consistency import admits_articulated_bodies
 
 EFFORTS = ("spring_effort", "spring_effort_rate", "stiffness", "stiffness_rate")
-"""Outputs of the function of springs."""
+"""Outputs of the springs; stiffness where it is commanded."""
 
 ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
 """Outputs of the plant."""
@@ -31,66 +30,88 @@ ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
 MOTOR_STATE = ("theta", "thetad")
 """Inputs: motor positions and velocities."""
 
-NEEDED = ("effort", "mass_matrix")
-"""Programs that the plant calls."""
+Vectors = Mapping[str, Sequence[Expression]]
 
 
-@dataclass(frozen=True, eq=False)
-class PlantFunction:
-    """A function of links and motors.
+def spring_efforts(robot: Robot, side: MotorSide) -> Program:
+    """Efforts of the springs on the links, and commanded stiffness, with their rates; zero where not determined."""
 
-    Attributes:
-        name: a C identifier.
-        inputs, outputs: names and lengths of the vectors, in order.
-    """
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        stiffness = [Jet(row) for row in zip(x["k"], x["kd"], strict=True)] if "k" in x else None
+        tau, _, k = side.efforts(_deflections(side, x), stiffness)
+        # Rigid joints have none, and damped ones lack a further derivative.
+        effort = [Jet([0.0, 0.0]) if rigid else jet for rigid, jet in zip(side.rigid, tau, strict=True)]
+        rows = [[jet[0] for jet in effort], [jet[1] if len(jet) > 1 else 0.0 for jet in effort]]
+        rows += [[jet[0] for jet in k], [jet[1] for jet in k]]
+        return dict(zip(EFFORTS if "k" in x else EFFORTS[:2], rows, strict=False))
 
-    name: str
-    inputs: Sizes
-    outputs: Sizes
+    return trace(c_name("spring_efforts"), _state(side) | _commanded(side, 2), compute)
 
 
-def require_plant(robot: Robot, feedforward: MotorFeedforward) -> None:
-    """Check that the plant of a robot can be exported, as :class:`eom_dynamics.simulation.ElasticPlant` does.
+def plant(robot: Robot, side: MotorSide) -> Program:
+    """Accelerations of links and motors under motor efforts; motors of rigid joints move with their links."""
+    n, tree = robot.n, link_tree(robot)
+    articulated = admits_articulated_bodies(robot)
+    motors = list(enumerate(side.motor_joint.tolist()))
 
-    Raises:
-        RobotDescriptionError: a motor at an elastic joint has no rotor inertia; or a rigid joint has a gear with loss
-            or a transmission.
-    """
-    joints = robot.independent_joints
-    coupled = robot.coupled_stiffness[0] if robot.coupled_stiffness else ()
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        stiffness = [Jet([k, 0.0]) for k in x["k"]] if "k" in x else None
+        links, load, _ = side.efforts(_deflections(side, x), stiffness)
+        tau: list[Scalar] = [0.0 if rigid else jet[0] for rigid, jet in zip(side.rigid, links, strict=True)]
+        added, net = [0.0] * n, list[Scalar]()
+        for (motor, joint), behind in zip(motors, side.motor_loads([jet[0] for jet in load]), strict=True):
+            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]))
+            net.append(x["tau_m"][motor] - against[0])
+            if side.rigid[joint]:
+                tau[joint], added[joint] = net[motor], side.rotor_inertia[joint]
+        if articulated:
+            qdd = forward_dynamics(tree, x["q"], x["qd"], tau, (), added)
+        else:
+            M = [row[BASE:] for row in composite.mass_matrix(tree, x["q"])[BASE:]]
+            for joint, inertia in enumerate(added):
+                M[joint][joint] = M[joint][joint] + inertia
+            (bias,) = inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n])
+            qdd = product(inverse(M), minus(tau, bias))
+        thetadd = [
+            qdd[joint] if side.rigid[joint] else net[motor] / side.rotor_inertia[joint] for motor, joint in motors
+        ]
+        return dict(zip(ACCELERATIONS, (qdd, thetadd), strict=True))
+
+    inputs = _state(side) | {"tau_m": len(motors)} | _commanded(side, 1)
+    return trace(c_name("plant"), inputs, compute)
+
+
+def why_no_plant(robot: Robot, side: MotorSide) -> str | None:
+    """Reason why a robot has no plant, or None, as for :class:`eom_dynamics.simulation.ElasticPlant`."""
+    if robot.rotor_model != "reduced":
+        return f"{robot.name}: rotor_model must be reduced for code of plant, is {robot.rotor_model}"
     moved = robot.transmission[0] if robot.transmission else ()
-    for joint, inertia, actuator in zip(
-        feedforward.motor_joint, feedforward.inertia, feedforward.actuators, strict=True
-    ):
-        rigid = joints[joint].spring.is_rigid and joint not in coupled
-        name = joints[joint].name
-        if not rigid and inertia == 0:
-            raise RobotDescriptionError(f"{name}: rotor_inertia must be positive for code of {PLANT}, is 0")
-        if rigid and not actuator.gear.is_lossless:
-            raise RobotDescriptionError(f"{name}: efficiency must be 1 at a rigid joint for code of {PLANT}")
+    for joint in side.motor_joint.tolist():
+        name, rigid = side.joint_names[joint], side.rigid[joint]
+        if not rigid and side.rotor_inertia[joint] == 0:
+            return f"{name}: rotor_inertia must be positive for code of plant, is 0"
+        if rigid and not side.actuators[joint].gear.is_lossless:
+            return f"{name}: efficiency must be 1 at a rigid joint for code of plant"
         if rigid and joint in moved:
-            raise RobotDescriptionError(f"{name}: is rigid, and moved by a transmission; there is no code of {PLANT}")
+            return f"{name}: is rigid, and moved by a transmission; there is no code of plant"
+    return None
 
 
-def plant_functions(name: str, feedforward: MotorFeedforward, programs: dict[str, Program]) -> dict[str, PlantFunction]:
-    """Both functions of a robot with n joints and m motors.
+def _deflections(side: MotorSide, x: Vectors) -> list[Jet]:
+    """Deflections of all springs with their rates; none at rigid joints."""
+    rows = []
+    for motor, link in zip(MOTOR_STATE, ("q", "qd"), strict=True):
+        sides = side.joint_sides(x[motor])
+        rows.append([y - x[link][joint] for y, joint in zip(sides, side.motor_joint, strict=True)])
+    return [
+        Jet([0.0, 0.0] if side.rigid[joint] else row)
+        for joint, row in zip(side.motor_joint, zip(*rows, strict=True), strict=True)
+    ]
 
-    Args:
-        name: start of their names.
-        feedforward: motors and springs.
-        programs: with those of :data:`NEEDED`.
-    """
-    n, m = programs["effort"].inputs["q"], len(feedforward.motor_joint)
-    state = {"q": n, "qd": n, **dict.fromkeys(MOTOR_STATE, m)}
-    commanded = [x for x in STIFFNESS_NAMES if x in feedforward.inputs]
-    efforts = EFFORTS if commanded else EFFORTS[:2]
-    return {
-        SPRING_EFFORTS: PlantFunction(
-            f"{name}_{SPRING_EFFORTS}", {**state, **dict.fromkeys(commanded[:2], n)}, dict.fromkeys(efforts, n)
-        ),
-        PLANT: PlantFunction(
-            f"{name}_{PLANT}",
-            {**state, "tau_m": m, **dict.fromkeys(commanded[:1], n)},
-            dict(zip(ACCELERATIONS, (n, m), strict=True)),
-        ),
-    }
+
+def _state(side: MotorSide) -> dict[str, int]:
+    return dict.fromkeys(("q", "qd"), len(side.springs)) | dict.fromkeys(MOTOR_STATE, len(side.motor_joint))
+
+
+def _commanded(side: MotorSide, orders: int) -> dict[str, int]:
+    return dict.fromkeys(STIFFNESS_NAMES[:orders] if side.variable.any() else (), len(side.springs))

@@ -4,26 +4,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from .. import __version__
 from ..codegen.backends import require_robot
-from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program
-from ..codegen.programs import PROGRAMS
-from ..codegen.recipe import Recipe
-from ..exceptions import EomDynamicsError, RobotDescriptionError
+from ..elastic.carried_rotors import SPIN
+from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
+from ..elastic.motor_side import MotorSide
+from ..exceptions import RobotDescriptionError
 from ..robot import Robot
-from ..units import unit
-from .motors import FEEDFORWARD, MotorFeedforward, motor_feedforward, require_feedforward
-from .plant import NEEDED, PLANT, SPRING_EFFORTS, PlantFunction, plant_functions, require_plant
-from .precision import PRECISIONS
+from ..units import SHAFT_UNITS, unit
+from .functions import FEEDFORWARD, ON_BASE, PLANT, Function, arm_of, functions, why_not
 
-# MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 25.
-_LONGEST_NAME = 38
+PRECISIONS = ("double", "single")
+"""Precisions of exported C and C++."""
+
+# MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
+_LONGEST_NAME = 37
 
 # Description of vectors, their quantity, and the order of their time derivative.
 _VECTORS = {
@@ -39,6 +40,10 @@ _VECTORS = {
     "kd": ("its time derivative", "stiffness", 1),
     "kdd": ("its second time derivative", "stiffness", 2),
     "deflection": ("present deflections of damped springs", "position", 0),
+    "deflection_now": ("deflections of damped springs after the step", "position", 0),
+    "tau_before": ("joint efforts at the start of the step", "effort", 0),
+    "taud_before": ("their time derivative", "effort", 1),
+    "taudd_before": ("their second time derivative", "effort", 2),
     "tau": ("joint efforts", "effort", 0),
     "taud": ("their time derivative", "effort", 1),
     "taudd": ("their second time derivative", "effort", 2),
@@ -49,6 +54,8 @@ _VECTORS = {
     "theta": ("motor positions", "position", 0),
     "thetad": ("motor velocities", "position", 1),
     "tau_m": ("motor efforts", "effort", 0),
+    "spin": ("motor efforts that accelerate the rotors", "effort", 0),
+    "clipped_effort": ("motor efforts within the limits of torque, current and voltage", "effort", 0),
     "spring_effort": ("efforts of the springs on the links", "effort", 0),
     "spring_effort_rate": ("their time derivative", "effort", 1),
     "stiffness": ("commanded stiffness, at antagonistic pairs that of the deflections", "stiffness", 0),
@@ -57,15 +64,33 @@ _VECTORS = {
     "rotor_acceleration": ("motor accelerations", "position", 2),
 }
 
+# Of the base, and of motor shafts.
+_OTHERS = {
+    "w": "angular velocity of the base in its frame, rad/s",
+    "wd": "its time derivative, rad/s^2",
+    "wdd": "its second time derivative, rad/s^3",
+    "wddd": "its third time derivative, rad/s^4",
+    "f": "specific force at the origin of the base in its frame: acceleration less gravity, m/s^2",
+    "fd": "its time derivative, m/s^3",
+    "fdd": "its second time derivative, m/s^4",
+    "step": "time of the step, s; zero keeps the deflections, negative gives those without transient",
+} | {name: f"{name} of the motors before their gears, {text}" for name, text in SHAFT_UNITS.items()}
+
 SUMMARIES = {
     "inverse_dynamics": "Joint efforts with their first and second time derivatives.",
     "effort": "Joint efforts.",
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
-    FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
-    SPRING_EFFORTS: "Efforts of the springs from positions and velocities of links and motors.",
+    "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
+    "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
+    "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",
+    "drive": "Torque, speed, current and voltage of the motors, and their efforts within limits.",
+    "filtered": "Deflections of damped springs from one setpoint to the next.",
+    "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
+    FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
+    ON_BASE: "The feedforward on a moving base.",
 }
 """Description of each function."""
 
@@ -76,28 +101,11 @@ _MATRICES = {
     "dtau_dqdd": "partial derivatives of tau with respect to qdd, the mass matrix",
 }
 
-_PLANT_NOTES = {
-    SPRING_EFFORTS: ["Zero at rigid joints; spring_effort_rate is zero at damped springs, too."],
+_NOTES = {
+    "spring_efforts": ["Zero at rigid joints; spring_effort_rate is zero at damped springs, too."],
+    "drive": ["current and voltage are NaN where the constants of the motor are unknown."],
     PLANT: ["The motor of a rigid joint moves with its link: theta and thetad are not read there, but for friction."],
 }
-
-_DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
-
-STRAIGHT_LINE: Mapping[str, Recipe] = MappingProxyType(
-    {name: PROGRAMS[name] for name in _DYNAMICS}
-    | {"forward_kinematics": Recipe("forward_kinematics", forward_kinematics)}
-)
-"""Functions that are one program."""
-
-FUNCTIONS = (*STRAIGHT_LINE, FEEDFORWARD, PLANT)
-"""Names of the functions that can be exported; the plant comes with the efforts of its springs."""
-
-Function: TypeAlias = Program | MotorFeedforward | PlantFunction
-"""A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
-
-
-class UnavailableError(EomDynamicsError):
-    """A language in which the functions of a project are not available."""
 
 
 @dataclass(frozen=True)
@@ -106,31 +114,24 @@ class Project:
 
     Attributes:
         robot: the robot.
+        side: its motor side.
         name: the robot's name as an identifier.
         joints: names of the joints as unique identifiers in capitals.
-        programs: the straight-line programs by function; their names are ``{name}_{function}``.
-        feedforward: the motor feedforward, or None; it calls ``programs["inverse_dynamics"]``.
-        plant: functions of springs and plant, in C alone; they call other functions of the project.
-        precision: one of :data:`.PRECISIONS`, of C and C++.
+        functions: by function; their names are ``{name}_{function}``.
+        precision: one of :data:`PRECISIONS`, of C and C++.
     """
 
     robot: Robot
+    side: MotorSide
     name: str
     joints: tuple[str, ...]
-    programs: dict[str, Program]
-    feedforward: MotorFeedforward | None = None
-    plant: Mapping[str, PlantFunction] = field(default_factory=dict)
+    functions: dict[str, Function]
     precision: str = PRECISIONS[0]
 
     @property
-    def functions(self) -> dict[str, Function]:
-        """Programs and motor feedforward by function."""
-        return {**self.programs, **({} if self.feedforward is None else {FEEDFORWARD: self.feedforward})}
-
-    @property
-    def c_functions(self) -> dict[str, Function]:
-        """All functions by name: those of every language, and those in C alone."""
-        return {**self.functions, **self.plant}
+    def programs(self) -> dict[str, Program]:
+        """The straight-line programs by function."""
+        return {name: function for name, function in self.functions.items() if isinstance(function, Program)}
 
     @property
     def library(self) -> str:
@@ -162,6 +163,8 @@ class Project:
         """Description of an input or output, with its unit."""
         if vector in _MATRICES:
             return f"{_MATRICES[vector]}, SI units"
+        if vector in _OTHERS:
+            return _OTHERS[vector]
         if is_pose(vector):
             tool = self.robot.tools[int(vector.partition("_")[2] or 1) - 1]
             return f"pose of {plain(tool.name)} in the base frame, m"
@@ -174,28 +177,19 @@ class Project:
 
     def notes(self, function: str) -> list[str]:
         """What a user of a function must know beside its arguments, in ASCII: a line for each fact."""
-        if function in self.plant:
-            return [*_PLANT_NOTES[function], *self._motor_notes()]
-        if function != FEEDFORWARD or self.feedforward is None:
-            return []
-        names, places = [plain(name) for name in self.robot.joint_names], self.feedforward.springs
-        notes = self._motor_notes()
-        commanded = [
-            f"{names[place.joints[0]]} (nominally {float(place.spring.rest_stiffness):g})"
-            for place in places
-            if place.spring.is_variable
-        ]
-        if commanded:
+        side, vectors = self.side, {**self.functions[function].inputs, **self.functions[function].outputs}
+        names, notes = [plain(name) for name in side.joint_names], list(_NOTES.get(function, []))
+        if {*MOTOR_NAMES, "theta", SPIN} & vectors.keys():
+            notes.append(f"Motors, in the order of motor vectors: {', '.join(map(plain, side.motor_names))}.")
+        if "kdd" in vectors:
+            commanded = [f"{names[i]} (nominally {side.rest_stiffness[i]:g})" for i in np.flatnonzero(side.variable)]
             notes.append(f"k, kd and kdd are read at {', '.join(commanded)}.")
             notes.append("All results of the motors of a joint are NaN where its k is out of range.")
-        damped = [names[place.joints[0]] for place in places if place.spring.is_damped]
-        if damped:
-            notes.append(f"deflection is read at {', '.join(damped)}.")
+        if DEFLECTION in vectors:
+            damped = ", ".join(names[i] for i in np.flatnonzero(side.damped))
+            transient = "" if "step" in vectors else f"; {SETTLED:g} stands for that without transient"
+            notes.append(f"{DEFLECTION} is read at {damped}{transient}.")
         return notes
-
-    def _motor_notes(self) -> list[str]:
-        assert self.feedforward is not None
-        return [f"Motors, in the order of motor vectors: {', '.join(map(plain, self.feedforward.motor_names))}."]
 
 
 def _unit(quantity: str, joint_type: str) -> str:
@@ -216,52 +210,33 @@ def matrix_size(vector: str, n: int) -> int:
     return n if vector in _MATRICES else 0
 
 
-def project(robot: Robot, functions: Iterable[str], *, precision: str = PRECISIONS[0]) -> Project:
+def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[0]) -> Project:
     """Functions of a robot for export.
 
     Args:
         robot: the robot.
-        functions: names from :data:`FUNCTIONS`; that of the motor feedforward includes the inverse dynamics,
-            that of the plant the feedforward, the efforts and the mass matrix.
-        precision: one of :data:`.PRECISIONS`; languages other than C and C++ have double precision only.
+        wanted: names from :data:`.FUNCTIONS`; those that they call are exported, too.
+        precision: one of :data:`PRECISIONS`; languages other than C and C++ have double precision only.
 
     Raises:
         TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops.
-        RobotDescriptionError: the motor feedforward of the robot cannot be exported, see :func:`.require_feedforward`,
-            or the plant, see :func:`.require_plant`; or joint friction is part of its efforts.
+        RobotDescriptionError: a function is not available for the robot, see :func:`.capabilities`.
     """
     require_robot(robot)
-    if robot.joint_friction:
-        raise RobotDescriptionError(
-            f"{robot.name}: joint friction cannot be exported; leave joint_friction out, and add D qd + c tanh(qd/v_0)"
-        )
+    wanted, side = list(wanted), arm_of(robot).side
+    for function in wanted:
+        if reason := why_not(robot, side, function):
+            raise RobotDescriptionError(reason)
     name = identifier(robot.name, "robot")
-    if re.match("eom(_|$)", name, re.IGNORECASE):  # the prefix of what is the same for all robots
+    if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of what is the same for all robots
         name = f"robot_{name}"
     name = name[:_LONGEST_NAME].rstrip("_")
-    wanted = list(functions)
-    if PLANT in wanted:
-        wanted += [FEEDFORWARD, *NEEDED]
-    straight = [function for function in dict.fromkeys(wanted) if function not in (FEEDFORWARD, PLANT)]
-    if FEEDFORWARD in wanted:
-        require_feedforward(robot)
-        straight = list(dict.fromkeys([*straight, "inverse_dynamics"]))
-    programs = {function: replace(STRAIGHT_LINE[function](robot), name=f"{name}_{function}") for function in straight}
-    feedforward = None
-    if FEEDFORWARD in wanted:
-        called = programs["inverse_dynamics"]
-        feedforward = motor_feedforward(robot, f"{name}_{FEEDFORWARD}", called.inputs, called.outputs)
-    plant: Mapping[str, PlantFunction] = {}
-    if PLANT in wanted and feedforward is not None:
-        require_plant(robot, feedforward)
-        plant = plant_functions(name, feedforward, programs)
     return Project(
         robot=robot,
+        side=side,
         name=name,
         joints=_unique([identifier(joint, "joint").upper() for joint in robot.joint_names]),
-        programs=programs,
-        feedforward=feedforward,
-        plant=plant,
+        functions=functions(robot, side, wanted, name),
         precision=precision,
     )
 

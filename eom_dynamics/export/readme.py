@@ -8,17 +8,10 @@ from collections.abc import Sequence
 from ..codegen.emit_c import filled
 from ..codegen.program import Program
 from .cpp_robot import type_name
-from .project import SUMMARIES, Function, Project
+from .functions import Function
+from .project import SUMMARIES, Project
 from .ros2_control import package_name
 from .templates import template
-
-# What is different for the motor feedforward, by language.
-_FEEDFORWARD = {
-    "c": "`{name}` calls `math.h`: without CMake, link it with `-lm`.\n",
-    "casadi": "`{name}` is not available for CasADi.\n",
-}
-
-_NO_FEEDFORWARD = "`feedforward` is not available for `rotor_model: complete`, only for `reduced`.\n"
 
 
 def readme(project: Project, languages: Sequence[str]) -> bytes:
@@ -28,11 +21,6 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
         f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}; {_cost(function)}"
         for name, function in project.functions.items()
     ]
-    functions += [
-        f"- `{function.name}`, in C and C++ alone: {SUMMARIES[name]}\n"
-        f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}"
-        for name, function in project.plant.items()
-    ]
     first = next(iter(project.programs.values()))
     parts = [
         f"# Dynamics of {project.name}\n",
@@ -40,8 +28,6 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
         "## Functions\n",
         "\n".join(functions) + "\n",
     ]
-    if project.robot.rotor_model != "reduced":
-        parts.append(_NO_FEEDFORWARD)
     for language in languages:
         parts.append(
             filled(
@@ -56,12 +42,10 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
                 outputs=", ".join(first.outputs),
             )
         )
-        if project.feedforward is not None and language in _FEEDFORWARD:
-            parts.append(_FEEDFORWARD[language].format(name=project.feedforward.name))
     return "\n".join(parts).encode()
 
 
 def _cost(function: Function) -> str:
     if isinstance(function, Program):
         return f"{function.costs()['total']} operations a state"
-    return "the inverse dynamics, and the springs and motors"
+    return f"{' then '.join(f'`{step.name}`' for step in function.programs)}"

@@ -10,38 +10,31 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
 from .. import __version__
 from ..arrays import Array
 from ..codegen.emit_c import filled
+from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
 from ..robot.writers.written import unused
+from ..states import EFFORT_NAMES
 from . import cpp_project
-from .c_text import stored_arrays
+from .c_text import constant_arrays
 from .cpp_robot import comment, type_name
-from .motors import MOTOR_NAMES, MotorFeedforward
-from .project import Project, UnavailableError, plain
+from .functions import FEEDFORWARD, PLANT
+from .project import Project, plain
 from .stored_values import StoredValues
 from .templates import template
 
 # Natural frequency, rad/s, of the motors under the PD of the example, critically damped, as in simulations.
 _FREQUENCY = 70.0
 
-# Characters that XML cannot have, not even escaped.
-_NOT_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
-
 _MOCK = ["<plugin>mock_components/GenericSystem</plugin>"]
 _SIMULATED = ["<plugin>{package}/PlantSystem</plugin>", '<param name="rate">10000</param>']
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
-    """Files of the package by path.
-
-    Raises:
-        UnavailableError: the project has no motor feedforward, single precision, or a name that XML cannot have.
-    """
-    feedforward = cpp_project.require_feedforward(project, "ros2_control")
-    if project.precision != "double":
-        raise UnavailableError("ros2_control has double precision only")
-    cpp_project.require_names(project, "ros2_control", _NOT_XML)
+    """Files of the package by path, for a project with the motor feedforward."""
     package = package_name(project)
     library = _library(project, stored)
     fields = {
@@ -53,9 +46,14 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
         "type": type_name(project),
     }
     texts = _package(project, fields, library)
-    texts |= _sources(project, feedforward, stored, fields)
-    texts |= _examples(project, feedforward, fields)
+    texts |= _sources(project, stored, fields)
+    texts |= _examples(project, fields)
     return library | {name: text.encode("ascii") for name, text in texts.items()}
+
+
+def can_be_written(name: str) -> bool:
+    """Whether XML can have a name: it refuses some characters even if they are escaped."""
+    return all(x in "\t\n\r" or " " <= x <= "\ud7ff" or "\ue000" <= x <= "\ufffd" or x >= "\U00010000" for x in name)
 
 
 def package_name(project: Project) -> str:
@@ -66,13 +64,14 @@ def package_name(project: Project) -> str:
 def _library(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Headers and tests of the C++ export, and C for one state."""
     contents = cpp_project.files(project, stored)
-    skipped = re.compile(rf"CMakeLists|_batch\.c$|^c/test_{project.library}\.c$")
-    return {name: content for name, content in contents.items() if not skipped.search(name)}
+    skipped = {f"c/{function.name}_batch.c" for function in project.functions.values()}
+    skipped |= {"CMakeLists.txt", "c/CMakeLists.txt", f"c/test_{project.library}.c"}
+    return {name: content for name, content in contents.items() if name not in skipped}
 
 
 def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]) -> dict[str, str]:
     """Description of the package and its plugins, and README."""
-    simulated = bool(project.plant)
+    simulated = PLANT in project.functions
     title = plain(project.robot.name)
     escaped = quoteattr(title)[1:-1].replace("--", "- -")
     plugins = ["feedforward_controller", *(["plant_system"] if simulated else [])]
@@ -98,7 +97,7 @@ def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]
                 else "components that only store commands"
             ),
             stiffness_references=", `stiffness`, `stiffness_rate`, `stiffness_acceleration`"
-            if project.feedforward and "k" in project.feedforward.inputs
+            if project.side.variable.any()
             else "",
             **fields,
         ),
@@ -114,26 +113,27 @@ def _version() -> str:
     return ".".join([*numbers, "0", "0"][:3])
 
 
-def _sources(
-    project: Project, feedforward: MotorFeedforward, stored: StoredValues, fields: dict[str, str]
-) -> dict[str, str]:
+def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> dict[str, str]:
     """Sources of the plugins, and the test of the controller."""
     package = fields["package"]
     texts = {}
-    for name in ("feedforward_controller", *(["plant_system"] if project.plant else [])):
+    for name in ("feedforward_controller", *(["plant_system"] if PLANT in project.functions else [])):
         guard = f"{package}_{name}_hpp".upper()
         texts[f"include/{package}/{name}.hpp"] = filled(template(f"ros2_control/{name}.hpp.in"), guard=guard, **fields)
         texts[f"src/{name}.cpp"] = filled(template(f"ros2_control/{name}.cpp.in"), **fields)
-    commanded = [name for name in ("k", "kd", "kdd") if name in feedforward.inputs]
+    feedforward = project.functions[FEEDFORWARD]
+    commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
     messages = dict(zip(commanded, ("stiffness", "stiffness_rate", "stiffness_acceleration"), strict=False))
     # Deflections of dampers are a state, with which the stored motion of motors does not agree.
-    alone = "deflection" not in feedforward.inputs
+    alone = DEFLECTION not in feedforward.inputs
+    arrays = {name: stored.inputs[name] for name in feedforward.inputs} | dict(stored.outputs[FEEDFORWARD])
+    used = (*feedforward.inputs, *EFFORT_NAMES, *MOTOR_NAMES)
     compared = {"motor_effort": "i", "motor_position": "Robot::motors + i", "motor_velocity": "2 * Robot::motors + i"}
     texts["test/test_controller.cpp"] = filled(
         template("ros2_control/test_controller.cpp.in"),
         states=str(stored.count),
         tolerance=repr(stored.relative_tolerance),
-        stored=stored_arrays(stored, [*feedforward.inputs, "tau", "taud", "taudd", *MOTOR_NAMES]),
+        stored=constant_arrays({name: x for name, x in arrays.items() if name in used}, rows="STATES"),
         stiffness="".join(
             f"            message.{field}.push_back(stored_{name}[state][i]);\n" for name, field in messages.items()
         ),
@@ -148,15 +148,16 @@ def _sources(
     return texts
 
 
-def _examples(project: Project, feedforward: MotorFeedforward, fields: dict[str, str]) -> dict[str, str]:
+def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     """Configuration of a controller manager, descriptions of the hardware, and a launch file."""
     joints = list(project.robot.joint_names)
     motors: list[str] = []
-    for name in feedforward.motor_names:
+    for name in project.side.motor_names:
         motors.append(unused(f"{name}_motor", [*joints, *motors]))
-    kp, kd = feedforward.inertia * _FREQUENCY**2, 2 * _FREQUENCY * feedforward.inertia
+    inertia = np.array(project.side.rotor_inertia)[project.side.motor_joint]
+    kp, kd = inertia * _FREQUENCY**2, 2 * _FREQUENCY * inertia
     hardware = {"mock": _MOCK}
-    if project.plant:
+    if PLANT in project.functions:
         hardware = {"simulated": [line.format(**fields) for line in _SIMULATED]} | hardware
     texts = {
         "config/controllers.yaml": filled(
@@ -175,15 +176,13 @@ def _examples(project: Project, feedforward: MotorFeedforward, fields: dict[str,
         ),
     }
     for name, lines in hardware.items():
-        texts[f"description/{name}.urdf"] = _description(project, joints, motors, feedforward, lines)
+        texts[f"description/{name}.urdf"] = _description(project, joints, motors, lines)
     return texts
 
 
-def _description(
-    project: Project, joints: Sequence[str], motors: Sequence[str], feedforward: MotorFeedforward, hardware: list[str]
-) -> str:
+def _description(project: Project, joints: Sequence[str], motors: Sequence[str], hardware: list[str]) -> str:
     types = [joint.type for joint in project.robot.independent_joints]
-    types += [types[joint] for joint in feedforward.motor_joint]
+    types += [types[joint] for joint in project.side.motor_joint]
     bodies, interfaces = [], []
     for k, (name, kind) in enumerate(zip([*joints, *motors], types, strict=True)):
         limits = '<limit lower="-1e6" upper="1e6" effort="1e9" velocity="1e9"/>'

@@ -1,30 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stored values: states with results of the closed form, against which exported code is tested.
 
-The closed form is independent of the recursion from which the code was traced. Motor motion and efforts are those of
-:meth:`eom_dynamics.ElasticArm.feedforward`.
+The closed form is independent of the recursion from which the code was traced. Results of the motor side are those of
+:class:`eom_dynamics.elastic.motor_side.MotorSide` over arrays, with the accelerations of the plant by the closed form.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
-from ..actuators.springs import AntagonisticPair, Spring, VariableSpring
 from ..arrays import Array
 from ..codegen.emit_python import python_function
+from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.straight_line import angles
-from ..elastic import ElasticArm
-from ..elastic.elastic_arm import STIFFNESS_NAMES
+from ..elastic.carried_rotors import SPIN, rotor_robot
+from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..elastic.motor_side import MotorSide
 from ..equations import equations_of_motion
-from ..exceptions import EomDynamicsError, KernelWarning
+from ..equations.floating_base import floating_equations_of_motion
+from ..exceptions import EomDynamicsError
+from ..jet import Jet
 from ..kinematics import body_poses
 from ..robot import Robot
-from ..states import STATE_NAMES, WRENCH_NAMES
-from .motors import DEFLECTION, MOTOR_NAMES, MotorFeedforward
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from .functions import Function, Steps, links_of
 from .plant import ACCELERATIONS, EFFORTS, MOTOR_STATE
 from .project import Project
 
@@ -44,18 +47,21 @@ class ExportError(EomDynamicsError):
     """Generated code of a robot that differs from the closed form."""
 
 
+Values = Mapping[str, Array]
+
+
 @dataclass(frozen=True)
 class StoredValues:
     """States, and results of the closed form for them.
 
     Attributes:
-        inputs: by name (q … qdddd, W … Wdd; those of the motor feedforward if it is exported) arrays (states, size).
-        outputs: by name arrays (states, size); matrices in row-major order.
+        inputs: inputs of all functions by name, each (states, size); those that are results of other functions, too.
+        outputs: results by function and name, each (states, size); matrices in row-major order.
         relative_tolerance: allowed error of exported code, relative to 1 + the largest entry of an output in a state.
     """
 
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
+    inputs: Values
+    outputs: Mapping[str, Values]
     relative_tolerance: float = TOLERANCE
 
     @property
@@ -63,38 +69,69 @@ class StoredValues:
         """Number of states."""
         return len(self.inputs["q"])
 
-    def tolerance(self, output: str) -> Array:
+    def tolerance(self, function: str, output: str) -> Array:
         """Allowed error of an output (states,)."""
-        return np.asarray(TOLERANCE * (1.0 + np.abs(self.outputs[output]).max(axis=1)))
+        largest = np.nan_to_num(np.abs(self.outputs[function][output])).max(axis=1)
+        return np.asarray(TOLERANCE * (1.0 + largest))
+
+    def named(self, functions: Mapping[str, Function]) -> tuple[dict[str, Array], dict[str, dict[str, str]]]:
+        """All arrays of some functions by unique names, and these names by function and vector."""
+        arrays: dict[str, Array] = {}
+        names: dict[str, dict[str, str]] = {}
+        for key, function in functions.items():
+            values = {**{name: self.inputs[name] for name in function.inputs}, **self.outputs[key]}
+            names[key] = {}
+            for vector, array in values.items():
+                name, number = vector, 1
+                while name in arrays and not np.array_equal(arrays[name], array, equal_nan=True):
+                    number += 1
+                    name = f"{vector}_{number}"
+                arrays[name], names[key][vector] = array, name
+        return arrays, names
 
 
 def stored_values(project: Project) -> StoredValues:
-    """States, always the same for a robot, with the results of all programs of a project.
+    """States, always the same for a robot, with the results of all functions of a project.
 
     In single precision, inputs are numbers of that precision.
 
     Raises:
         ExportError: a program does not agree with the closed form.
     """
-    single = project.precision == "single"
-    inputs = _states(project)
-    if single:
-        inputs = _rounded_to_single(inputs)
-    outputs: dict[str, Array] = {}
-    for function, program in project.programs.items():
-        results = [_CLOSED_FORMS[function](project.robot, *state) for state in zip(*inputs.values(), strict=True)]
-        for name, values in zip(program.outputs, zip(*results, strict=True), strict=True):
-            outputs[name] = np.array([np.ravel(value) for value in values])
-    _check(project, StoredValues(inputs, outputs))
-    if project.feedforward is not None:
-        commands = _commands(project.feedforward, outputs["tau"])
-        inputs |= _rounded_to_single(commands) if single else commands
-        outputs |= _motor_side(project.robot, inputs)
-    if project.plant:
-        motors = _motor_states(project.robot, inputs["q"])
-        inputs |= _rounded_to_single(motors) if single else motors
-        outputs |= _plant(project, inputs)
-    return StoredValues(inputs, outputs, SINGLE_TOLERANCE if single else TOLERANCE)
+    rounded = _rounded_to_single if project.precision == "single" else dict[str, Array]
+    inputs = rounded(_states(project))
+    outputs: dict[str, dict[str, Array]] = {}
+    if set(project.functions) & set(_OF_MOTORS):
+        links = links_of(project.robot)
+        of_links = [links, *(name for name in ("efforts_on_base",) if name in project.functions)]
+        outputs = {name: _results(project, name, inputs) for name in of_links}
+        inputs |= rounded(outputs[links])
+        inputs |= rounded(_commands(project.side, [x["tau"] for x in outputs.values()]))
+        inputs |= rounded(_motor_states(project.side, inputs["q"]))
+        inputs |= rounded(_results(project, "motors", inputs))
+    for key, function in project.functions.items():
+        if key in outputs:
+            continue
+        values = dict(inputs)
+        for step in function.programs if isinstance(function, Steps) else (function,):
+            name = step.name.removeprefix(f"{project.name}_")
+            values |= outputs[name] if name in outputs and name != "motors" else _results(project, name, values)
+        outputs[key] = {name: values[name] for name in function.outputs}
+    outputs = {key: outputs[key] for key in project.functions}
+    tolerance = SINGLE_TOLERANCE if project.precision == "single" else TOLERANCE
+    stored = StoredValues(inputs, outputs, tolerance)
+    _check(project, stored)
+    return stored
+
+
+def _results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
+    """Results (states, size) of a program by name."""
+    if function in _OF_MOTORS:
+        results = _OF_MOTORS[function](project, inputs)
+        return {name: np.column_stack(np.broadcast_arrays(*columns)) for name, columns in results.items()}
+    closed_form = _CLOSED_FORMS[function]
+    states = [closed_form(project, {name: x[i] for name, x in inputs.items()}) for i in range(len(inputs["q"]))]
+    return {name: np.array([np.ravel(state[name]) for state in states]) for name in states[0]}
 
 
 def _rounded_to_single(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -107,6 +144,7 @@ def _states(project: Project) -> dict[str, Array]:
     random = np.random.default_rng(2021)
     inputs = {name: random.uniform(-np.pi, np.pi, (_STATES, robot.n)) for name in STATE_NAMES}
     inputs |= {name: random.uniform(-10, 10, (_STATES, 6 * len(robot.tools))) for name in WRENCH_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (_STATES, 3)) for names in IMU_NAMES for name in names}
     for values in inputs.values():
         values[0] = 0.0
     inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
@@ -123,17 +161,20 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
-    exact = exact and not (project.plant and project.robot.transmission)
+    exact = exact and not ("plant" in project.functions and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 
 def _check(project: Project, stored: StoredValues) -> None:
-    for program in project.programs.values():
+    for key, program in project.programs.items():
         entries = [column for name in program.inputs for column in stored.inputs[name].T]
-        results = iter(python_function(program)(entries))
+        with np.errstate(all="ignore"):
+            results = iter(python_function(program)(entries))
         for name, size in program.outputs.items():
             computed = np.transpose([np.broadcast_to(next(results), stored.count) for _ in range(size)])
-            errors, allowed = np.abs(computed - stored.outputs[name]).max(axis=1), stored.tolerance(name)
+            expected, allowed = stored.outputs[key][name], stored.tolerance(key, name)
+            same = np.isnan(computed) & np.isnan(expected)
+            errors = np.where(same, 0.0, np.abs(computed - expected)).max(axis=1)
             if not np.all(errors <= allowed):
                 worst = np.argmax(errors / allowed)
                 raise ExportError(
@@ -142,92 +183,131 @@ def _check(project: Project, stored: StoredValues) -> None:
                 )
 
 
-def _commands(feedforward: MotorFeedforward, tau: Array) -> dict[str, Array]:
-    """Commanded stiffness within the range of each spring, and deflections, with few digits."""
+def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
+    """Commanded stiffness within the range of each spring under all efforts, deflections, and steps between setpoints.
+
+    Numbers have few digits.
+    """
     random = np.random.default_rng(2022)
-    stiffness = {name: random.uniform(-1.0, 1.0, tau.shape) for name in STIFFNESS_NAMES}
-    for place in feedforward.springs:
-        if place.spring.is_variable:
-            (joint,) = place.joints
-            low, high = _stiffness_range(place.spring, tau[:, joint])
-            middle, half = 0.5 * (low + high), 0.5 * (high - low)
-            stiffness["k"][:, joint] = middle + 0.9 * half * stiffness["k"][:, joint]
-            for name in STIFFNESS_NAMES[1:]:
-                stiffness[name][:, joint] *= half
-    deflection = random.uniform(-0.1, 0.1, tau.shape)
-    inputs = {**stiffness, DEFLECTION: deflection}
-    return {name: np.round(values, 4) for name, values in inputs.items() if name in feedforward.inputs}
+    shape = efforts[0].shape
+    stiffness = {name: random.uniform(-1.0, 1.0, shape) for name in STIFFNESS_NAMES}
+    for joint in np.flatnonzero(side.variable):
+        ranges = np.broadcast_arrays(
+            *(x for tau in efforts for x in side.springs[joint].stiffness_range(tau[:, joint]))
+        )
+        low, high = np.max(ranges[::2], axis=0), np.min(ranges[1::2], axis=0)
+        high = np.where(np.isfinite(high), high, 2 * low)
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        stiffness["k"][:, joint] = middle + 0.9 * half * stiffness["k"][:, joint]
+        for name in STIFFNESS_NAMES[1:]:
+            stiffness[name][:, joint] *= half
+    deflection = random.uniform(-0.1, 0.1, shape)
+    deflection[1] = SETTLED
+    step = random.uniform(0.0, 0.1, (len(deflection), 1))
+    step[2:4] = [[0.0], [-1.0]]
+    before = {f"{name}_before": random.uniform(-20.0, 20.0, shape) for name in EFFORT_NAMES}
+    inputs = {**stiffness, DEFLECTION: deflection, "step": step, **before}
+    return {name: np.round(values, 4) for name, values in inputs.items()}
 
 
-def _stiffness_range(spring: Spring, tau: Array) -> tuple[Array, Array]:
-    """Stiffness that can be commanded under efforts, N m/rad or N/m; at most twice the least where it has no limit."""
-    if isinstance(spring, AntagonisticPair):
-        least = spring.least_stiffness(tau)
-        return least, 2 * least
-    assert isinstance(spring, VariableSpring)
-    return np.full_like(tau, spring.lower), np.full_like(tau, spring.upper)
+def _jets(values: Values, names: Sequence[str]) -> list[Jet]:
+    """A jet of arrays (states,) for each entry of vectors that are time derivatives of each other."""
+    return [Jet(columns) for columns in zip(*(values[name].T for name in names), strict=True)]
 
 
-def _motor_side(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Motor motion and efforts by the library."""
-    motion = (inputs[name] for name in STATE_NAMES)
-    samples = len(inputs["q"])
-    wrench = [np.reshape(inputs[name], (samples, *robot.wrench_shape)) for name in WRENCH_NAMES]
-    stiffness = [inputs[name] for name in STIFFNESS_NAMES if name in inputs]
-    command = arm_of(robot).feedforward(*motion, wrench=wrench, stiffness=stiffness, deflection=inputs.get(DEFLECTION))
-    return {name: getattr(command, name) for name in MOTOR_NAMES}
-
-
-def _motor_states(robot: Robot, q: Array) -> dict[str, Array]:
+def _motor_states(side: MotorSide, q: Array) -> dict[str, Array]:
     """Motors near the links, under moderate efforts of the springs, and motor efforts, with few digits."""
     random = np.random.default_rng(2023)
-    arm = arm_of(robot)
-    tau, taud = random.uniform(-5.0, 5.0, (2, *q.shape))
-    delta, deltad, *_ = arm.deflections(tau, taud, np.zeros_like(tau))
-    theta = arm.motors_following(q) + _geared(arm, delta)
-    rates = np.round(_geared(arm, deltad), 6)
-    effort = np.round(random.uniform(-20.0, 20.0, theta.shape), 4)
-    return {"theta": np.round(theta, 6), "thetad": rates, "tau_m": effort}
+    taus = dict(zip(EFFORT_NAMES, random.uniform(-5.0, 5.0, (3, *q.shape)), strict=True))
+    delta, _ = side.deflections(_jets(taus, EFFORT_NAMES))
+    theta = side.motors_of([q[:, joint] + jet[0] for joint, jet in zip(side.motor_joint, delta, strict=True)])
+    rates = side.motors_of([jet[1] + 0.0 * q[:, 0] for jet in delta])
+    effort = random.uniform(-20.0, 20.0, (len(q), len(delta)))
+    states = {"theta": np.column_stack(theta), "thetad": np.column_stack(rates), "tau_m": effort}
+    return {name: np.round(x, 4 if name == "tau_m" else 6) for name, x in states.items()}
 
 
-def _geared(arm: ElasticArm, delta: Array) -> Array:
-    """Motor positions (N, m) of deflections at the springs (N, m)."""
-    if arm.transmission is None:
-        return delta
-    joints, transmission = arm.transmission
-    places = np.searchsorted(arm.motor_joint, joints)
-    delta = delta.copy()
-    delta[:, places] = transmission.motors(delta[:, places])
-    return delta
+Columns = Mapping[str, Sequence[Array]]
 
 
-def _plant(project: Project, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Efforts of the springs, and accelerations, by the library."""
-    from ..simulation import ElasticPlant
-
-    arm = arm_of(project.robot)
-    plant = ElasticPlant(arm)
-    q, qd, theta, thetad = (inputs[name] for name in ("q", "qd", *MOTOR_STATE))
-    stiffness = [inputs[name] for name in STIFFNESS_NAMES[:2] if name in inputs]
-    deflections = [plant.deflection(theta, q), plant.deflection(thetad, qd)]
-    tau, k = arm.spring_set.effort_jets(deflections, stiffness)
-    outputs = {name: np.nan_to_num(x) for name, x in zip(EFFORTS, (*tau, *k), strict=True)}
-    rates = np.array(
-        [
-            plant.rate(np.concatenate(row[:4]), row[4], *row[5:])
-            for row in zip(q, theta, qd, thetad, inputs["tau_m"], *stiffness[:1], strict=True)
-        ]
-    )
-    n = project.robot.n
-    outputs |= zip(ACCELERATIONS, np.split(rates[:, n + theta.shape[1] :], [n], axis=1), strict=True)
-    return {name: x for name, x in outputs.items() if any(name in each.outputs for each in project.plant.values())}
+def _motors(project: Project, x: Values) -> Columns:
+    """Motor motion and efforts."""
+    side, tau = project.side, _jets(x, EFFORT_NAMES)
+    state = [
+        np.where(column > 0.5 * SETTLED, settled, column)
+        for column, settled in zip(x[DEFLECTION].T, side.settled(tau), strict=True)
+    ]
+    spin = _jets(x, [SPIN]) if SPIN in x else None
+    position, effort = side.feedforward(_jets(x, STATE_NAMES[:3]), tau, _jets(x, STIFFNESS_NAMES), state, spin)
+    rows = [[jet[k] for jet in position] for k in range(3)]
+    return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
 
 
-def arm_of(robot: Robot) -> ElasticArm:
-    """The arm of a robot, without a warning where its kernels are slow for lack of a compiler."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KernelWarning)
-        return ElasticArm(robot)
+def _drive(project: Project, x: Values) -> Columns:
+    """Motor shafts."""
+    rows = []
+    for k, joint in enumerate(project.side.motor_joint):
+        motor, ratio = project.side.actuators[joint].motor, project.side.gear_ratio[joint]
+        torque, speed = x["motor_effort"][:, k] / ratio, x["motor_velocity"][:, k] * ratio
+        clipped = ratio * motor.clipped(torque, speed)
+        rows.append((torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped))
+    return dict(zip(("torque", "speed", "current", "voltage", "clipped_effort"), zip(*rows, strict=True), strict=True))
+
+
+def _filtered(project: Project, x: Values) -> Columns:
+    """Deflections of damped springs after a step."""
+    side, step, start = project.side, x["step"][:, 0], x[DEFLECTION].T
+    before, after = _jets(x, [f"{name}_before" for name in EFFORT_NAMES]), _jets(x, EFFORT_NAMES)
+    later = side.advanced(start, before, after, np.where(step > 0, step, 1.0))
+    rows = zip(side.springs, later, side.settled(after), start, strict=True)
+    now = [
+        np.where(step > 0, new, np.where(step < 0, settled, old)) if spring.is_damped else 0.0 * old
+        for spring, new, settled, old in rows
+    ]
+    return {"deflection_now": now}
+
+
+def _deflections(side: MotorSide, x: Values) -> list[Jet]:
+    """Deflections of all springs and their rates."""
+    motor, rate = (side.joint_sides(list(x[name].T)) for name in MOTOR_STATE)
+    rows = zip(side.motor_joint, motor, rate, strict=True)
+    return [Jet([y - x["q"][:, joint], yd - x["qd"][:, joint]]) for joint, y, yd in rows]
+
+
+def _spring_efforts(project: Project, x: Values) -> Columns:
+    """Efforts of the springs on the links, and stiffness."""
+    side, zero = project.side, np.zeros(len(x["q"]))
+    tau, _, k = side.efforts(_deflections(side, x), _jets(x, STIFFNESS_NAMES[:2]))
+    efforts = [[np.nan_to_num(jet[i] + zero) if i < len(jet) else zero for jet in tau] for i in range(2)]
+    return dict(zip(EFFORTS, [*efforts, *([jet[i] + zero for jet in k] for i in range(2))], strict=True))
+
+
+def _plant(project: Project, x: Values) -> Columns:
+    """Accelerations of links and motors."""
+    robot, side = project.robot, project.side
+    links, load, _ = side.efforts(_deflections(side, x), _jets(x, STIFFNESS_NAMES[:2]))
+    behind = side.motor_loads([jet[0] for jet in load])
+    zero, net = np.zeros_like(x["q"]), []
+    tau, added = np.nan_to_num(np.column_stack(np.broadcast_arrays(*(jet[0] for jet in links)))), np.zeros(robot.n)
+    for motor, joint in enumerate(side.motor_joint):
+        against = side.motor_effort(motor, Jet([behind[motor]]), Jet([x["thetad"][:, motor]]), Jet([zero[:, 0]]))
+        net.append(x["tau_m"][:, motor] - against[0])
+        if side.rigid[joint]:
+            tau[:, joint], added[joint] = net[motor], side.rotor_inertia[joint]
+    at_rest = {name: x[name] if name in ("q", "qd") else 0.0 * x[name] for name in (*STATE_NAMES, *WRENCH_NAMES)}
+    mass, bias = _results(project, "mass_matrix", x)["M"], _results(project, "effort", at_rest)["tau"]
+    M = mass.reshape(-1, robot.n, robot.n) + np.diag(added)
+    qdd = np.linalg.solve(M, (tau - bias)[..., np.newaxis])[..., 0]
+    thetadd = [
+        qdd[:, joint] if side.rigid[joint] else net[motor] / side.rotor_inertia[joint]
+        for motor, joint in enumerate(side.motor_joint)
+    ]
+    return dict(zip(ACCELERATIONS, (list(qdd.T), thetadd), strict=True))
+
+
+_OF_MOTORS: Mapping[str, Callable[[Project, Values], Columns]] = MappingProxyType(
+    {"motors": _motors, "drive": _drive, "filtered": _filtered, "spring_efforts": _spring_efforts, "plant": _plant}
+)
 
 
 def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:
@@ -235,22 +315,69 @@ def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:
     return [np.reshape(W, robot.wrench_shape) for W in wrench]
 
 
-def _inverse_dynamics(robot: Robot, *state: Array) -> tuple[Array, ...]:
-    q, qd, qdd, qddd, qdddd, *wrench = state
-    return equations_of_motion(robot, q, qd, qdd, qddd, wrench=_at_tools(robot, *wrench)).efforts(qdddd)
+def _with_friction(robot: Robot, efforts: Iterable[Array], *rates: Array) -> list[Array]:
+    """Joint efforts and time derivatives, with the friction of joints at qd, qdd, …, where that is part of them."""
+    total = list(efforts)
+    for row, joint in zip(robot.coupling[0], robot.joints, strict=True):
+        if robot.joint_friction:
+            friction = joint.friction_law.effort_jet(Jet([row @ rate for rate in rates]))
+            total = [tau + row * own for tau, own in zip(total, friction, strict=False)]
+    return total
 
 
-def _effort(robot: Robot, *state: Array) -> tuple[Array, ...]:
-    q, qd, qdd, _, _, W, *_ = state
-    return equations_of_motion(robot, q, qd, wrench=_at_tools(robot, W)).efforts(qdd)
+def _efforts_of(robot: Robot, motion: Sequence[Array], wrench: Sequence[Array]) -> list[Array]:
+    """tau, taud, taudd for q … qdddd."""
+    q, qd, qdd, qddd, qdddd = motion
+    efforts = equations_of_motion(robot, q, qd, qdd, qddd, wrench=_at_tools(robot, *wrench)).efforts(qdddd)
+    return _with_friction(robot, efforts, qd, qdd, qddd)
 
 
-def _mass_matrix(robot: Robot, *state: Array) -> tuple[Array, ...]:
-    q, qd, *_ = state
-    return (equations_of_motion(robot, q, qd).M[0],)
+def _inverse_dynamics(project: Project, x: Values) -> Values:
+    efforts = _efforts_of(project.robot, [x[name] for name in STATE_NAMES], [x[name] for name in WRENCH_NAMES])
+    return dict(zip(EFFORT_NAMES, efforts, strict=True))
 
 
-def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
+def _links_with_rotors(project: Project, x: Values) -> Values:
+    robot, side = project.robot, project.side
+    ratio = np.array(side.gear_ratio)[side.motor_joint]
+    following = {name: side.motors_of(list(x[name][side.motor_joint])) for name in STATE_NAMES}
+    motion = [np.append(x[name], ratio * np.array(motors)) for name, motors in following.items()]
+    efforts = _efforts_of(rotor_robot(robot, side), motion, [x[name] for name in WRENCH_NAMES])
+    outputs = dict(zip(EFFORT_NAMES, (tau[: robot.n] for tau in efforts), strict=True))
+    return outputs | {SPIN: ratio * efforts[0][robot.n :]}
+
+
+def _efforts_on_base(project: Project, x: Values) -> Values:
+    """Closed form of a floating base with the twist that has this angular velocity and specific force.
+
+    In the pose I and at v = 0, f = vd + w x v - g, where the gravity g in the frame of the base turns with it.
+    """
+    robot, cross = project.robot, np.cross
+    w, wd, wdd, wddd, f, fd, fdd = (x[name] for names in IMU_NAMES for name in names)
+    g = robot.gravity
+    gd = cross(g, w)
+    vd = f + g
+    vdd = fd - cross(w, vd) + gd
+    vddd = fdd - 2 * cross(wd, vd) - cross(w, vdd) + cross(gd, w) + cross(g, wd)
+    twists = zip((w, wd, wdd, wddd), (0.0 * g, vd, vdd, vddd), STATE_NAMES[1:], strict=True)
+    *rates, last = (np.concatenate([turning, linear, x[name]]) for turning, linear, name in twists)
+    wrench = _at_tools(robot, *(x[name] for name in WRENCH_NAMES))
+    efforts = floating_equations_of_motion(robot, np.eye(4), x["q"], *rates, wrench=wrench).efforts(last)
+    joints = _with_friction(robot, [tau[6:] for tau in efforts], *(x[name] for name in STATE_NAMES[1:4]))
+    return dict(zip(EFFORT_NAMES, joints, strict=True))
+
+
+def _effort(project: Project, x: Values) -> Values:
+    robot = project.robot
+    efforts = equations_of_motion(robot, x["q"], x["qd"], wrench=_at_tools(robot, x["W"])).efforts(x["qdd"])
+    return {"tau": _with_friction(robot, efforts, x["qd"])[0]}
+
+
+def _mass_matrix(project: Project, x: Values) -> Values:
+    return {"M": equations_of_motion(project.robot, x["q"], x["qd"]).M[0]}
+
+
+def _effort_partials(project: Project, x: Values) -> Values:
     """Partial derivatives of tau, from time derivatives along suitable motions.
 
     With C of Christoffel symbols, C(x) y = C(y) x is linear in both, and so is its derivative along w,
@@ -258,8 +385,8 @@ def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
 
         B(e; qd) qd = (B(e + qd; e + qd) - B(e; e) - B(qd; qd)) qd - B(qd; qd) e.
     """
-    q, qd, qdd, _, _, W, *_ = state
-    rest = np.zeros(robot.n)
+    robot, rest = project.robot, np.zeros(project.robot.n)
+    q, qd, qdd, W = (x[name] for name in ("q", "qd", "qdd", "W"))
     moving = equations_of_motion(robot, q, qd, rest, wrench=_at_tools(robot, W))
     columns = []
     for e in np.eye(robot.n):
@@ -267,19 +394,26 @@ def _effort_partials(robot: Robot, *state: Array) -> tuple[Array, ...]:
         both = equations_of_motion(robot, q, e + qd, rest, wrench=_at_tools(robot, W))
         coriolis = (both.C[1] - along.C[1] - moving.C[1]) @ qd - moving.C[1] @ e
         columns.append(along.M[1] @ qdd + coriolis + along.gravity[1] + along.external[1])
-    return np.transpose(columns), 2 * moving.C[0], moving.M[0]
+    by_qd = 2 * moving.C[0]
+    for k, e in enumerate(np.eye(robot.n)):
+        # Friction along qd = e t: its time derivative is that with respect to the joint's rate.
+        by_qd[:, k] += _with_friction(robot, [rest, rest], qd, e)[1]
+    return {"dtau_dq": np.transpose(columns), "dtau_dqd": by_qd, "dtau_dqdd": moving.M[0]}
 
 
-def _forward_kinematics(robot: Robot, *state: Array) -> tuple[Array, ...]:
+def _forward_kinematics(project: Project, x: Values) -> Values:
     """Poses of the tools by the product of exponentials."""
-    bodies = body_poses(robot, state[0])
-    return tuple(bodies[tool.joint] @ tool.pose if tool.joint >= 0 else tool.pose for tool in robot.tools)
+    tools, bodies = project.robot.tools, body_poses(project.robot, x["q"])
+    poses = [bodies[tool.joint] @ tool.pose if tool.joint >= 0 else tool.pose for tool in tools]
+    return dict(zip(project.functions["forward_kinematics"].outputs, poses, strict=True))
 
 
-_CLOSED_FORMS: Mapping[str, Callable[..., Iterable[Array]]] = {
+_CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "inverse_dynamics": _inverse_dynamics,
     "effort": _effort,
     "mass_matrix": _mass_matrix,
     "effort_partials": _effort_partials,
     "forward_kinematics": _forward_kinematics,
+    "links_with_rotors": _links_with_rotors,
+    "efforts_on_base": _efforts_on_base,
 }

@@ -112,4 +112,4 @@ def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
     succeed(["cmake", "-S", user, "-B", "user_build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}"], tmp_path)
     succeed(["cmake", "--build", "user_build"], tmp_path)
     tau = [float(x) for x in succeed([tmp_path / "user_build" / "user"], tmp_path).split()]
-    assert tau == pytest.approx(stored.outputs["tau"][1].tolist(), abs=stored.tolerance("tau")[1])
+    assert tau == pytest.approx(stored.outputs["effort"]["tau"][1].tolist(), abs=stored.tolerance("effort", "tau")[1])

@@ -13,11 +13,11 @@ from compilation import COMPILERS
 from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
 
 from eom_dynamics import Robot
+from eom_dynamics.actuators import Actuator, Gear
 from eom_dynamics.actuators.springs import LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project
+from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, project_files
 from eom_dynamics.export.cpp_robot import literal, type_name
-from eom_dynamics.export.precision import in_single_precision
 
 C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -105,7 +105,7 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
     ("file", "old", "new"),
     [
         ("spline.hpp", "{-315, 155", "{-315, 154"),
-        ("limits.hpp", "motor.back_emf_constant * (motor", "0.9 * motor.back_emf_constant * (motor"),
+        ("limits.hpp", "effort = shafts.clipped_effort;", "effort = effort;"),
         ("linearization.hpp", "solve(M, springs.taud, y.taud, x.qddd);", ""),
         ("control_loop.hpp", "age_ += std::min(step, timeout_ / 2);", "if (!received_) age_ += step;"),
         ("control_loop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / 1681"),
@@ -153,31 +153,22 @@ def test_springs_and_plant(name: str, precision: str, tmp_path: Path) -> None:
     succeed(["cc", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
     lines = results(tmp_path / "built")
     assert sum("_plant " in line for line in lines) == 2
-    assert sum("_spring_efforts " in line for line in lines) == (4 if "k" in exported.plant[PLANT].inputs else 2)
+    assert sum("_spring_efforts " in line for line in lines) == len(exported.functions["spring_efforts"].outputs)
     assert all(line.startswith("ok") for line in lines), lines
-
-
-def test_only_the_springs_of_the_robot_are_written(tmp_path: Path) -> None:
-    export(robot("planar_pr"), "c", tmp_path, [PLANT])
-    text = (tmp_path / "planar_pr_dynamics_springs.h").read_text()
-    assert "eom_linear_effort(" in text and "eom_cubic_effort(" not in text and "eom_pair_effort(" not in text
 
 
 @pytest.mark.parametrize(
     ("change", "error"),
     [
         ({"rotor_inertia": 0.0}, r"^joint_2: rotor_inertia must be positive for code of plant, is 0$"),
-        ({"joint_friction": True}, r"joint friction cannot be exported"),
+        ({"spring": RigidSpring()}, r"^joint_2: efficiency must be 1 at a rigid joint for code of plant$"),
     ],
 )
 def test_a_robot_without_a_plant_is_refused(change: dict[str, object], error: str) -> None:
     sea = robot("sea_planar_2r")
-    if "joint_friction" in change:
-        wrong = replace(sea, joint_friction=True)
-    else:
-        wrong = replace(sea, joints=(sea.joints[0], replace(sea.joints[1], **change)))
+    joints = (sea.joints[0], replace(sea.joints[1], actuator=Actuator(gear=Gear(0.9)), **change))
     with pytest.raises(RobotDescriptionError, match=error):
-        project(wrong, [PLANT])
+        project(replace(sea, joints=joints), [PLANT])
 
 
 def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
@@ -203,15 +194,6 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
     assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
 
 
-def test_text_in_single_precision() -> None:
-    assert in_single_precision('double x = 0.5 * sin(y2.0) + 1e-7; // 0.5 "double"') == (
-        'float x = 0.5f * sinf(y2.0) + 1e-7f; // 0.5 "double"'
-    )
-    assert in_single_precision('"0.5" /* sqrt(2.0)\n */ 3 + v10 + fabs(1.) + eom_sin(0)') == (
-        '"0.5" /* sqrt(2.0)\n */ 3 + v10 + fabsf(1.f) + eom_sin(0)'
-    )
-
-
 def renamed(name: str, *joints: str) -> Robot:
     planar = robot("planar_2r")
     named = [replace(joint, name=joint_name) for joint, joint_name in zip(planar.joints, joints, strict=True)]
@@ -235,7 +217,7 @@ def test_any_names(tmp_path: Path) -> None:
 # Names of templates of eom, of members of the type, of macros, and of other objects of the C library and of the tests.
 TAKEN = (
     *("setpoint", "command", "Robot", "Limits", "Spline", "Plant", "Piece", "Mailbox", "feedforward", "control_loop"),
-    *("scalar", "SCALAR", "drive", "ends", "state", "efforts", "map"),
+    *("scalar", "SCALAR", "drive", "shafts", "ends", "state", "efforts", "map"),
     *("NULL", "EOF", "NAN", "INFINITY", "HUGE_VAL", "M_PI", "errno", "assert", "linux", "unix"),
     *("stdin", "FILE", "std", "main", "stored", "check", "motor", "spring"),
 )
@@ -274,7 +256,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
         ("UR5e", "UR5e"),
         ("UR5", "Ur5"),
         ("HUGE_VAL", "HugeVal"),
-        ("drive", "DriveRobot"),
+        ("ends", "EndsRobot"),
         ("SCALAR", "ScalarRobot"),
     ],
 )
@@ -282,9 +264,9 @@ def test_name_of_the_type(name: str, expected: str) -> None:
     assert type_name(project(renamed(name, "first", "second"), [FEEDFORWARD])) == expected
 
 
-def test_without_a_feedforward_it_is_refused(tmp_path: Path) -> None:
+def test_without_a_feedforward_it_is_refused() -> None:
     with pytest.raises(UnavailableError, match=r"needs the function feedforward"):
-        export(robot("planar_2r"), "cpp", tmp_path, ["effort"])
+        project_files(project(robot("planar_2r"), ["effort"]), ["cpp"])
 
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")

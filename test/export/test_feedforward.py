@@ -12,19 +12,21 @@ import cuda_on_host
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
+from exported import LOSSY_ROBOTS, SPRING_ROBOTS, export, replace_in, robot, run, succeed
+from linkages import four_bar
 from springs import with_springs
 
-from eom_dynamics import ElasticArm, Robot
-from eom_dynamics.actuators.springs import SPRINGS, CoupledSpring, LinearSpring
+from eom_dynamics import ElasticArm, FloatingBase, Robot
+from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.program import Program
+from eom_dynamics.elastic import BaseMotion
+from eom_dynamics.elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, PLANT, project
-from eom_dynamics.export.motors import MOTOR_NAMES, MotorFeedforward
-from eom_dynamics.export.spring_code import SPRING_CODE
-from eom_dynamics.export.templates import template
+from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, capabilities, project, stored_values
+from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
-ROBOTS = ("sea_planar_2r", "vsa_planar_2r", "panda", "planar_pr", "scissors", *SPRING_ROBOTS)
+ROBOTS = ("sea_planar_2r", "vsa_planar_2r", "panda", "planar_pr", "scissors", *SPRING_ROBOTS, *LOSSY_ROBOTS)
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 OCTAVE = shutil.which("octave-cli")
 
@@ -36,11 +38,66 @@ needs_octave = pytest.mark.skipif(OCTAVE is None, reason="GNU Octave is not inst
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_c_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path) -> None:
     exported, _ = export(robot(name), "c", tmp_path, [FEEDFORWARD])
-    assert list(exported.programs) == ["inverse_dynamics"]
     succeed([compiler, *STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
     lines = succeed([tmp_path / "built"], tmp_path).splitlines()
-    assert len(lines) == 2 * (3 + 7)  # one state, and the batch
+    assert len(lines) == 2 * sum(len(function.outputs) for function in exported.functions.values())
     assert all(line.startswith("ok") for line in lines)
+
+
+@pytest.mark.parametrize("name", [*ROBOTS, "pendulum", "planar_2r", "ur5e", "iiwa", "dual_arm"])
+def test_stored_values_are_those_of_the_arm(name: str) -> None:
+    """The compiled feedforward of the library gives the stored motor motion and efforts."""
+    subject = robot(name)
+    stored = stored_values(project(subject, [FEEDFORWARD]))
+    arm, x = ElasticArm(subject), stored.inputs
+    wrench = [np.reshape(x[key], (stored.count, *subject.wrench_shape)) for key in WRENCH_NAMES]
+    stiffness, deflection = [x[key] for key in ("k", "kd", "kdd")], x[DEFLECTION]
+    command = arm.feedforward(
+        *(x[key] for key in STATE_NAMES), wrench=wrench, stiffness=stiffness, deflection=deflection
+    )
+    for key, values in command._asdict().items():
+        allowed = stored.tolerance(FEEDFORWARD, key)[:, np.newaxis]
+        assert np.all(np.abs(values - stored.outputs[FEEDFORWARD][key]) <= allowed), key
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "shared"])
+def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
+    """In C as by the closed form of a floating base, which agrees with the library."""
+    subject = robot(name)
+    _, stored = export(subject, "c", tmp_path, [ON_BASE])
+    x = stored.inputs
+    base = BaseMotion(
+        np.array([x[key] for key in ("w", "wd", "wdd", "wddd")]), np.array([x[key] for key in ("f", "fd", "fdd")])
+    )
+    wrench = [np.reshape(x[key], (stored.count, *subject.wrench_shape)) for key in WRENCH_NAMES]
+    command = ElasticArm(subject).feedforward(
+        *(x[key] for key in STATE_NAMES),
+        wrench=wrench,
+        base=base,
+        stiffness=[x[key] for key in ("k", "kd", "kdd")],
+        deflection=x[DEFLECTION],
+    )
+    for key, values in command._asdict().items():
+        allowed = stored.tolerance(ON_BASE, key)[:, np.newaxis]
+        assert np.all(np.abs(values - stored.outputs[ON_BASE][key]) <= allowed), key
+    if COMPILERS:
+        succeed(["cc", *STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
+        lines = succeed([tmp_path / "built"], tmp_path).splitlines()
+        assert lines and all(line.startswith("ok") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", *SPRING_ROBOTS, "carried_0"])
+def test_casadi_functions(name: str, tmp_path: Path) -> None:
+    casadi = pytest.importorskip("casadi")
+    exported, stored = export(robot(name), "casadi", tmp_path, [FEEDFORWARD, "spring_efforts"])
+    for key, function in exported.functions.items():
+        loaded = casadi.Function.load(str(tmp_path / f"{function.name}.casadi"))
+        assert loaded.name_in() == list(function.inputs) and loaded.name_out() == list(function.outputs)
+        results = loaded(**{vector: stored.inputs[vector].T for vector in function.inputs})
+        for output in function.outputs:
+            computed, expected = np.array(results[output]), stored.outputs[key][output].T
+            errors = np.where(np.isnan(computed) & np.isnan(expected), 0.0, np.abs(computed - expected))
+            assert np.all(errors <= stored.tolerance(key, output)), (key, output)
 
 
 @needs_octave
@@ -48,7 +105,7 @@ def test_c_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path
 def test_octave_passes_its_test(name: str, tmp_path: Path) -> None:
     exported, _ = export(robot(name), "matlab", tmp_path, [FEEDFORWARD])
     lines = octave(f"test_{exported.library}", tmp_path).splitlines()
-    assert len(lines) == 2 * (3 + 7)  # a batch, and one state
+    assert len(lines) == 2 * sum(len(function.outputs) for function in exported.functions.values())
     assert all(line.startswith("ok") for line in lines)
 
 
@@ -57,70 +114,89 @@ def test_octave_passes_its_test(name: str, tmp_path: Path) -> None:
 def test_cuda_compiles(name: str, tmp_path: Path) -> None:
     export(robot(name), "cuda", tmp_path, [FEEDFORWARD])
     # Without the kernel of the inverse dynamics, which has its own test and takes long to compile.
-    (source,) = tmp_path.glob("*_feedforward.cu")
+    (source,) = tmp_path.glob("*_motors.cu")
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
     succeed(["nvcc", "-arch=sm_80", *strict, "-c", source, "-o", "built.o"], tmp_path)
     assert (tmp_path / "built.o").stat().st_size > 0
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@pytest.mark.parametrize("name", SPRING_ROBOTS)
+@pytest.mark.parametrize("name", [*SPRING_ROBOTS, "carried_0"])
 def test_cuda_passes_its_test_on_the_processor(name: str, tmp_path: Path) -> None:
-    export(robot(name), "cuda", tmp_path, [FEEDFORWARD])
+    exported, _ = export(robot(name), "cuda", tmp_path, [FEEDFORWARD])
     cuda_on_host.adapt(tmp_path)
     succeed(["g++", "-I.", *sorted(tmp_path.glob("*.cpp")), "-o", "built"], tmp_path)
     lines = [line for line in succeed([tmp_path / "built"], tmp_path).splitlines() if "per second" not in line]
-    assert len(lines) == 3 + 7
+    assert len(lines) == sum(len(function.outputs) for function in exported.functions.values())
     assert all(line.startswith("ok") for line in lines)
 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("file", "old", "new"),
     [
-        ("400.0, 20000.0, &s[0]", "400.0, 20000.1, &s[0]"),
-        ("eom_friction(motor_velocity[1], 0.3", "eom_friction(motor_velocity[1], 0.300001"),
-        ("s->deltadd = (taudd - bend", "s->deltadd = (taudd - 1.0000001 * bend"),
+        ("motors", "motor_effort[1] = ", "motor_effort[1] = 1e-6 + "),
+        ("motors", "v51 * 0.2;", "v51 * 0.200001;"),
+        ("feedforward", "qdd, tau, taud, taudd,", "qdd, tau, taudd, taud,"),
+        ("drive_batch", "eom_batch(count, ", "eom_batch(0 * count, "),
     ],
 )
-def test_its_test_finds_errors(old: str, new: str, tmp_path: Path) -> None:
+def test_its_test_finds_errors(file: str, old: str, new: str, tmp_path: Path) -> None:
     export(robot("sea_planar_2r"), "c", tmp_path, [FEEDFORWARD])
-    replace_in(tmp_path / "sea_planar_2r_dynamics_motors.h", old, new)
+    replace_in(tmp_path / f"sea_planar_2r_{file}.c", old, new)
     succeed(["cc", *STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
     done = run([tmp_path / "built"], tmp_path)
     assert done.returncode == 1
     assert "BAD" in done.stdout
 
 
-def test_every_kind_of_spring_has_code() -> None:
-    assert set(SPRING_CODE) == {*SPRINGS, CoupledSpring.kind}
-    for kind, code in SPRING_CODE.items():
-        for name in (*code.uses, kind):
-            assert f"eom_{name}" in template(f"motors/{name}.h.in")
-            assert f"eom_{name}(" in template(f"motors/{name}.m.in")
+def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
+    """A spring is its law alone: no other file has code of it."""
 
-
-def test_only_the_springs_of_the_robot_are_written(tmp_path: Path) -> None:
-    for language, header in (("c", "_motors.h"), ("cuda", "_motors.cuh")):
-        export(robot("planar_pr"), language, tmp_path, [FEEDFORWARD])
-        text = (tmp_path / f"planar_pr_dynamics{header}").read_text()
-        assert "eom_linear(" in text
-        assert not any(f"eom_{name}(" in text for name in ("cubic", "gear", "friction", "root_step", "undefined"))
-
-
-def test_a_kind_without_code_is_refused() -> None:
     class NewSpring(LinearSpring):
         kind = "new"
 
-    with pytest.raises(RobotDescriptionError, match=r"^joint_1: elasticity of type new has no code for feedforward"):
-        project(with_springs(robot("planar_2r"), NewSpring(5.0)), [FEEDFORWARD])
+        def force(self, delta: Array) -> Array:
+            return self.constant * delta
+
+    export(with_springs(robot("planar_2r"), NewSpring(5.0)), "c", tmp_path, ["motors"])
+    assert (
+        "5.0" in (tmp_path / "planar_2r_motors.c").read_text() or "0.2" in (tmp_path / "planar_2r_motors.c").read_text()
+    )
 
 
-def test_the_complete_rotor_model_is_refused() -> None:
-    complete = replace(robot("sea_planar_2r"), rotor_model="complete")
-    with pytest.raises(RobotDescriptionError, match=r"^sea_planar_2r: rotor_model must be reduced .*, is complete"):
-        project(complete, [FEEDFORWARD])
-    assert project(complete, ["effort"]).feedforward is None
+def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
+    export(robot("planar_pr"), "c", tmp_path, [PLANT])
+    for file in tmp_path.glob("planar_pr_*.c"):
+        text = file.read_text()
+        assert not any(f"eom_{name}_" in text for name in ("exp", "expm1", "log", "tanh", "select", "root", "index"))
+
+
+def test_capabilities() -> None:
+    """All arms in all languages; what is missing has a reason."""
+    pytest.importorskip("casadi")
+    absent = {"links_with_rotors", "filtered"}
+    found = capabilities(robot("sea_planar_2r"))
+    assert set(found) == set(LANGUAGES)
+    for capability in found.values():
+        assert set(capability.functions) == set(FUNCTIONS) - absent and set(capability.missing) == absent
+    complete = capabilities(robot("carried"))["c"]
+    assert FEEDFORWARD in complete.functions and "links_with_rotors" in complete.functions
+    assert "rotor_model must be reduced for code of plant" in complete.missing[PLANT]
+    assert "rotor_model must be reduced for code of feedforward_on_base" in complete.missing[ON_BASE]
+    planar = robot("planar_2r")
+    for other in (four_bar(), FloatingBase(planar)):
+        for capability in capabilities(other).values():
+            assert not capability.functions
+            assert "without loops" in capability.missing[FEEDFORWARD]
+    named = capabilities(replace(planar, name="\1"))
+    assert "cannot have the name" in named["ros2_control"].missing[FEEDFORWARD] and not named["c"].missing.get("effort")
+
+
+@pytest.mark.parametrize("name", [PLANT, ON_BASE])
+def test_what_carried_rotors_have_not_is_refused(name: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=rf"^carried: rotor_model must be reduced for code of {name}"):
+        project(robot("carried"), [name])
 
 
 def test_header_describes_motors_and_commands(tmp_path: Path) -> None:
@@ -130,19 +206,15 @@ def test_header_describes_motors_and_commands(tmp_path: Path) -> None:
         "joint_1_agonist, joint_1_antagonist, joint_2_agonist, joint_2_antagonist.",
         "k, kd and kdd are read at joint_1 (nominally 250), joint_2 (nominally 120).",
         "NaN where its k is out of range",
-        "it calls math.h",
         "commanded stiffness, N m/rad\n",
     ):
         assert wanted in text
-    export(robot("vsa_planar_2r"), "c", tmp_path, [PLANT])
-    text = " ".join((tmp_path / "vsa_planar_2r_dynamics.h").read_text().replace("\n *", "").split())
-    assert "_feedforward, vsa_planar_2r_spring_efforts and vsa_planar_2r_plant: they call math.h" in text
 
 
 @needs_compiler
 def test_fast_math_is_an_error(tmp_path: Path) -> None:
     export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
-    done = run(["cc", "-std=c99", "-ffast-math", "-c", "planar_pr_feedforward.c"], tmp_path)
+    done = run(["cc", "-std=c99", "-ffast-math", "-c", "planar_pr_motors.c"], tmp_path)
     assert done.returncode != 0
     assert "without -ffast-math" in done.stderr
 
@@ -151,14 +223,13 @@ def test_fast_math_is_an_error(tmp_path: Path) -> None:
 class Motors:
     """The compiled motor side of a robot, at rest at q = 0, so that motor positions are deflections."""
 
-    feedforward: MotorFeedforward
+    program: Program
     executable: Path
 
     def __call__(self, **inputs: Array) -> dict[str, Array]:
         """Motor motion and efforts (states, m) for inputs (states, n); omitted ones are zero."""
         states = len(next(iter(inputs.values())))
-        sizes = self.feedforward.size
-        rows = [inputs.get(name, np.zeros((states, sizes[name]))) for name in self.feedforward.motor_inputs]
+        rows = [inputs.get(name, np.zeros((states, size))) for name, size in self.program.inputs.items()]
         (self.executable.parent / "inputs").write_bytes(np.concatenate(rows, axis=1).tobytes())
         succeed([self.executable, "inputs", "outputs"], self.executable.parent)
         results = np.fromfile(self.executable.parent / "outputs").reshape(states, -1)
@@ -168,7 +239,7 @@ class Motors:
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 DRIVER = """
-#include "{library}_motors.h"
+#include "{library}.h"
 #include <stdio.h>
 
 int main(int count, char **files)
@@ -178,7 +249,7 @@ int main(int count, char **files)
     if (count != 3 || !in || !out)
         return 1;
     while ({read}) {{
-        eom_motors({names});
+        {function}({names});
         {write}
     }}
     return fclose(in) + fclose(out);
@@ -199,20 +270,21 @@ def motors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Motors]:
 
 
 def _compiled(subject: Robot, folder: Path, sanitized: bool) -> Motors:
-    exported, _ = export(subject, "c", folder, [FEEDFORWARD])
-    feedforward = exported.feedforward
-    assert feedforward is not None
-    inputs, size = feedforward.motor_inputs, feedforward.size
+    exported, _ = export(subject, "c", folder, ["motors"])
+    program = exported.programs["motors"]
+    size = {**program.inputs, **program.outputs}
     text = DRIVER.format(
         library=exported.library,
-        arrays=", ".join(f"{name}[{size[name]}]" for name in (*inputs, *MOTOR_NAMES)),
-        names=", ".join((*inputs, *MOTOR_NAMES)),
-        read=" && ".join(f"fread({name}, sizeof {name}, 1, in)" for name in inputs),
+        function=program.name,
+        arrays=", ".join(f"{name}[{length}]" for name, length in size.items()),
+        names=", ".join(size),
+        read=" && ".join(f"fread({name}, sizeof {name}, 1, in)" for name in program.inputs),
         write=" ".join(f"fwrite({name}, sizeof {name}, 1, out);" for name in MOTOR_NAMES),
     )
     (folder / "driver.c").write_text(text)
-    succeed(["cc", *STRICT, "-O1", *(SANITIZERS if sanitized else ()), "driver.c", "-o", "driver", "-lm"], folder)
-    return Motors(feedforward, folder / "driver")
+    sources = ["driver.c", f"{program.name}.c"]
+    succeed(["cc", *STRICT, "-O1", *(SANITIZERS if sanitized else ()), *sources, "-o", "driver", "-lm"], folder)
+    return Motors(program, folder / "driver")
 
 
 @pytest.mark.parametrize("name", SPRING_ROBOTS)
@@ -227,11 +299,11 @@ def test_springs_at_small_and_large_efforts(name: str, motors: Mapping[str, Moto
     stiffness, deflection = (k, 0.2 * k, -0.7 * k), 0.01 + 0.001 * tau
     expected = arm.deflections(tau, taud, taudd, stiffness=stiffness, deflection=deflection)
     commands = dict(zip(("k", "kd", "kdd", "deflection"), (*stiffness, deflection), strict=True))
-    taken = {key: value for key, value in commands.items() if key in compiled.feedforward.inputs}
+    taken = {key: value for key, value in commands.items() if key in compiled.program.inputs}
     results = compiled(tau=tau, taud=taud, taudd=taudd, **taken)
-    weights = compiled.feedforward.motion_weights
     for output, wanted in zip(MOTOR_NAMES[:3], expected[:3], strict=True):
-        np.testing.assert_allclose(results[output], wanted @ weights.T, rtol=1e-12, atol=1e-16)
+        geared = np.transpose(arm.side.motors_of(list(wanted.T)))
+        np.testing.assert_allclose(results[output], geared, rtol=1e-12, atol=1e-16)
 
 
 @pytest.mark.parametrize("name", SPRING_ROBOTS)
@@ -239,13 +311,22 @@ def test_springs_at_small_and_large_efforts(name: str, motors: Mapping[str, Moto
 def test_any_inputs_are_read_without_a_trap(name: str, bad: float, motors: Mapping[str, Motors]) -> None:
     """Sanitizers find no access out of bounds, and loops end; a NaN effort gives NaN at its motors."""
     compiled = motors[name]
-    ones = np.full((1, 7), 1.0)
-    inputs = {key: (bad if key == "tau" else 1.0) * ones for key in compiled.feedforward.motor_inputs}
+    ones = {key: np.ones((1, size)) for key, size in compiled.program.inputs.items()}
+    inputs = {key: (bad if key == "tau" else 1.0) * x for key, x in ones.items()}
     effort = compiled(**inputs)["motor_effort"]
     if np.isnan(bad):
         assert np.all(np.isnan(effort))
-    for key in compiled.feedforward.motor_inputs:
-        compiled(**{other: (bad if other == key else 1.0) * ones for other in inputs})
+    for key in compiled.program.inputs:
+        compiled(**{other: (bad if other == key else 1.0) * x for other, x in ones.items()})
+
+
+def test_deflections_without_transient(motors: Mapping[str, Motors]) -> None:
+    compiled, arm = motors["springs_1"], ElasticArm(robot("springs_1"))
+    tau, taud, taudd = np.random.default_rng(1).uniform(-5.0, 5.0, (3, 4, 7))
+    k = np.where(arm.paired, 1500.0, 400.0) + 0.0 * tau
+    results = compiled(tau=tau, taud=taud, taudd=taudd, k=k, deflection=np.full((4, 7), SETTLED))
+    expected = arm.deflections(tau, taud, taudd, stiffness=[k])
+    np.testing.assert_allclose(results["motor_position"], expected.delta, rtol=1e-12, atol=1e-16)
 
 
 def test_stiffness_out_of_range_is_nan_at_the_motors_of_the_joint(motors: Mapping[str, Motors]) -> None:

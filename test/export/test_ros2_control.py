@@ -16,7 +16,7 @@ import yaml
 from exported import export, robot, succeed
 
 from eom_dynamics import ElasticArm, Robot
-from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, stored_values
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, project_files, stored_values
 from eom_dynamics.export.ros2_control import package_name
 
 ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
@@ -24,7 +24,7 @@ ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
 
 def contents(subject: Robot, functions: str = PLANT) -> dict[str, bytes]:
     exported = project(subject, [functions])
-    return LANGUAGES["ros2_control"](exported, stored_values(exported))
+    return LANGUAGES["ros2_control"].files(exported, stored_values(exported))
 
 
 def joints_of(description: bytes, path: str = "joint") -> list[str]:
@@ -110,7 +110,7 @@ def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> 
 @pytest.mark.parametrize("name", ["planar_2r", "test", "test_arm", "batch"])
 def test_all_functions_for_one_state_and_nothing_else_is_compiled(name: str) -> None:
     sources = {Path(file).stem for file in contents(renamed(name, "a", "b")) if file.endswith(".c")}
-    functions = ("inverse_dynamics", "feedforward", "effort", "mass_matrix", "spring_efforts", "plant")
+    functions = ("inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant")
     assert sources == {f"{name}_{function}" for function in functions}
 
 
@@ -118,7 +118,7 @@ def test_all_functions_for_one_state_and_nothing_else_is_compiled(name: str) -> 
 def test_names_that_cannot_be_written(name: str) -> None:
     for subject in (renamed(name, "a", "b"), renamed("arm", "a", name)):
         with pytest.raises(UnavailableError, match=rf"cannot have the name {re.escape(repr(name))}: rename it"):
-            contents(subject)
+            project_files(project(subject, [FEEDFORWARD]), ["ros2_control"])
 
 
 def test_without_a_plant_there_is_no_simulation() -> None:
@@ -131,15 +131,15 @@ def test_without_a_plant_there_is_no_simulation() -> None:
 def test_the_headers_are_those_of_the_cpp_export() -> None:
     exported = project(robot("planar_2r"), [PLANT])
     stored = stored_values(exported)
-    cpp, package = LANGUAGES["cpp"](exported, stored), LANGUAGES["ros2_control"](exported, stored)
+    cpp, package = LANGUAGES["cpp"].files(exported, stored), LANGUAGES["ros2_control"].files(exported, stored)
     shared = [name for name in cpp if name.startswith(("include/", "test/"))]
     assert len(shared) > 10
     assert all(package[name] == cpp[name] for name in shared)
 
 
-def test_single_precision_is_refused(tmp_path: Path) -> None:
+def test_single_precision_is_refused() -> None:
     with pytest.raises(UnavailableError, match="double precision only"):
-        export(robot("planar_2r"), "ros2_control", tmp_path, [PLANT], "single")
+        project_files(project(robot("planar_2r"), [PLANT], precision="single"), ["ros2_control"])
 
 
 def _installed(package: str) -> bool:

@@ -30,6 +30,9 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
 SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
+LOSSY_ROBOTS = ("lossy_0", "lossy_1", "carried", "carried_0")
+"""The same springs with motor friction, gear loss and joint friction; carried rotors, with these losses, too."""
+
 
 def robot(name: str) -> Robot:
     """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, or a packaged one.
@@ -43,6 +46,10 @@ def robot(name: str) -> Robot:
         return replace(with_springs(iiwa, *springs[first : first + 7], rotor_inertia=0.3), name=name)
     if name == "shared":
         return _shared()
+    if name == "carried":
+        return replace(load_robot("sea_planar_2r"), name=name, rotor_model="complete")
+    if name.startswith(("lossy_", "carried_")):
+        return _lossy(name)
     if name in described:
         return robot_from_parameters(described[name]())
     return fixed_case(name, 1).robot if name in FUNCTIONS else load_robot(name)
@@ -58,7 +65,7 @@ def export(
     """Write the code of a robot to a folder."""
     exported = project(robot, functions, precision=precision)
     stored = stored_values(exported)
-    for name, content in LANGUAGES[language](exported, stored).items():
+    for name, content in LANGUAGES[language].files(exported, stored).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return exported, stored
@@ -91,6 +98,26 @@ def _shared() -> Robot:
     stiffness = CoupledSpring(np.array([[2e3, 300.0], [300.0, 1.5e3]]))
     differential = Transmission([[0.5, 0.4], [0.6, -0.5]])
     return replace(iiwa, name="shared", coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
+
+
+def _lossy(name: str) -> Robot:
+    """Springs of every kind with friction of motors, gears and joints; in the complete rotor model if so named."""
+    springs, actuator = (
+        robot(f"springs_{name[-1]}"),
+        Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2), gear=Gear(0.8, 2.0)),
+    )
+    joints = [
+        replace(
+            joint,
+            actuator=replace(actuator, gear=Gear()) if joint.spring.is_rigid else actuator,
+            damping=0.4,
+            friction=0.7,
+            gear_ratio=50.0,
+        )
+        for joint in springs.joints
+    ]
+    model = "complete" if name.startswith("carried") else "reduced"
+    return replace(springs, name=name, joints=tuple(joints), joint_friction=True, rotor_model=model)
 
 
 BODY = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}

@@ -116,5 +116,5 @@ def test_an_early_end_of_a_single_arm_is_an_error() -> None:
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 def test_a_motion_out_of_bounds_is_an_error() -> None:
     robot = load_robot("planar_2r")
-    with pytest.raises(StateError, match="numbers too large: taudd of joint joint_1"):
+    with pytest.raises(StateError, match="numbers too large: effort_acceleration of joint 'joint_1'"):
         compare_feedforward(robot, Cosine(np.full(2, 1e200), 1.0), TIMES, [10.0])

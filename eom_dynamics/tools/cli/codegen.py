@@ -6,20 +6,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...exceptions import EomDynamicsError, RobotDescriptionError
+from ...exceptions import EomDynamicsError
 from ...export import (
     FEEDFORWARD,
     FUNCTIONS,
     LANGUAGES,
+    ON_BASE,
     PLANT,
     PRECISIONS,
-    STRAIGHT_LINE,
     ExportError,
     Project,
+    capabilities,
     project,
     project_files,
 )
-from ...export.motors import require_feedforward
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
@@ -30,11 +30,10 @@ from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code"
 
-# Languages with a choice of the precision.
-_WITH_PRECISION = ("c", "cpp")
+_WITH_PRECISION = [name for name, language in LANGUAGES.items() if "single" in language.precisions]
 
-# Languages that are nothing without the motor feedforward.
-_WITH_FEEDFORWARD = ("cpp", "ros2_control")
+# Only on request: their programs are as long as those of all others.
+_ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,11 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=_functions,
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has, for ros2_control "
-        f"alone those that it calls. {FEEDFORWARD}, motion and efforts of "
-        "the motors of elastic joints, is not available for CasADi and for the complete rotor model; inverse_dynamics, "
-        f"which it calls, is written too. {PLANT}, for simulation and feedback, is in C and C++ alone, and is written "
-        "with the functions that it calls",
+        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has but those on a moving base, for "
+        f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
+        f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
     parser.add_argument(
         "--precision",
@@ -71,13 +68,11 @@ def run(options: argparse.Namespace) -> int:
     """Write the code and list it; returns the exit code, 1 if the code fails its own test.
 
     Raises:
-        EomDynamicsError: the robot cannot be used, the folder is not empty or cannot be written, CasADi is requested
-            and missing, or a requested function is not available for the robot or for a requested language.
+        EomDynamicsError: the robot cannot be used, the folder is not empty or cannot be written, or a function or
+            language is not available for the robot or here, see :func:`.capabilities`.
         OSError: the folder cannot be read.
     """
     check_folder(options.output, force=options.force)
-    if FEEDFORWARD in (options.functions or ()) and "casadi" in (options.language or ()):
-        raise EomDynamicsError(f"{FEEDFORWARD} is not available for CasADi; leave out one of them")
     languages = options.language
     if options.precision == "single":
         languages = languages or list(_WITH_PRECISION)
@@ -98,37 +93,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _project(options: argparse.Namespace, robot: Robot) -> Project:
     """Requested functions of the robot, by default all that it has."""
-    if options.functions is not None:
-        return project(robot, options.functions, precision=options.precision)
-    if set(options.language or LANGUAGES) == {"casadi"}:
-        return project(robot, STRAIGHT_LINE)
-    # The controller calls no others, and stored values of all of them take long for a robot of many joints.
-    alone = set(options.language or ()) == {"ros2_control"}
-    functions, missing = [FEEDFORWARD, PLANT] if alone else list(FUNCTIONS), []
-    for name in (PLANT, FEEDFORWARD):
-        try:
-            exported = project(robot, functions, precision=options.precision)
-            break
-        except RobotDescriptionError as error:
-            if name == FEEDFORWARD and not set(_WITH_FEEDFORWARD).isdisjoint(options.language or ()):
-                raise
-            functions.remove(name)
-            # Without a feedforward there is no plant either, for the same reason.
-            if name == FEEDFORWARD or _has_feedforward(robot):
-                missing.append(f"no {name}: {error}")
-    else:
-        exported = project(robot, functions, precision=options.precision)
-    for line in missing:
-        complain(options.program, line)
-    return exported
-
-
-def _has_feedforward(robot: Robot) -> bool:
-    try:
-        require_feedforward(robot)
-    except RobotDescriptionError:
-        return False
-    return True
+    wanted = options.functions
+    if wanted is None:
+        able = capabilities(robot)["c"]
+        # The controller calls no others, and stored values of all of them take long for a robot of many joints.
+        alone = set(options.language or ()) == {"ros2_control"}
+        default = [FEEDFORWARD, PLANT] if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
+        wanted = [name for name in default if name in able.functions]
+        if PLANT in able.missing:
+            complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
+    return project(robot, wanted, precision=options.precision)
 
 
 def _operations(exported: Project) -> list[str]:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from paths import CONFIG
 
-from eom_dynamics.exceptions import KernelError
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
 from eom_dynamics.tools.cli.main import main
 
@@ -38,8 +37,8 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
         assert [int(x) for x in line.split()[1:]] == list(_traced(program).costs().values())
     feedforward = {name for name in written if "feedforward" in name}
-    assert {name.partition("/")[0] for name in feedforward} == set(LANGUAGES) - {"casadi"}
-    assert "`planar_2r_feedforward` is not available for CasADi" in written["README.md"].decode()
+    assert {name.partition("/")[0] for name in feedforward} == set(LANGUAGES)
+    assert not [name for name in written if "on_base" in name]
     for language in LANGUAGES:
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"{tmp_path / 'code' / language} ")]
         assert int(line.split()[1]) == sum(name.startswith(f"{language}/") for name in written)
@@ -76,39 +75,29 @@ def test_the_feedforward_comes_with_the_inverse_dynamics(
         "README.md",
         "c/CMakeLists.txt",
         "c/test_sea_planar_2r_dynamics.c",
-        *(f"{prefix}_{name}" for name in ("dynamics.h", "dynamics_sincos.h", "dynamics_motors.h")),
-        *(f"{prefix}_{name}.c" for name in ("inverse_dynamics", "inverse_dynamics_batch")),
-        *(f"{prefix}_{name}.c" for name in ("feedforward", "feedforward_batch")),
+        *(f"{prefix}_dynamics{name}.h" for name in ("", "_math")),
+        *(
+            f"{prefix}_{name}{kind}.c"
+            for name in ("inverse_dynamics", "motors", "drive", "feedforward")
+            for kind in ("", "_batch")
+        ),
     }
 
 
 @pytest.mark.parametrize("requested", [False, True])
-def test_no_feedforward_in_the_complete_rotor_model(
+def test_no_plant_in_the_complete_rotor_model(
     requested: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (CONFIG / "sea_planar_2r.yaml").read_text()
     file = tmp_path / "robot.yaml"
     file.write_text(text.replace("inertia_reference:", "rotor_model: complete\n      inertia_reference:"))
     command = ["codegen", str(file), "--language=c", "-o", str(tmp_path / "code")]
-    assert main(command + ["--functions=effort,feedforward"] * requested) == (2 if requested else 0)
+    assert main(command + ["--functions=effort,plant"] * requested) == (2 if requested else 0)
     error = capsys.readouterr().err
-    assert "rotor_model must be reduced" in error and error.count("\n") == 1
+    assert "rotor_model must be reduced for code of plant" in error and error.count("\n") == 1
     names = {path.name for path in tmp_path.glob("code/c/*")}
-    assert not any("feedforward" in name for name in names)
-    assert ("sea_planar_2r_effort.c" in names) != requested
-    if not requested:
-        readme = (tmp_path / "code/README.md").read_text()
-        assert "`feedforward` is not available for `rotor_model: complete`" in readme
-
-
-def test_a_requested_feedforward_for_casadi_is_one_line_and_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["codegen", "planar_2r", "-o", str(tmp_path), "--functions=feedforward", "--language=casadi"]
-    assert main(command) == 2
-    error = capsys.readouterr().err
-    assert "feedforward is not available for CasADi" in error and error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+    assert not any("plant" in name for name in names)
+    assert ("sea_planar_2r_feedforward.c" in names) != requested
 
 
 def test_single_precision_is_of_c_and_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,24 +123,12 @@ def test_a_language_that_needs_the_feedforward_is_one_line_and_2(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("language", ["cpp", "ros2_control"])
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ("rotor_model: complete", "rotor_model must be reduced for code of feedforward, is complete"),
-        ("joint_friction: included", "joint friction cannot be exported"),
-    ],
-)
-def test_a_robot_without_a_feedforward_is_one_line_and_2(
-    entry: str, reason: str, language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_joint_friction_is_exported(tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
     text = (CONFIG / "planar_2r.yaml").read_text()
-    file.write_text(text.replace("inertia_reference:", f"{entry}\n      inertia_reference:"))
-    assert main(["codegen", str(file), "-o", str(tmp_path / "code"), f"--language={language}"]) == 2
-    error = capsys.readouterr().err
-    assert reason in error and error.count("\n") == 1
-    assert not (tmp_path / "code").exists()
+    file.write_text(text.replace("inertia_reference:", "joint_friction: included\n      inertia_reference:"))
+    command = ["codegen", str(file), "-o", str(tmp_path / "code"), "--language=cpp", "--functions=feedforward"]
+    assert main(command) == 0
 
 
 def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,8 +166,8 @@ def test_code_that_fails_its_test_is_not_written_and_1(
     closed_form = module._CLOSED_FORMS["effort"]
     command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
 
-    def wrong(*arguments: Any) -> tuple[np.ndarray, ...]:
-        return tuple(tau + 1e-6 for tau in closed_form(*arguments))
+    def wrong(*arguments: Any) -> dict[str, np.ndarray]:
+        return {name: tau + 1e-6 for name, tau in closed_form(*arguments).items()}
 
     monkeypatch.setitem(module._CLOSED_FORMS, "effort", wrong)
     assert main(command) == 1
@@ -203,10 +180,7 @@ def test_code_that_fails_its_test_is_not_written_and_1(
 def test_without_casadi_the_rest_is_written_unless_it_is_requested(
     requested: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing(program: object) -> None:
-        raise KernelError("casadi is not installed")
-
-    monkeypatch.setattr("eom_dynamics.export.casadi_files.casadi_function", missing)
+    monkeypatch.setattr("eom_dynamics.export.languages.missing", lambda extra: f"{extra} is not installed")
     command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
     assert main(command + ["--language=c", "--language=casadi"] * requested) == (2 if requested else 0)
     error = capsys.readouterr().err
@@ -224,5 +198,5 @@ def _traced(program: Any) -> Any:
 def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
     assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
     sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
-    functions = ("inverse_dynamics", "feedforward", "effort", "mass_matrix", "spring_efforts", "plant")
+    functions = ("inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant")
     assert sources == {f"planar_2r_{function}" for function in functions}

@@ -26,6 +26,12 @@ bool within(const std::array<Scalar, n> &values, const std::array<Scalar, n> &lo
 
 } // namespace detail
 
+/// Motors before their gears, SI units; current and voltage are NaN where constants of the motor are unknown.
+template <class Robot>
+struct Shafts {
+    MotorVector<Robot> torque{}, speed{}, current{}, voltage{}, clipped_effort{};
+};
+
 /// The robot's limits; those of mimic joints are limits of the joints that they follow.
 template <class Robot>
 struct Limits {
@@ -55,36 +61,22 @@ struct Limits {
     /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
     static void clip_motors(const MotorVector<Robot> &velocity, MotorVector<Robot> &effort) noexcept
     {
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            const auto &motor = Robot::drives[i];
-            const Scalar back_emf = motor.back_emf_constant * (motor.gear_ratio * velocity[i]);
-            const Scalar per_volt = motor.torque_constant / motor.resistance;
-            Scalar torque = effort[i] / motor.gear_ratio;
-            torque = clamped(torque, (-motor.voltage_limit - back_emf) * per_volt,
-                             (motor.voltage_limit - back_emf) * per_volt);
-            effort[i] = motor.gear_ratio * clamped(torque, -motor.largest_torque, motor.largest_torque);
-        }
+        struct Motors {
+            const MotorVector<Robot> &motor_velocity, &motor_effort;
+        };
+        Shafts<Robot> shafts;
+        Robot::drive(Motors{velocity, effort}, shafts);
+        effort = shafts.clipped_effort;
     }
 
   private:
-    // Ends that are NaN, for lack of the motor's constants, are none.
-    static Scalar clamped(Scalar value, Scalar low, Scalar high) noexcept
-    {
-        if (value < low)
-            value = low;
-        return value > high ? high : value;
-    }
-
     static bool voltages_meet(const Command<Robot> &y) noexcept
     {
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            const auto &motor = Robot::drives[i];
-            const Scalar speed = motor.gear_ratio * y.motor_velocity[i], torque = y.motor_effort[i] / motor.gear_ratio;
-            const Scalar voltage =
-                motor.resistance * (torque / motor.torque_constant) + motor.back_emf_constant * speed;
-            if (std::fabs(voltage) > motor.voltage_limit)
+        Shafts<Robot> shafts;
+        Robot::drive(y, shafts);
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            if (std::fabs(shafts.voltage[i]) > Robot::voltage_limit[i]) // not if it is NaN, for lack of constants
                 return false;
-        }
         return true;
     }
 };

@@ -33,12 +33,7 @@ class Plant {
         Setpoint<Robot> x;
         Command<Robot> y;
         x.q = q;
-        Robot::inverse_dynamics(x, y);
-        // Damped springs at rest carry the whole effort.
-        if constexpr (Robot::damped)
-            for (std::size_t i = 0; i < Robot::joints; ++i)
-                if (Robot::damping[i] > 0)
-                    x.deflection[i] = y.tau[i] / Robot::damped_stiffness[i];
+        x.deflection.fill(Robot::settled);
         Robot::feedforward(x, y);
         state = {};
         state.q = q;

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that can be exported: the programs of a robot, and sequences of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ..codegen import floating_programs
+from ..codegen.kinematic_programs import forward_kinematics
+from ..codegen.program import Program, Sizes
+from ..codegen.programs import PROGRAMS
+from ..elastic import ElasticArm, motor_programs
+from ..elastic.carried_rotors import links_with_rotors
+from ..elastic.motor_side import MotorSide
+from ..exceptions import KernelWarning
+from ..robot import Robot
+from . import plant
+from .plant import why_no_plant
+
+FEEDFORWARD = "feedforward"
+"""Name of the function from the motion of the links to motor motion and efforts."""
+
+ON_BASE = "feedforward_on_base"
+"""Name of the same on a moving base."""
+
+PLANT = "plant"
+"""Name of the function from motor efforts to accelerations."""
+
+STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
+    {name: PROGRAMS[name] for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")}
+    | {"forward_kinematics": forward_kinematics}
+)
+"""Functions of the links alone."""
+
+OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
+    {
+        "links_with_rotors": links_with_rotors,
+        "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
+        "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
+        "drive": lambda robot, side: motor_programs.drive(side),
+        "filtered": lambda robot, side: motor_programs.filtered(side),
+        "spring_efforts": plant.spring_efforts,
+        PLANT: plant.plant,
+    }
+)
+"""Further programs."""
+
+FUNCTIONS = (*STRAIGHT_LINE, *OF_MOTORS, FEEDFORWARD, ON_BASE)
+"""Names of the functions that can be exported."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Programs one after the other: a vector that one returns is an input of the later ones that have its name.
+
+    Attributes:
+        name: a C identifier.
+        programs: in order.
+    """
+
+    name: str
+    programs: tuple[Program, ...]
+
+    @property
+    def inputs(self) -> Sizes:
+        """Names and lengths of the vectors that no earlier program returns, in order."""
+        sizes: dict[str, int] = {}
+        for program in self.programs:
+            sizes |= program.inputs
+        return {name: size for name, size in sizes.items() if name not in self.outputs}
+
+    @property
+    def outputs(self) -> Sizes:
+        """Names and lengths of all vectors that the programs return, in order."""
+        return {name: size for program in self.programs for name, size in program.outputs.items()}
+
+
+Function: TypeAlias = Program | Steps
+"""A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
+
+
+def arm_of(robot: Robot) -> ElasticArm:
+    """The arm of a robot, without a warning where its kernels are slow for lack of a compiler."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWarning)
+        return ElasticArm(robot)
+
+
+def links_of(robot: Robot) -> str:
+    """Name of the program that computes the efforts on the links for the feedforward."""
+    return "inverse_dynamics" if robot.rotor_model == "reduced" else "links_with_rotors"
+
+
+def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
+    """Reason why a function of a robot cannot be exported, or None."""
+    reduced = robot.rotor_model == "reduced"
+    if function == PLANT:
+        return why_no_plant(robot, side)
+    if function == "links_with_rotors" and reduced:
+        return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
+    if function == ON_BASE and not reduced:
+        return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
+    if function == "filtered" and not side.damped.any():
+        return f"{robot.name}: no spring has a damper, for code of {function}"
+    return None
+
+
+def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
+    """Functions by name, with those that they need before them.
+
+    Args:
+        robot: the robot.
+        side: its motor side.
+        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`why_not`.
+        prefix: beginning of their names in code.
+    """
+    found: dict[str, Function] = {}
+    for function in wanted:
+        for name in (*_needed(robot, side, function), function):
+            if name in found:
+                continue
+            if name in _STEPS:
+                programs = [found[step] for step in _STEPS[name](robot)]
+                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)))
+            else:
+                program = OF_MOTORS[name](robot, side) if name in OF_MOTORS else STRAIGHT_LINE[name](robot)
+                found[name] = replace(program, name=f"{prefix}_{name}")
+    return found
+
+
+_STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
+    FEEDFORWARD: lambda robot: (links_of(robot), "motors"),
+    ON_BASE: lambda robot: ("efforts_on_base", "motors"),
+}
+
+
+def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
+    """Functions with which another one is exported: those that it calls, and those of a control loop."""
+    if function in _STEPS:
+        return (*_STEPS[function](robot), "drive", *(["filtered"] if side.damped.any() else []))
+    if function == PLANT:
+        return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "mass_matrix", "spring_efforts")
+    return ()
