@@ -218,7 +218,7 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
             wanted.update(called)
             parts.insert(0, part if part.startswith("/*") else f"/*{part}")
     return filled(
-        "\n\n".join(parts),
+        "\n\n".join([_APART, *parts]),
         suffix=suffix,
         real=real,
         bits=bits,
@@ -243,7 +243,7 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
     kind = _REALS[suffix]
     roots = [] if packed else program.constants(Op.ROOT)
     names = {op.value for op in (Op.SQRT, Op.SELECT) if program.uses(op)} if packed else used_functions(program)
-    parts = [_APART, elementary_source(names, suffix, kind.name, kind.bits)]
+    parts = [elementary_source(names, suffix, kind.name, kind.bits)]
     if not kind.bits:
         parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
