@@ -41,6 +41,9 @@ SOURCE_NODE = "robot_source_node"
 PREFIX = "joint_prefix"
 """Parameter with what precedes the names of the robot's joints, motors and tools."""
 
+SIMULATED_TIME = "use_sim_time"
+"""Parameter of every ROS node: whether its clock is that of the topic ``/clock``."""
+
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
@@ -173,6 +176,8 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
         return f"{name} is read-only while {loaded}"
     if name.startswith((f"{ROBOT}.", f"{URDF}.")):
         return ""
+    if name == SIMULATED_TIME and active:
+        return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
     if name in table:
         if table[name].while_inactive and active and not _objection_to_value(parameter, table[name]):
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
