@@ -338,3 +338,29 @@ def test_out_of_reach_says_by_how_much():
         planar_2r_inverse((1.0, 1.0), (0.0, 0.0))
     with pytest.raises(StateError, match="lengths must be positive"):
         planar_2r_inverse((1.0, -1.0), (0.0, 0.1))
+
+
+@pytest.mark.parametrize("name", ["ur5e", "planar_pr"])
+@pytest.mark.parametrize("far", [1e4, 1e8, 1e10, 1e16, 1e155, 1e200, 1e308])
+def test_success_is_that_of_the_answer_returned(name, far):
+    """Far from zero, whole turns are rounded, and squares overflow: either the answer is a solution, or it says no."""
+    robot = load_robot(name)
+    rng = np.random.default_rng(5)
+    q = rng.uniform(-1.0, 1.0, (20, robot.n))
+    weights = POSITION if name == "planar_pr" else np.ones(6)
+    targets = np.array([tool_poses(robot, x) for x in q])
+    starts = q + far * rng.choice([-1.0, 1.0], q.shape)
+    for attempts in (1, 20):
+        found = inverse_kinematics(
+            robot, targets, start=starts, limits=False, weights=weights, attempts=attempts, tolerance=1e-7
+        )
+        assert np.all(np.isfinite(found.error[found.success]))
+        for target, answer, distance in zip(
+            targets[found.success], found.q[found.success], found.distance[found.success], strict=True
+        ):
+            away = np.linalg.norm(tool_poses(robot, answer)[:3, 3] - target[:3, 3])
+            # Sums of angles are rounded by each route in its own way.
+            rounding = 4 * robot.n * np.spacing(max(1.0, np.max(np.abs(answer))))
+            assert away <= 1e-7 + rounding and abs(away - distance) <= rounding
+        if name == "ur5e" and attempts == 20:
+            assert found.success.all()
