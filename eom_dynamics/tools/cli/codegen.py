@@ -85,7 +85,11 @@ def run(options: argparse.Namespace) -> int:
             raise EomDynamicsError(f"{language} has double precision only; leave it out, or use --precision double")
     exported = _project(options, load(options))
     try:
-        files, skipped = project_files(exported, languages)
+        try:
+            files, skipped = project_files(exported, languages)
+        except RobotDescriptionError as error:
+            exported = _without_plant(exported, options, error)
+            files, skipped = project_files(exported, languages)
     except ExportError as error:
         complain(options.program, str(error))
         return 1
@@ -121,6 +125,16 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
     for line in missing:
         complain(options.program, line)
     return exported
+
+
+def _without_plant(exported: Project, options: argparse.Namespace, error: RobotDescriptionError) -> Project:
+    """Return the project without the plant, which needs accelerations that a singular mass matrix does not give."""
+    functions = list(exported.functions)
+    if options.functions is not None or not functions:
+        others = ", ".join(name for name in FUNCTIONS if name != PLANT)
+        raise RobotDescriptionError(f"{error}; functions that can be exported: {others}") from None
+    complain(options.program, f"no {PLANT}: {error}")
+    return project(exported.robot, functions, precision=options.precision)
 
 
 def _has_feedforward(robot: Robot) -> bool:
