@@ -47,6 +47,9 @@ class _Signature(NamedTuple):
 
 _FORWARD = ("q", "qd", "tau")
 
+# Programs of higher orders take minutes and gigabytes to trace and compile.
+_HIGHEST_ORDER = 10
+
 _SIGNATURES = {
     "effort": _Signature(STATE_NAMES[:3], wrenches=1, results=1, dimensions=1),
     "mass_matrix": _Signature(("q",), wrenches=0, results=1, dimensions=2),
@@ -87,7 +90,7 @@ class Dynamics:
 
         Args:
             robot: the robot.
-            order: highest time derivative of the efforts, from 0; each takes some twice as much code as the one before.
+            order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the one before.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
@@ -95,11 +98,11 @@ class Dynamics:
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, the order is not an integer from 0, or ``friction`` is no truth value.
+            ValueError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
-        if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
-            raise ValueError(f"order must be an integer from 0, is {order!r}")
+        if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
+            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
