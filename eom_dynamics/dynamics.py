@@ -90,7 +90,7 @@ class Dynamics:
 
         Args:
             robot: the robot.
-            order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the one before.
+            order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the last one.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
