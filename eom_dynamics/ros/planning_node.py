@@ -64,6 +64,7 @@ topics, services and actions (relative to the namespace):
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
   eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
   eom_dynamics/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics
+  eom_dynamics/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics
   eom_dynamics/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion
   eom_dynamics/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward
   eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
