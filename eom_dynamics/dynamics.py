@@ -32,6 +32,9 @@ from .robot import Robot
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
+# Programs of higher orders take minutes and gigabytes to trace and compile.
+_HIGHEST_ORDER = 10
+
 # Of each program the arguments, the number of wrenches that it reads, and the results.
 _PROGRAMS = {
     "effort": ("q qd qdd", 1, "tau"),
@@ -88,7 +91,7 @@ class Dynamics(CompiledMethods):
 
         Args:
             robot: the robot.
-            order: highest time derivative of the efforts, from 0; each takes some twice as much code as the one before.
+            order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the last one.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
@@ -96,11 +99,11 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, the order is not an integer from 0, or ``friction`` is no truth value.
+            ValueError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
-        if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
-            raise ValueError(f"order must be an integer from 0, is {order!r}")
+        if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
+            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order

@@ -8,6 +8,9 @@ import numpy as np
 from .arrays import Array
 from .exceptions import RobotDescriptionError
 
+# Rounding error of a pivot, in units of the diagonal entry that it is left of, per row. Real arms are 1e6 times above.
+_ROUNDING = 64 * float(np.finfo(float).eps)
+
 
 def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
     """Accelerations (…, k) for an inertia matrix (…, k, k) and efforts (…, k).
@@ -18,17 +21,22 @@ def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
         efforts: N m or N.
 
     Raises:
-        RobotDescriptionError: the matrix is not positive definite, because a body has an impossible inertia or a chain
-            ends in massless bodies.
+        RobotDescriptionError: the matrix is not positive definite beyond rounding, because a body has an impossible
+            inertia or a chain ends in massless bodies.
     """
+    size = inertia.shape[-1]
     try:
-        # Cholesky rather than LU, since it fails exactly if the matrix is not positive definite.
+        # Cholesky rather than LU, since it fails if the matrix is not positive definite.
         lower = np.linalg.cholesky(inertia)
+        pivots = np.diagonal(lower, axis1=-2, axis2=-1) ** 2
+        singular = np.any(pivots <= _ROUNDING * size * np.diagonal(inertia, axis1=-2, axis2=-1))
     except np.linalg.LinAlgError:
+        singular = np.True_
+    if singular:
         raise RobotDescriptionError(
             f"{robot}: the mass matrix is not positive definite, so forward dynamics has no unique solution; check "
             "mass, center_of_mass and inertia of the bodies, and look for a massless body at the end of a chain"
-        ) from None
+        )
     right = efforts[..., np.newaxis]
     solved: Array = np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, right))[..., 0]
     return solved

@@ -43,8 +43,8 @@ def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = 
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as a list in a message, at most 40 of them."""
-    first = list(islice(names, _MOST_LISTED + 1))
+    """Return names as a list in a message, at most 40 of them and of each at most 100 characters."""
+    first = [f"{name:.{_LONGEST}}" for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", …" if len(first) > _MOST_LISTED else "")
 
 

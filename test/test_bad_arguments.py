@@ -209,7 +209,11 @@ CASES: dict[str, Case] = {
         "friction must be True, False",
     ),
     "friction on a base": (lambda: FloatingBase(robot(), friction="no"), ValueError, "friction must be True, False"),
-    "order of a truth value": (lambda: Dynamics(robot(), order=True), ValueError, "order must be an integer from 0"),
+    "order of a truth value": (
+        lambda: Dynamics(robot(), order=True),
+        ValueError,
+        "order must be an integer from 0 to 10",
+    ),
     "efforts without a wrench on the base": (
         lambda: floating().forward_dynamics(POSE, Q, NU, Z),
         StateError,

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from chains import fixed_case
 from differences import deviation
+from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.mass_matrix import solve_mass_matrix
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.perturbation import perturbed
 
@@ -55,3 +58,41 @@ def test_plant_with_an_indefinite_mass_matrix(rotor_model: str) -> None:
     plant = ElasticPlant(ElasticArm(robot, rotor_model=rotor_model))
     with pytest.raises(RobotDescriptionError, match=r"^planar_2r: the mass matrix is not positive definite"):
         plant.rate(np.zeros(8), np.zeros(2))
+
+
+def massless_on_one_axis() -> str:
+    """A massless link that turns about the axis of the link before it: no effort tells the two joints apart."""
+    limit = '<limit lower="-3" upper="3" velocity="1" effort="1"/>'
+    return f"""<robot name="coaxial"><link name="base"/><link name="a"/>
+      <link name="b"><inertial><origin xyz="0.2 0.1 0.3"/><mass value="2"/>
+        <inertia ixx="0.03" ixy="0.01" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+      <joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0.3 1 0.2"/>{limit}</joint>
+      <joint name="j2" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0.3 1 0.2"/>{limit}</joint>
+    </robot>"""
+
+
+def test_a_mass_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
+    """In each of 500 states, alone: rounding makes some of them positive definite."""
+    with pytest.warns(UserWarning, match="singular"):
+        robot = load_robot(massless_on_one_axis())
+    dynamics = Dynamics(robot)
+    for q, qd, tau in np.random.default_rng(3).uniform(-3, 3, (500, 3, 2)):
+        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+            dynamics.forward_dynamics(q, qd, tau)
+    # With rotors, it is one like others.
+    qdd = dynamics.forward_dynamics(np.zeros(2), np.zeros(2), np.ones(2), added_inertia=1e-3)
+    assert np.all(np.isfinite(qdd))
+
+
+def test_light_links_on_heavy_ones_are_not_singular() -> None:
+    """Grams on tons: far from what rounding leaves."""
+    inertia = np.array([[1e5, 10.0], [10.0, 2e-3]])
+    np.testing.assert_allclose(inertia @ solve_mass_matrix("", inertia, np.ones(2)), 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "forward_dynamics_partials"])
+def test_a_joint_that_moves_no_mass_is_an_error_of_the_description(name: str) -> None:
+    with pytest.warns(UserWarning, match="singular"):
+        robot = load_robot(MASSLESS_TIP)
+    with pytest.raises(RobotDescriptionError, match="a joint moves no mass"):
+        PROGRAMS[name](robot)

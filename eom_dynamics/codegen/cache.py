@@ -12,17 +12,17 @@ import hashlib
 import os
 import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..scratch import scratch_folder
 from .private_folder import private_folder
 
 _CHECKSUM_DIGITS = 32
 
-_INCOMPLETE = "incomplete-"
+_INCOMPLETE, _SCRATCH = "incomplete-", "scratch-"
 
 # Age in s of an incomplete entry that was left by a killed process.
 _ABANDONED = 24 * 3600.0
@@ -57,8 +57,9 @@ def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
         entry = next((name for name in entries if _is_whole(folder, name, key)), "")
         if not entry:
             _remove_unusable(folder, key, entries)
-            with tempfile.TemporaryDirectory(prefix="eom_dynamics-") as scratch:
-                built = Path(scratch) / "built.so"
+            # In the private folder: TMPDIR may be a folder where others can exchange files.
+            with scratch_folder(Path(os.readlink(f"/proc/self/fd/{folder}")), _SCRATCH) as scratch:
+                built = scratch / "built.so"
                 build(built)
                 entry = _added(folder, key, built.read_bytes())
         yield Path(f"/proc/self/fd/{folder}/{entry}")

@@ -80,15 +80,15 @@ def find_compiler() -> list[str]:
 def _run(command: Sequence[str], source: str, output: Path) -> None:
     source_file = output.with_suffix(".c")
     source_file.write_text(source)
-    code, stderr = _finished([*command, str(source_file), "-o", str(output)])
+    code, stderr = _finished([*command, str(source_file), "-o", str(output)], output.parent)
     if code != 0 or not output.exists():
         errors = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
         reason = errors[0].replace(str(source_file), "kernel") if errors else f"exit code {code}"
         raise KernelError(f"{command[0]} failed: {reason}")
 
 
-def _finished(command: Sequence[str]) -> tuple[int, str]:
-    """Exit code and stderr of a compiler; kills all of its processes if interrupted."""
+def _finished(command: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Exit code and stderr of a compiler with its temporary files in a folder; kills its processes if interrupted."""
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -97,6 +97,7 @@ def _finished(command: Sequence[str]) -> tuple[int, str]:
         text=True,
         errors="replace",
         start_new_session=True,
+        env={**os.environ, "TMPDIR": str(folder)},
     ) as process:
         try:
             _, stderr = process.communicate(timeout=_TIMEOUT_S)

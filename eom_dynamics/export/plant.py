@@ -94,6 +94,10 @@ def why_no_plant(robot: Robot, side: MotorSide) -> str | None:
             return f"{name}: efficiency must be 1 at a rigid joint for code of plant"
         if rigid and joint in moved:
             return f"{name}: is rigid, and moved by a transmission; there is no code of plant"
+    for name in joints_without_inertia(robot):
+        joint = robot.joint_names.index(name)
+        if not (side.rigid[joint] and side.rotor_inertia[joint]):
+            return f"{robot.name}: the mass matrix is not positive definite: {name} moves no mass"
     return None
 
 

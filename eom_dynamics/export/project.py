@@ -18,7 +18,7 @@ from ..elastic.motor_side import MotorSide
 from ..exceptions import RobotDescriptionError
 from ..robot import Robot
 from ..units import SHAFT_UNITS, unit
-from .functions import FEEDFORWARD, ON_BASE, PLANT, Function, arm_of, functions, why_not
+from .functions import FEEDFORWARD, FUNCTIONS, ON_BASE, PLANT, Function, arm_of, functions, why_not
 
 PRECISIONS = ("double", "single")
 """Precisions of exported C and C++."""
@@ -226,7 +226,8 @@ def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[
     wanted, side = list(wanted), arm_of(robot).side
     for function in wanted:
         if reason := why_not(robot, side, function):
-            raise RobotDescriptionError(reason)
+            others = ", ".join(name for name in FUNCTIONS if not why_not(robot, side, name))
+            raise RobotDescriptionError(f"{reason}; functions that can be exported: {others}")
     name = identifier(robot.name, "robot")
     if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of what is the same for all robots
         name = f"robot_{name}"

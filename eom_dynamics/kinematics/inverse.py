@@ -44,7 +44,10 @@ _LARGEST_WEIGHT = 1e20
 # Steps and attempts.
 _MOST = 100_000
 
-_REASONS = np.array(REASONS)
+# Attempts to find out why there is no solution.
+_FEW = 10
+
+_REASONS = np.array([*REASONS, "out of reach"])
 
 
 class InverseKinematics(NamedTuple):
@@ -57,8 +60,10 @@ class InverseKinematics(NamedTuple):
         distance: largest error of the position of a tool, m, () or (N,).
         iterations: steps of all attempts together, () or (N,).
         attempts: starts that were tried, () or (N,).
-        reason: why it stopped, () or (N,): ``solved``; ``stuck`` at a minimum of the error, as where the target is out
-            of reach; or after the most ``iterations``.
+        reason: why it stopped, () or (N,), as far as ten more attempts tell: ``solved``; ``joint range``: there is a
+            solution beyond the limits of joints; ``orientation``: the position can be reached, this orientation not;
+            ``out of reach``: neither; ``stuck`` at a minimum of the error, though there is a solution; or after the
+            most ``iterations``.
     """
 
     q: Array
@@ -73,6 +78,21 @@ class InverseKinematics(NamedTuple):
     def error(self) -> Array:
         """The larger one of angle and distance, rad or m, () or (N,)."""
         return np.maximum(self.angle, self.distance)
+
+    def __str__(self) -> str:
+        """How many targets are solved, why the others are not, and the largest errors; q of a single target."""
+        reasons, counts = np.unique(self.reason, return_counts=True)
+        ends = [f"{count:,} {reason}" for reason, count in sorted(zip(reasons, counts, strict=True), reverse=True)]
+        lines = [f"inverse kinematics of {np.size(self.success):,} targets: {', '.join(ends) or 'none'}"]
+        for what, rows in (("solved", self.success), ("not solved", ~self.success)):
+            if np.any(rows):
+                angle, distance = np.max(self.angle[rows]), np.max(self.distance[rows])
+                lines.append(f"{what}: errors of at most {angle:.3g} rad and {distance:.3g} m")
+        if np.size(self.success):
+            steps, attempts = np.mean(self.iterations), np.mean(self.attempts)
+            lines.append(f"on average {steps:.3g} steps in {attempts:.3g} attempts")
+        lines.append(f"q: {self.q if np.ndim(self.success) == 0 else f'array {np.shape(self.q)}'}")
+        return "\n".join(lines)
 
 
 def inverse_kinematics(
@@ -148,9 +168,31 @@ def inverse_kinematics(
         solved = problem.solver(targets, starts, task)
     if (solved.reasons == NO_POSE).any():
         raise StateError("target must be a pose: a rotation matrix, a finite translation, and a last row 0 0 0 1")
-    q, residuals, iterations_made, attempts_made, reasons = (x[0] for x in solved) if one else solved
+    why = _REASONS[solved.reasons]
+    if len(stuck := np.flatnonzero(why == "stuck")):
+        closer = _problem(kinematics, names, mask, None, limits, tolerance, iterations, min(attempts, _FEW))
+        why[stuck] = _why_stuck(kinematics, closer, targets[stuck], solved.q[stuck])
+    q, residuals, iterations_made, attempts_made, reasons, why = (
+        (x[0] for x in (*solved, why)) if one else (*solved, why)
+    )
     angle, distance = residuals.T
-    return InverseKinematics(q, reasons == 0, angle, distance, iterations_made, attempts_made, _REASONS[reasons])
+    return InverseKinematics(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
+
+
+def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:
+    """Reasons of targets that are not solved, by solving them without limits, and without orientation."""
+    settings = problem.settings
+    free = np.full(kinematics.robot.n, np.inf)
+    unlimited = settings._replace(
+        lower=-free, upper=free, starts=_more_starts(kinematics.robot, False, settings.attempts - 1)
+    )
+    anyhow = problem.solver(targets, q, task_of(unlimited))
+    within = np.all((anyhow.q >= settings.lower) & (anyhow.q <= settings.upper), axis=1)
+    weights = settings.weights.reshape(-1, 6).copy()
+    weights[:, :3] = 0.0
+    there = problem.solver(targets, q, task_of(unlimited._replace(weights=weights)))
+    chosen = [(anyhow.reasons == 0) & within, anyhow.reasons == 0, there.reasons == 0]
+    return np.select(chosen, ["stuck", "joint range", "orientation"], "out of reach")
 
 
 class _Problem(NamedTuple):

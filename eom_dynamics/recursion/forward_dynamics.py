@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import Array
+from .inverse_mass_matrix import reciprocal_pivot
 from .joint_friction import joint_friction
 from .links import Link, LinkTree, Moments
 from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
@@ -46,6 +47,9 @@ def forward_dynamics(
 
     Returns:
         qdd: one scalar for each joint variable.
+
+    Raises:
+        RobotDescriptionError: a joint moves no mass.
     """
     bodies = _bodies(tree, q, qd, wrench, None)
     _articulate(tree, bodies, qd, tau, added_inertia, None)
@@ -111,7 +115,7 @@ def _articulate(
         D = dot(S, body.U)
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
-        body.reciprocal = 1.0 / D
+        body.reciprocal = reciprocal_pivot(D)
         body.u = tau[link.coordinate] - friction[link.coordinate][0] - dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base
         if parent is not None:
@@ -143,7 +147,7 @@ def _solved(matrix: list[Spatial], right: Spatial) -> Spatial:
     x = list(right)
     reciprocals: list[Scalar] = []
     for k in range(size):
-        reciprocals.append(1.0 / rows[k][k])
+        reciprocals.append(reciprocal_pivot(rows[k][k]))
         for i in range(k + 1, size):
             factor = rows[i][k] * reciprocals[k]
             x[i] = x[i] - factor * x[k]

@@ -8,7 +8,22 @@ in :mod:`.newton_euler`; entries that are plain zeros cost nothing in compiled c
 
 from __future__ import annotations
 
+from ..exceptions import RobotDescriptionError
 from .scalars import Matrix, Numbers, Scalar
+
+
+def reciprocal_pivot(pivot: Scalar) -> Scalar:
+    """Return 1 / pivot, of a mass matrix or an articulated inertia.
+
+    Raises:
+        RobotDescriptionError: the pivot is a number that is zero: a joint moves no mass in any configuration.
+    """
+    if isinstance(pivot, float) and pivot == 0.0:
+        raise RobotDescriptionError(
+            "the mass matrix is singular, since a joint moves no mass, so that no effort determines its acceleration; "
+            "give its body mass off the axis, or inertia about it, or leave the joint out with a tip"
+        )
+    return 1.0 / pivot
 
 
 def inverse(M: Matrix) -> Matrix:
@@ -40,7 +55,7 @@ def _factors(M: Matrix) -> tuple[Matrix, Numbers]:
     L: Matrix = [[0.0] * n for _ in range(n)]
     by_D: Numbers = [0.0] * n
     for k in reversed(range(n)):
-        by_D[k] = 1.0 / rest[k][k]
+        by_D[k] = reciprocal_pivot(rest[k][k])
         L[k][:k] = [entry * by_D[k] for entry in rest[k][:k]]
         for i in range(k):
             for j in range(i + 1):

@@ -20,7 +20,7 @@ from .description import Description, JointDescription, JointGroup, SharedElemen
 from .inertia import Inertial
 from .mimic import resolve_mimics
 from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
-from .physical_consistency import body_violation, joints_without_inertia
+from .physical_consistency import body_violation, is_rounding_of_zero, joints_without_inertia
 from .subtree import BRANCHES, link_of, select_subtree
 from .tree import root_link
 
@@ -107,7 +107,7 @@ def assemble(
         coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
         transmission=_joined([_numbered(part, robot, group) for group in part.transmissions]),
     )
-    for line in (*part.warnings, *_incomplete(robot, part.transmissions)):
+    for line in (*part.warnings, *bodies.rounded, *_incomplete(robot, part.transmissions)):
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = [(joint.where, str(joint.locked_because)) for joint in locked]
     violations += bodies.violations(part)
@@ -147,7 +147,8 @@ class _Bodies:
     def __init__(self, part: Description, base: str) -> None:
         self.joints: list[Joint] = []
         self.merged: list[str] = []
-        self.base = part.links[base].inertial or Inertial.massless()
+        self.rounded: list[str] = []
+        self.base = self._inertial_of(part, base)
         self.places = {base: _LinkPlace(-1, np.eye(4))}
         for joint in part.joints:
             self._add(joint, part)
@@ -180,9 +181,17 @@ class _Bodies:
             frames[frame.name] = Frame(frame.name, place.body, place.pose @ frame.pose)
         return frames
 
+    def _inertial_of(self, part: Description, link: str) -> Inertial:
+        """Mass and inertia of a link; none where they are the rounding of zero."""
+        inertial = part.links[link].inertial
+        if inertial is not None and is_rounding_of_zero(inertial):
+            self.rounded.append(f"{part.links[link].where}: mass and inertia are rounding errors, and taken as zero")
+            return Inertial.massless()
+        return inertial or Inertial.massless()
+
     def _add(self, joint: JointDescription, part: Description) -> None:
         parent = self.places[joint.parent]
-        inertial = part.links[joint.child].inertial or Inertial.massless()
+        inertial = self._inertial_of(part, joint.child)
         pose = parent.pose @ joint.origin
         if joint.type != "fixed":
             self.places[joint.child] = _LinkPlace(self._move(joint, parent.body, pose, inertial), np.eye(4))

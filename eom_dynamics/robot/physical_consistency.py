@@ -78,6 +78,12 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     return inertia_violation(body.about_center_of_mass, _SHIFT * float(np.linalg.norm(body.about_origin)))
 
 
+def is_rounding_of_zero(body: Inertial) -> bool:
+    """Whether no body has this mass and inertia, but one without any is as close as rounding, such as with -1e-22."""
+    entries = np.append(body.about_origin, body.mass)
+    return body.mass <= 0 and bool(np.any(entries)) and bool(np.max(np.abs(entries)) <= _NEGLIGIBLE)
+
+
 def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
     """Whether joints are independent and no spatial inertia is negative, as the articulated-body algorithm requires.
 

@@ -15,6 +15,7 @@ try:
         ComputeForwardDynamics,
         ComputeInverseDynamics,
         ComputeInverseDynamicsBatch,
+        ComputeInverseKinematics,
         ComputeTrajectoryFeedforward,
         GetEquationsOfMotion,
     )
@@ -28,6 +29,7 @@ __all__ = [
     "ComputeForwardDynamics",
     "ComputeInverseDynamics",
     "ComputeInverseDynamicsBatch",
+    "ComputeInverseKinematics",
     "ComputeTrajectoryFeedforward",
     "ComputeTrajectoryFeedforwardAction",
     "FeedforwardCommand",

@@ -41,9 +41,18 @@ SOURCE_NODE = "robot_source_node"
 PREFIX = "joint_prefix"
 """Parameter with what precedes the names of the robot's joints, motors and tools."""
 
+EXPANDED = "expanded_urdf"
+"""Parameter with the URDF to which the robot's xacro file expands; set by the node."""
+
+SIMULATED_TIME = "use_sim_time"
+"""Parameter of every ROS node: whether its clock is that of the topic ``/clock``."""
+
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
+
+# Nobody on the network chooses a program to run here, or its arguments.
+_PROGRAMS = (f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")
 
 # Unknown parameters that are compared with the known ones: more than anyone misspells.
 _MOST_HINTS = 200
@@ -106,6 +115,11 @@ COMMON: Table = {
         "put before the names of the robot's joints, motors and tools, such as left_ for one of two equal arms; if "
         "empty, that of robot_source_node; read-only while a robot is loaded",
     ),
+    EXPANDED: Definition(
+        "",
+        "URDF to which the robot's xacro file expands, for nodes of which this one is the robot_source_node; set by "
+        "the node itself",
+    ),
     "robot_timeout": Definition(
         5.0,
         "time to wait for a robot from another node or the topic before diagnostics report an error, and for each "
@@ -139,11 +153,11 @@ def declare(node: Node, table: Table) -> None:
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
-            # Types are checked when the robot is loaded. Nobody on the network chooses a program to run here.
+            # Types are checked when the robot is loaded.
             descriptor = ParameterDescriptor(
                 description=describe(parameter.name),
                 dynamic_typing=True,
-                read_only=parameter.name.startswith((f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")),
+                read_only=parameter.name.startswith(_PROGRAMS),
             )
             node.declare_parameter(parameter.name, parameter.value, descriptor)
 
@@ -171,8 +185,12 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
     name = parameter.name
     if loaded and is_robots(name):
         return f"{name} is read-only while {loaded}"
+    if name.startswith(_PROGRAMS) or (name == FILE and _is_program(parameter, node)):
+        return f"{name} is read-only where it names a xacro file, a program: set it when the node is started"
     if name.startswith((f"{ROBOT}.", f"{URDF}.")):
         return ""
+    if name == SIMULATED_TIME and active:
+        return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
     if name in table:
         if table[name].while_inactive and active and not _objection_to_value(parameter, table[name]):
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
@@ -221,6 +239,17 @@ def _start_values(node: Node) -> list[Parameter]:
     """Parameters from files and arguments, declared or undeclared."""
     with node.handle:
         return list(node.handle.get_parameters(Parameter).values())
+
+
+def start_value(node: Node, name: str) -> Any:
+    """Value of a parameter given at startup, or None."""
+    return next((parameter.value for parameter in _start_values(node) if parameter.name == name), None)
+
+
+def _is_program(parameter: Parameter, node: Node) -> bool:
+    """Whether a path names a xacro file that the node was not started with."""
+    path = parameter.value
+    return isinstance(path, str) and path.endswith(".xacro") and path != start_value(node, parameter.name)
 
 
 def _objection_to_value(parameter: Parameter, definition: Definition) -> str:

@@ -14,10 +14,11 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from ..elastic import ElasticArm
-from ..exceptions import StateError
+from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
 from ..messages.refusals import refusal_reason
 from ..messages.spline_trajectory import write_spline
@@ -27,7 +28,7 @@ from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .command_line import Program
 from .diagnostics import Level, Report
-from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory
+from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory, TrajectoryStatus
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
 from .planning.parameters import TABLE
@@ -63,11 +64,12 @@ topics, services and actions (relative to the namespace):
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
   eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
   eom_dynamics/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics
+  eom_dynamics/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics
   eom_dynamics/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion
   eom_dynamics/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward
   eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   eom_dynamics/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
-  trajectory_status                           in     eom_dynamics/msg/TrajectoryStatus, for that action
+  trajectory_status                           in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   joint_states                                in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
     TABLE,
@@ -106,6 +108,7 @@ class PlanningNode(RobotNode):
         self._measured = MeasuredJoints(self)
         self._requests = PlanningServices(self, "eom_dynamics", self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
+        self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         self._goals = FollowTrajectory(
             self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
@@ -155,11 +158,14 @@ class PlanningNode(RobotNode):
     # --- Trajectories -------------------------------------------------------------------
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._requests.worker.submit(partial(self._spline, message, self._fitted), self._publish)
+        self._plan(message, self._fitted)
 
     def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         self._measured.listen()
-        self._requests.worker.submit(partial(self._spline, message, self._followed), self._publish)
+        self._plan(message, self._followed)
+
+    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned]) -> None:
+        self._requests.worker.submit(partial(self._spline, message, plan), partial(self._publish, message.header))
 
     def _spline(self, message: _Message, plan: Callable[[_Message], _Planned]) -> SplineTrajectory | Exception:
         """Plan a smooth motion along a trajectory, or return the error; runs in the worker's thread."""
@@ -200,13 +206,17 @@ class PlanningNode(RobotNode):
         """Publish an empty trajectory, which brings the motion under way to rest."""
         self._splines.publish(SplineTrajectory())
 
-    def _publish(self, spline: SplineTrajectory | Exception) -> None:
+    def _publish(self, header: Header, spline: SplineTrajectory | Exception) -> None:
+        """Publish a planned trajectory, or that the one with this header is refused."""
         if isinstance(spline, SplineTrajectory):
             self._splines.publish(spline)
-            if not self._splines.get_subscription_count():
-                self.get_logger().warning(f"nobody subscribes to {self._splines.topic_name}: is dynamics_node running?")
-            return
+            if self._splines.get_subscription_count():
+                return
+            topic = self._splines.topic_name
+            spline = TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?")
         self._refused_trajectory = printable(refusal_reason(spline))
+        refused = TrajectoryStatus(header=header, status=TrajectoryStatus.REFUSED, message=self._refused_trajectory)
+        self._status.publish(refused)
         self.get_logger().warning(
             f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
         )

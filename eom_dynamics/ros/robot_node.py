@@ -154,7 +154,10 @@ class RobotNode(Node):
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         loaded = self.read_only_while if self.arm else ""
         objections = [
-            parameters.objection(change, self, self._table, loaded=loaded, active=self.active) for change in changes
+            f"{change.name} is set by the node itself"
+            if change.name == parameters.EXPANDED and change.value != self.supply.expanded
+            else parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
+            for change in changes
         ]
         reason = "; ".join(filter(None, objections))
         return SetParametersResult(successful=not reason, reason=reason)

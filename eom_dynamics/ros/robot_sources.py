@@ -30,13 +30,16 @@ from std_msgs.msg import String
 from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import Solver
-from ..robot import Robot, load_robot, robot_from_parameters, robot_from_urdf
+from ..robot.description import Description as RobotDescription
 from ..robot.prefix import with_prefix
-from ..robot.readers.loading import robot_from_file
-from ..robot.readers.urdf_file import URDF_ENDINGS, read_urdf
+from ..robot.readers.loading import read_description
+from ..robot.readers.parameters import description_from_parameters
+from ..robot.readers.urdf import description_from_urdf
+from ..robot.readers.urdf_section import robot_with
+from ..robot.readers.xacro import Expand, expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
-from .parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section
+from .parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
 
 
 @dataclass(frozen=True)
@@ -45,34 +48,41 @@ class Description:
 
     Attributes:
         source: name of the source, prefix of error messages.
-        parameters: parameters of the section ``robot``; with a URDF or a file, of the section ``urdf``.
+        additions: parameters of the section ``urdf``.
+        robot: parameters of the section ``robot``, where there is neither a URDF nor a file.
         urdf: URDF text, or None.
         file: path of the robot's file, or None.
         prefix: put before the names of joints, motors and tools.
-        remote: whether another node has chosen parameters or file; it must not choose a program to run here.
+        runs_programs: whether to expand a xacro file that is named; not if it could be anyone on the network who named
+            it.
+        expanded: URDF to which another node has expanded its xacro file.
     """
 
     source: str
-    parameters: Mapping[str, Any]
+    additions: Mapping[str, Any]
+    robot: Mapping[str, Any] = field(default_factory=dict)
     urdf: str | None = None
     file: str | None = None
     prefix: str = ""
-    remote: bool = False
-
-    @property
-    def is_urdf(self) -> bool:
-        """Whether the section ``urdf`` applies."""
-        return self.urdf is not None or (self.file is not None and self.file.endswith(URDF_ENDINGS))
+    runs_programs: bool = True
+    expanded: str = ""
 
     def load(self, *, moving_base: bool = False) -> Loaded:
         """Read, validate and compile, on request also for a moving base; never raises.
 
         Not thread-safe, since it records warnings.
         """
+        expanded: list[str] = []
+
+        def expand(path: Path, arguments: Mapping[str, str]) -> str:
+            expanded.append(self._expanded(path, arguments))
+            return expanded[-1]
+
         try:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
-                arm = ElasticArm(with_prefix(self._robot(), self.prefix))
+                robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
+                arm = ElasticArm(with_prefix(robot, self.prefix))
                 solver = Solver(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
@@ -84,22 +94,25 @@ class Description:
             return Loaded(self, error="; ".join(error.errors))
         except Exception as error:
             return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
-        return Loaded(self, solver, tuple(str(warning.message) for warning in recorded), compiled=compiled)
+        warned = tuple(str(warning.message) for warning in recorded)
+        return Loaded(self, solver, warned, compiled=compiled, expanded="".join(expanded))
 
-    def _robot(self) -> Robot:
+    def _read(self, expand: Expand) -> RobotDescription:
         if self.urdf is not None:
-            return robot_from_urdf(self.urdf, nested(self.parameters, URDF, "parameters"), self.source)
-        if self.file is None:
-            parameters = nested(self.parameters, ROBOT, self.source)
-            return robot_from_parameters(parameters, self.source, xacro=not self.remote)
-        if not self.is_urdf:
-            return robot_from_file(self.file, xacro=False) if self.remote else load_robot(self.file)
-        if self.remote and self.file.endswith(".xacro"):
+            return description_from_urdf(self.urdf, self.source)
+        if self.file is not None:
+            return read_description(self.file, expand=expand)
+        return description_from_parameters(nested(self.robot, ROBOT, self.source), self.source, expand=expand)
+
+    def _expanded(self, path: Path, arguments: Mapping[str, str]) -> str:
+        if self.runs_programs:
+            return expand_xacro(path, arguments)
+        if not self.expanded:
             raise RobotDescriptionError(
-                f"{self.source}: is a xacro file, a program, and comes from another node, is {self.file!r:.200}; name "
-                "a .urdf, or set robot_file of this node"
+                f"{path}: is a xacro file, a program: only a node that is started with it expands it; start this node "
+                "with it, or name a .urdf"
             )
-        return robot_from_urdf(read_urdf(self.file, {}), nested(self.parameters, URDF, "parameters"), self.file)
+        return self.expanded
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,7 @@ class Loaded:
         error: why it cannot be used, on one line.
         detail: traceback of an internal error.
         compiled: calls for the stream, if they can be compiled.
+        expanded: URDF to which the robot's xacro file was expanded, if it has one.
     """
 
     description: Description
@@ -121,6 +135,7 @@ class Loaded:
     error: str = ""
     detail: str = ""
     compiled: CompiledStream | None = None
+    expanded: str = ""
 
 
 class Source:
@@ -159,11 +174,11 @@ class OwnParameters(Source):
     @property
     def description(self) -> Description:
         """Current description of the robot."""
-        prefix = self._node.get_parameter(PREFIX).value
+        prefix, additions = self._node.get_parameter(PREFIX).value, section(self._node, URDF)
         if self._key == ROBOT:
-            return Description("parameters", section(self._node, ROBOT), prefix=prefix)
+            return Description("parameters", additions, section(self._node, ROBOT), prefix=prefix)
         text = self._node.get_parameter(DESCRIPTION).value
-        return Description(DESCRIPTION, section(self._node, URDF), text, prefix=prefix)
+        return Description(DESCRIPTION, additions, urdf=text, prefix=prefix)
 
 
 class RobotFile(Source):
@@ -179,7 +194,10 @@ class RobotFile(Source):
     def description(self) -> Description:
         """Path of the file with the current parameters ``urdf.*``."""
         prefix = self._node.get_parameter(PREFIX).value
-        return Description(self.label, section(self._node, URDF), file=self._path, prefix=prefix)
+        named_at_start = self._path == start_value(self._node, FILE)
+        return Description(
+            self.label, section(self._node, URDF), file=self._path, prefix=prefix, runs_programs=named_at_start
+        )
 
 
 class DescriptionTopic(Source):
@@ -203,7 +221,7 @@ class DescriptionTopic(Source):
         if self._text is None:
             return None
         prefix = self._node.get_parameter(PREFIX).value
-        return Description(self.label, section(self._node, URDF), self._text, prefix=prefix)
+        return Description(self.label, section(self._node, URDF), urdf=self._text, prefix=prefix)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -215,7 +233,7 @@ class DescriptionTopic(Source):
 
 
 class RemoteParameters(Source):
-    """Robot in the parameters of another node: section ``robot``, or else ``urdf`` with a file or a URDF.
+    """Robot in the parameters of another node: section ``robot``, or else a file or a URDF; and section ``urdf``.
 
     The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
     """
@@ -237,14 +255,14 @@ class RemoteParameters(Source):
         """Latest answer of the other node, or None."""
         answer = self._answer
         prefix = self._node.get_parameter(PREFIX).value or answer.prefix
-        if answer.robot:
-            return Description(self.label, answer.robot, prefix=prefix, remote=True)
         additions = section(self._node, URDF) or answer.urdf
+        given: dict[str, Any] = {"prefix": prefix, "runs_programs": False, "expanded": answer.expanded}
+        if answer.robot:
+            return Description(self.label, additions, answer.robot, **given)
         if answer.file:
-            label = f"{FILE} of node {self._name}"
-            return Description(label, additions, file=answer.file, prefix=prefix, remote=True)
+            return Description(f"{FILE} of node {self._name}", additions, file=answer.file, **given)
         label = f"{DESCRIPTION} of node {self._name}"
-        return Description(label, additions, answer.text, prefix=prefix) if answer.text else None
+        return Description(label, additions, urdf=answer.text, **given) if answer.text else None
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
@@ -259,11 +277,11 @@ class RemoteParameters(Source):
         self._node.destroy_client(self._get)
 
     def _asked(self) -> _Answer:
-        request = ListParameters.Request(prefixes=[ROBOT, FILE, DESCRIPTION, URDF, PREFIX])
-        texts = (FILE, DESCRIPTION, PREFIX)
+        texts = (FILE, DESCRIPTION, PREFIX, EXPANDED)
+        request = ListParameters.Request(prefixes=[ROBOT, URDF, *texts])
         names = self._call(self._list, request).result.names
         names = [name for name in names if name in texts or name.startswith((f"{ROBOT}.", f"{URDF}."))]
-        if all(name == PREFIX or name.startswith(f"{URDF}.") for name in names):
+        if all(name in (PREFIX, EXPANDED) or name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
         if len(answered) != len(names):
@@ -272,20 +290,23 @@ class RemoteParameters(Source):
             values = dict(zip(names, map(parameter_value_to_python, answered), strict=True))
         except RuntimeError as error:  # an unknown type
             raise _NoRobotError(f"its answer cannot be read: {error}") from None
-        file, text, prefix = (values.pop(name, "") for name in texts)
-        if not isinstance(prefix, str):
-            raise _NoRobotError(f"its {PREFIX} must be a text, is {prefix!r:.60}")
+        file, text, prefix, expanded = (values.pop(name, "") for name in texts)
+        for name, value in ((PREFIX, prefix), (EXPANDED, expanded)):
+            if not isinstance(value, str):
+                raise _NoRobotError(f"its {name} must be a text, is {value!r:.60}")
         robot, urdf = (
             {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
         )
         if robot:
-            return _Answer(robot, prefix=prefix)
+            return _Answer(robot, urdf, prefix=prefix, expanded=expanded)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not Path(file).is_absolute():
                 raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
-            return _Answer(urdf=urdf, file=file, prefix=prefix)
+            if file.endswith(".xacro") and not expanded:
+                raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
+            return _Answer(urdf=urdf, file=file, prefix=prefix, expanded=expanded)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
@@ -308,13 +329,14 @@ class RemoteParameters(Source):
 
 @dataclass(frozen=True)
 class _Answer:
-    """Robot of another node: section ``robot``; or section ``urdf``, and a file or a URDF."""
+    """Robot of another node: section ``robot``, a file or a URDF, and section ``urdf``; its xacro file, expanded."""
 
     robot: Mapping[str, Any] = field(default_factory=dict)
     urdf: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
     text: str = ""
     prefix: str = ""
+    expanded: str = ""
 
 
 class _NoRobotError(Exception):

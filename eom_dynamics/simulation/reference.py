@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Robot
+from ..spelling import duplicates, listed
 from ..states import STATE_NAMES, joint_states
 
 # Largest error of a Taylor step from sample to sample, relative to the largest change within a step.
@@ -131,10 +132,10 @@ def _from_npz(path: Path, robot: Robot, rate: float | None) -> tuple[Array, Arra
         wanted = (*(("t",) if rate is None else ()), *STATE_NAMES)
         missing = [name for name in wanted if name not in data.files]
         if missing == ["t"]:
-            raise ValueError(f"has no t; it has {', '.join(data.files)}; name the rate of its samples, --rate HZ")
+            raise ValueError(f"has no t; it has {listed(data.files)}; name the rate of its samples, --rate HZ")
         if missing:
             raise ValueError(
-                f"has no {', '.join(missing)}; it has {', '.join(data.files) or 'nothing'}, and must have the arrays "
+                f"has no {', '.join(missing)}; it has {listed(data.files) or 'nothing'}, and must have the arrays "
                 f"{', '.join(wanted)}, see docs/elastic_joints.md"
             )
         states = np.stack([_numbers(data, name, 2) for name in STATE_NAMES])
@@ -162,9 +163,7 @@ def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:
     """Indices of the robot's joints in a file; raises ValueError if it has other joints."""
     names = [str(name) for name in joint_names.ravel()]
     if sorted(names) != sorted(robot.joint_names):
-        raise ValueError(
-            f"has the joints {', '.join(names)}; robot {robot.name} has {', '.join(robot.joint_names)}"[:1000]
-        )
+        raise ValueError(f"has the joints {listed(names)}; robot {robot.name} has {listed(robot.joint_names)}")
     return [names.index(name) for name in robot.joint_names]
 
 
@@ -172,6 +171,8 @@ def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
     with path.open(encoding="utf-8") as file:
         names = [name.strip() for name in next(csv.reader([file.readline()], strict=True), [""])]
         lines = [line for line in file if line.strip()]
+    if twice := duplicates(names):
+        raise ValueError(f"has columns of the same name: {listed(twice)}; remove one of each")
     wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
     missing = [name for name in wanted if name not in names]
     if missing:

@@ -20,7 +20,7 @@ from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .check_times import check_times
 from .quantities import Load, quantities
-from .time_scaling import least_time_scaling
+from .time_scaling import fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
 
 # Relative margin of a time scaling, for times that are rounded to nanoseconds.
@@ -130,6 +130,15 @@ class Verdict:
                 break
             s = s * more if more else None
         return s
+
+    @cached_property
+    def margin(self) -> float | None:
+        """Least s <= 1 such that the trajectory with s times its duration meets all limits; None if it does not at 1.
+
+        1 means that a limit is used up, 0.8 that the motion may take 80 % of its time. Computed at first access, at the
+        same samples of the path, see :func:`.fastest_time_scaling`.
+        """
+        return fastest_time_scaling(self._arm, self._load, self._limits) if self.ok else None
 
 
 def check(

@@ -56,6 +56,31 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
         s = least
 
 
+def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float:
+    """Least s <= 1 that meets all limits, from :data:`SLOWEST`'s reciprocal, of a motion that meets them at s = 1.
+
+    Where limits are met at some s below one that violates them, the search by halves may find either.
+
+    Args:
+        arm, load, limits: as for :func:`least_time_scaling`.
+    """
+    everything = np.arange(len(load.states[0]))
+
+    def is_met(s: float) -> bool:
+        values = quantities(arm, load.at(everything, np.array(s)))
+        return bool(np.max(ratios(values, limits)) <= 1 + TOLERANCE)
+
+    good, bad = 1.0, 0.5
+    while is_met(bad):
+        if bad < 1 / SLOWEST:
+            return 1 / SLOWEST
+        good, bad = bad, bad / 2
+    while good - bad > 1e-9 * good:
+        middle = 0.5 * (good + bad)
+        good, bad = (middle, bad) if is_met(middle) else (good, middle)
+    return good
+
+
 def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
     """Least s for velocity, acceleration and jerk of the joints, which are powers of it."""
     least = 1.0

@@ -74,6 +74,13 @@ def entry(key: str, build: Callable[[Path], None]) -> Path:
         return path.resolve()
 
 
+def age(folder: Path) -> None:
+    """Make the temporary folders of the cache an hour old."""
+    an_hour_ago = time.time() - 3600
+    for scratch in folder.glob("scratch-*"):
+        os.utime(scratch, (an_hour_ago, an_hour_ago))
+
+
 def has_ended(process: int) -> bool:
     """Whether a killed process ends; a zombie has ended, too."""
     deadline = time.monotonic() + 10
@@ -460,6 +467,22 @@ class TestFallback:
         self.fallback("did not finish within 0.5 s")
         assert has_ended(int((tmp_path / "pid").read_text()))
 
+    def test_files_are_in_the_private_folder_whatever_the_one_for_temporary_files_is(
+        self, folder: Path, cc: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where others can write, they exchange what the compiler writes before it is read."""
+        shared, told = tmp_path / "shared", tmp_path / "told"
+        shared.mkdir()
+        shared.chmod(0o777)
+        monkeypatch.setenv("TMPDIR", str(shared))
+        monkeypatch.setattr("tempfile.tempdir", None)
+        real = shutil.which("cc")
+        cc(f'for last; do :; done\necho "$TMPDIR" "$last" >> {told}\nls {shared} >> {told}\nexec {real} "$@"')
+        assert_right(Dynamics(CASE.robot, backend="native"))
+        paths = told.read_text().split()
+        assert len(paths) >= 2 and all(path.startswith(f"{folder.resolve()}/scratch-") for path in paths)
+        assert not list(folder.glob("scratch-*")) and not list(shared.iterdir())
+
     def test_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
         """Simulated by a limit of the file size, so that the compiler fails while it writes."""
         cc('ulimit -f 4; exec /usr/bin/env cc "$@"')
@@ -523,22 +546,24 @@ class TestProcesses:
         assert len({name.partition("-")[0] for name in entries(folder)}) == 2
         assert all(name.endswith(".so") for name in entries(folder))
 
-    def test_process_that_is_killed_while_it_compiles(
-        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("TMPDIR", str(tmp_path))
-        monkeypatch.setattr("tempfile.tempdir", None)
+    def test_process_that_is_killed_while_it_compiles(self, folder: Path, tmp_path: Path) -> None:
         slow = tmp_path / "cc"
         slow.write_text('#!/bin/sh\nfor last; do :; done\necho half > "$last"\nexec sleep 60\n')
         slow.chmod(0o700)
         process = self.start(self.context.SimpleQueue(), CC=str(slow))
-        while not list(tmp_path.glob("eom_dynamics-*/built.so")):
+        while not list(folder.glob("scratch-*/built.so")):
             assert process.is_alive()
             time.sleep(0.01)
+        with cached(KEY, Build()):  # of a process that lives, however old
+            age(folder)
+        with cached(f"{KEY}0", Build()):
+            assert list(folder.glob("scratch-*/built.so"))
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
-        assert not list(folder.glob("*.so"))
+        assert len(list(folder.glob("*.so"))) == 2
+        age(folder)
         assert_right(Dynamics(CASE.robot, backend="native"))
+        assert not list(folder.glob("scratch-*"))
 
     def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_right(Dynamics(CASE.robot, backend="native"))

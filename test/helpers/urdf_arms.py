@@ -3,6 +3,15 @@
 
 import random
 
+MASSLESS_TIP = """<robot name="massless"><link name="base"/><link name="b"/>
+  <link name="a"><inertial><origin xyz="0.2 0 0"/><mass value="2"/>
+    <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+  <joint name="j1" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint>
+  <joint name="j2" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.4 0 0"/>
+    <axis xyz="0 1 0"/></joint>
+</robot>"""
+"""An arm of which the last link has no mass, as many public robots have it for a flange."""
+
 
 def fresh_mass():
     """A mass that no robot of an earlier run had, so that its code is compiled and not in the cache."""

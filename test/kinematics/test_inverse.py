@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from differences import deviation
@@ -67,7 +69,7 @@ def test_out_of_reach_is_said_and_the_closest_configuration_returned():
     kinematics = Kinematics(robot)
     away = lie.pose(np.eye(3), [3.0, 0.0, 0.2])
     found = inverse_kinematics(kinematics, away, attempts=5, weights=POSITION)
-    assert not found.success and found.reason in ("stuck", "iterations") and found.attempts == 5
+    assert not found.success and found.reason in ("out of reach", "iterations") and found.attempts == 5
     reached = np.linalg.norm(tool_poses(robot, found.q)[:3, 3] - away[:3, 3])
     assert reached == pytest.approx(float(found.distance), rel=1e-9)
     # Stretched towards the target.
@@ -338,3 +340,64 @@ def test_out_of_reach_says_by_how_much():
         planar_2r_inverse((1.0, 1.0), (0.0, 0.0))
     with pytest.raises(StateError, match="lengths must be positive"):
         planar_2r_inverse((1.0, -1.0), (0.0, 0.1))
+
+
+@pytest.mark.parametrize("name", ["ur5e", "planar_pr"])
+@pytest.mark.parametrize("far", [1e4, 1e8, 1e10, 1e16, 1e155, 1e200, 1e308])
+def test_success_is_that_of_the_answer_returned(name, far):
+    """Far from zero, whole turns are rounded, and squares overflow: either the answer is a solution, or it says no."""
+    robot = load_robot(name)
+    rng = np.random.default_rng(5)
+    q = rng.uniform(-1.0, 1.0, (20, robot.n))
+    weights = POSITION if name == "planar_pr" else np.ones(6)
+    targets = np.array([tool_poses(robot, x) for x in q])
+    starts = q + far * rng.choice([-1.0, 1.0], q.shape)
+    for attempts in (1, 20):
+        found = inverse_kinematics(
+            robot, targets, start=starts, limits=False, weights=weights, attempts=attempts, tolerance=1e-7
+        )
+        assert np.all(np.isfinite(found.error[found.success]))
+        for target, answer, distance in zip(
+            targets[found.success], found.q[found.success], found.distance[found.success], strict=True
+        ):
+            away = np.linalg.norm(tool_poses(robot, answer)[:3, 3] - target[:3, 3])
+            # Sums of angles are rounded by each route in its own way.
+            rounding = 4 * robot.n * np.spacing(max(1.0, np.max(np.abs(answer))))
+            assert away <= 1e-7 + rounding and abs(away - distance) <= rounding
+        if name == "ur5e" and attempts == 20:
+            assert found.success.all()
+
+
+def test_the_reason_tells_what_is_out_of_reach():
+    robot = load_robot("iiwa")
+    narrow = tuple(replace(joint, limits=replace(joint.limits, lower=-0.3, upper=0.3)) for joint in robot.joints)
+    kinematics = Kinematics(replace(robot, joints=narrow))
+    here, beyond = (tool_poses(robot, np.full(7, angle)) for angle in (0.2, 0.6))
+    far = here.copy()
+    far[:3, 3] = [0.0, 3.0, 0.5]
+    found = inverse_kinematics(kinematics, np.stack([here, far, beyond]), attempts=20)
+    assert found.reason.tolist() == ["solved", "out of reach", "joint range"]
+    assert inverse_kinematics(kinematics, beyond, attempts=20).reason == "joint range"
+    assert inverse_kinematics(robot, beyond).reason == "solved"
+
+
+def test_a_stretched_arm_leaves_no_choice_of_the_orientation():
+    robot = load_robot("ur5e")
+    far = lie.pose(np.eye(3), [3.0, 0.0, 0.2])
+    pose = tool_poses(robot, inverse_kinematics(robot, far, weights=POSITION).q)
+    pose[:3, 3] *= 0.999
+    pose[:3, :3] = pose[:3, :3] @ lie.exp(np.array([1.0, 1.0, 1.0, 0, 0, 0]), 1.0)[:3, :3]
+    assert inverse_kinematics(robot, pose, weights=POSITION).success
+    assert inverse_kinematics(robot, pose, attempts=20).reason == "orientation"
+
+
+def test_results_are_printed_in_a_few_lines():
+    robot = load_robot("ur5e")
+    q = np.random.default_rng(2).uniform(-1, 1, (1000, 6))
+    targets = tool_poses(robot, q)
+    targets[-1, :3, 3] = 9.0
+    found = inverse_kinematics(robot, targets, start=q, attempts=3)
+    lines = str(found).splitlines()
+    assert len(lines) <= 10 and max(map(len, lines)) < 120
+    assert lines[0] == "inverse kinematics of 1,000 targets: 999 solved, 1 out of reach"
+    assert "q: [" in str(inverse_kinematics(robot, targets[0], start=q[0]))

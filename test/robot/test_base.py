@@ -12,7 +12,16 @@ import pytest
 from chains import packaged_parameters
 from differences import deviation
 
-from eom_dynamics import Dynamics, Robot, RobotDescriptionError, lie, load_robot, robot_from_parameters
+from eom_dynamics import (
+    Dynamics,
+    FloatingBase,
+    Robot,
+    RobotDescriptionError,
+    RobotDescriptionWarning,
+    lie,
+    load_robot,
+    robot_from_parameters,
+)
 from eom_dynamics.codegen.fingerprint import kernel_fingerprint
 from eom_dynamics.codegen.floating_programs import recipe
 from eom_dynamics.codegen.programs import PROGRAMS
@@ -107,3 +116,20 @@ def test_compiled_code_of_a_fixed_base_does_not_depend_on_it() -> None:
     q = np.array([0.3, 0.4])
     efforts = [Dynamics(x, backend="numpy").effort(q, q, q) for x in (robot, other)]
     assert np.array_equal(*efforts)
+
+
+@pytest.mark.parametrize(("mass", "inertia"), [(0, -1e-22), (0, 1e-22), (-1e-22, 0), (-1e-22, -1e-22)])
+def test_rounding_errors_of_zero_are_zero_with_a_warning(mass: float, inertia: float) -> None:
+    """As of the base of a public humanoid."""
+    box = f'<inertia ixx="{inertia}" ixy="0" ixz="0" iyy="{inertia}" iyz="0" izz="{inertia}"/>'
+    inertial = f'<inertial><origin xyz="0 0 0"/><mass value="{mass}"/>{box}</inertial>'
+    text = f"""<robot name="r"><link name="base">{inertial}</link>
+      <link name="a"><inertial><origin xyz="0.2 0 0"/><mass value="2"/>
+        <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+      <joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint></robot>"""
+    with pytest.warns(RobotDescriptionWarning, match="link base: .*rounding errors, and taken as zero"):
+        robot = load_robot(text, unphysical="refuse")
+    assert not np.any(spatial(robot))
+    FloatingBase(robot)
+    with pytest.raises(RobotDescriptionError, match=r"must (have mass|not be negative)"):
+        load_robot(text.replace("1e-22", "1e-3"), unphysical="refuse")

@@ -108,11 +108,11 @@ def stack(shared):
     return shared
 
 
-def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES):
+def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES, frame="here"):
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
     trajectory = JointTrajectory(joint_names=names)
-    trajectory.header.frame_id = "here"
+    trajectory.header.frame_id = frame
     if stamp is not None:
         trajectory.header.stamp.sec, trajectory.header.stamp.nanosec = divmod(stamp, 10**9)
     for t, row in zip(times, positions, strict=False):
@@ -271,6 +271,34 @@ def test_one_that_starts_too_late_is_refused(stack):
     reason = "it starts 61 s from now, must be at most 60 (parameter max_start_delay): check its time stamp and "
     stack.node.wait(lambda: reason in stack.refusals(), "the refusal")
     assert "trajectory" not in stack.node.next_diagnostics()[2]
+
+
+def test_every_refused_trajectory_has_a_status(stack):
+    """With its own header, which tells two without stamps apart: by the planning node, and by the dynamics node."""
+    from eom_dynamics.msg import TrajectoryStatus
+
+    statuses = stack.node.collect(TrajectoryStatus, "trajectory_status")
+
+    def told():
+        return {status.header.frame_id: status.message for status in statuses if status.status == status.REFUSED}
+
+    stack.node.repeat(lambda: stack.send(stamp=1, frame="first"), lambda: "first" in told(), "the subscription")
+    stack.send(names=["elbow", "wrist"], frame="names")
+    stack.send(positions=POSITIONS * 1e300, frame="fast")
+    stack.node.wait(lambda: {"names", "fast"} <= told().keys(), "two refusals")
+    assert "the robot has no joint" in told()["names"] and "too fast" in told()["fast"]
+
+
+def test_a_trajectory_that_nobody_plays_is_refused(start):
+    from eom_dynamics.msg import TrajectoryStatus
+    from trajectory_msgs.msg import JointTrajectory
+
+    planning = start.planning("--params-file", CONFIG / "planar_2r.yaml")
+    statuses = planning.collect(TrajectoryStatus, "trajectory_status")
+    publisher = planning.publisher(JointTrajectory, "joint_trajectory")
+    sent = message(frame="alone")
+    planning.repeat(lambda: publisher.publish(sent), lambda: statuses, "the refusal")
+    assert statuses[0].header.frame_id == "alone" and "nobody subscribes to" in statuses[0].message
 
 
 def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):

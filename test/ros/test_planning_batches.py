@@ -21,6 +21,7 @@ RATES = ("", "_rate", "_acceleration")
 SERVICES = {
     "ComputeInverseDynamicsBatch": "inverse_dynamics_batch",
     "ComputeForwardDynamics": "forward_dynamics",
+    "ComputeInverseKinematics": "inverse_kinematics",
     "GetEquationsOfMotion": "equations_of_motion",
 }
 
@@ -266,3 +267,58 @@ def test_bad_requests_for_terms_are_refused(node, changes, message):
     answer = ask(node, "GetEquationsOfMotion", **{"position": ZEROS[:N], "velocity": ZEROS[:N]} | changes)
     assert not answer.success
     assert message in answer.message
+
+
+def poses_of(positions):
+    """Messages of the first tool's poses (N, 4, 4), and these."""
+    from geometry_msgs.msg import Point, Pose, Quaternion
+
+    C = eom.Kinematics(ROBOT).pose(positions)
+    quaternions = [eom.lie.quaternion(pose[:3, :3]) for pose in C]
+    return [
+        Pose(position=Point(x=p[0], y=p[1], z=p[2]), orientation=Quaternion(x=q[0], y=q[1], z=q[2], w=q[3]))
+        for p, q in zip(C[:, :3, 3].tolist(), np.array(quaternions).tolist(), strict=True)
+    ], C
+
+
+def test_inverse_kinematics_of_many_poses(node):
+    """In the joint order of the request, near the starts; one that is out of reach is said, and the others solved."""
+    q = np.random.default_rng(8).uniform(-0.5, 0.5, (20, N))
+    poses, C = poses_of(q)
+    poses[3].position.z = 9.0
+    answer = ask(
+        node, "ComputeInverseKinematics", pose=poses, joint_names=NAMES[::-1], start=np.ravel(q[:, ::-1] + 0.01)
+    )
+    assert answer.success and list(answer.joint_names) == NAMES[::-1]
+    assert list(answer.solved) == [k != 3 for k in range(20)]
+    assert [reason for reason in answer.reason if reason] == [answer.reason[3]] == ["out of reach"]
+    found = np.reshape(answer.position, (20, N))[:, ::-1]
+    solved = np.array(answer.solved)
+    np.testing.assert_allclose(eom.Kinematics(ROBOT).pose(found)[solved], C[solved], atol=1e-9)
+    assert np.max(np.abs(found - q)[solved]) < 0.2 and answer.distance[3] > 7
+    # From the middle of the ranges, with a free orientation; no pose is none.
+    answer = ask(node, "ComputeInverseKinematics", pose=poses[:1], task=1)
+    assert answer.success and list(answer.solved) == [True] and answer.angle[0] == 0
+    assert ask(node, "ComputeInverseKinematics").success
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"task": 3}, "task must be POSE, POSITION or POINTING, is 3"),
+        ({"frame": "elsewhere"}, "elsewhere"),
+        ({"start": np.zeros(2 * N)}, "start has 2 configurations for 1 poses"),
+        ({"start": np.full(N, np.nan)}, "start"),
+        ({"joint_names": ["a"]}, "joint"),
+    ],
+)
+def test_invalid_requests_of_inverse_kinematics_are_refused(node, fields, reason):
+    answer = ask(node, "ComputeInverseKinematics", **{"pose": poses_of(np.zeros((1, N)))[0], **fields})
+    assert not answer.success and reason in answer.message
+
+
+def test_a_pose_without_an_orientation_is_refused(node):
+    poses, _ = poses_of(np.zeros((1, N)))
+    poses[0].orientation.w = poses[0].orientation.x = poses[0].orientation.y = poses[0].orientation.z = 0.0
+    answer = ask(node, "ComputeInverseKinematics", pose=poses)
+    assert not answer.success and "pose[0]" in answer.message

@@ -132,16 +132,84 @@ def test_the_file_of_another_node(probe, other, tmp_path):
     arrived(node, "arm")
 
 
+NOT_EXPANDED = "is a xacro file, a program: only a node that is started with it expands it"
+
+
+def xacro_files(folder):
+    """A xacro file, and a parameter file that names it."""
+    (folder / "arm.xacro").write_text(ARM)
+    robot = {"robot": {"urdf": "arm.xacro"}}
+    (folder / "arm.yaml").write_text(json.dumps({"/**": {"ros__parameters": robot}}))
+
+
 @pytest.mark.parametrize("name", ["arm.xacro", "arm.yaml"])
 def test_no_program_is_run_for_the_file_of_another_node(probe, other, tmp_path, name):
-    """A xacro file, itself or named by a parameter file."""
-    (tmp_path / "arm.xacro").write_text(ARM)
-    robot = {"robot": {"urdf": "arm.xacro"}}
-    (tmp_path / "arm.yaml").write_text(json.dumps({"/**": {"ros__parameters": robot}}))
-    other("rsp", robot_file=str(tmp_path / name))
+    """A xacro file, itself or named by a parameter file: what that node expands it to is used."""
+    from rclpy.parameter import Parameter
+
+    xacro_files(tmp_path)
+    remote, _ = other("rsp", robot_file=str(tmp_path / name))
     node = probe("-p", "robot_source_node:=/rsp")
-    node.spin_until(lambda: node.loaded)
-    assert "is a xacro file, a program, and comes from another node" in node.loaded[0].error
+    if name == "arm.xacro":
+        reason = "its robot_file is a xacro file, a program, which it has not expanded yet"
+        node.spin_until(lambda: node.supply.problem == reason)
+    else:
+        node.spin_until(lambda: node.loaded)
+        assert NOT_EXPANDED in node.loaded[0].error
+    remote.set_parameters([Parameter("expanded_urdf", value=HEAVY)])
+    arrived(node, "heavy")
+
+
+@pytest.mark.parametrize("name", ["robot_file", "robot_file of a parameter file", "robot.urdf"])
+def test_a_xacro_robot_is_shared_as_the_urdf_that_it_expands_to(start, tmp_path, name):
+    pytest.importorskip("xacro")
+    xacro_files(tmp_path)
+    file = tmp_path / ("arm.yaml" if name.endswith("parameter file") else "arm.xacro")
+    source = start("-p", f"{name.partition(' ')[0]}:={file}", client=Client)
+    source.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first node")
+    assert "<robot" in source.get_parameter("expanded_urdf")
+    assert source.set_parameter("expanded_urdf", HEAVY) == "expanded_urdf is set by the node itself"
+    node = start("-p", f"robot_source_node:={source.process.namespace}/{source.process.name}", client=Client)
+    values = node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the second node")[2]
+    assert values["robot"] == "arm"
+
+
+def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
+    """Paths of xacro files, and their arguments, are those that the node was started with."""
+    pytest.importorskip("xacro")
+    xacro_files(tmp_path)
+    node = probe()
+    for name in ("robot_file", "robot__urdf", "robot__xacro_arguments__side"):
+        (answer,) = set_parameters(node, **{name: str(tmp_path / "arm.xacro")})
+        assert not answer.successful and "set it when the node is started" in answer.reason, name
+    (answer,) = set_parameters(node, robot_file=str(tmp_path / "arm.yaml"))
+    assert answer.successful and NOT_EXPANDED in node.supply.load().error
+    # Another file, and the first one again.
+    node = probe("-p", f"robot_file:={tmp_path / 'arm.xacro'}")
+    set_parameters(node, robot_file=str(CONFIG / "planar_2r.yaml"))
+    assert name_of(node.supply.load()) == "planar_2r"
+    set_parameters(node, robot_file=str(tmp_path / "arm.xacro"))
+    assert name_of(node.supply.load()) == "arm"
+
+
+@pytest.mark.parametrize("source", ["robot_file", "robot"])
+def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, source):
+    """And all that they do not name remains, such as transmissions and the rotor model."""
+    section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
+    section |= {"joint_friction": "included"}
+    section["transmission"] = {"joints": list(section["joint_names"]), "matrix": [0.5, 0.5, 0.5, -0.5]}
+    (tmp_path / "robot.yaml").write_text(json.dumps({"/**": {"ros__parameters": {"robot": section}}}))
+    joint = section["joint_names"][0]
+    added = {"joints": {joint: {"elasticity": {"type": "linear", "stiffness": 77.0}}}, "gravity": [0.0, 0.0, -1.6]}
+    added["payloads"] = {section["joint_names"][1]: {"mass": 1.5, "center_of_mass": [0.0, 0.0, 0.05]}}
+    given = {"robot": section} if source == "robot" else {"robot_file": str(tmp_path / "robot.yaml")}
+    robot = probe(*parameter_file(tmp_path, **given, urdf=added)).supply.load().solver.arm.robot
+    plain = eom.robot_from_parameters(section)
+    assert robot.joints[0].spring.rest_stiffness == 77.0
+    np.testing.assert_array_equal(robot.gravity, [0.0, 0.0, -1.6])
+    assert robot.joints[1].mass == plain.joints[1].mass + 1.5
+    assert robot.joint_friction == plain.joint_friction
+    assert robot.transmission is not None and robot.transmission[0] == plain.transmission[0]
 
 
 def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, other):
@@ -213,7 +281,7 @@ def test_a_node_reads_the_file_of_its_own_parameters_and_runs_no_program_for_ano
     _, end = other("arm_server", **{"robot.urdf": str(tmp_path / "arm.xacro")})
     node = probe("-p", "robot_source_node:=/arm_server")
     node.spin_until(lambda: node.loaded)
-    assert "robot.urdf: is a xacro file, a program, and comes from another node" in node.loaded[0].error
+    assert NOT_EXPANDED in node.loaded[0].error
     end()
     other("arm_server", **{"robot.urdf": str(tmp_path / "arm.urdf")})
     arrived(node, "arm")
@@ -291,9 +359,9 @@ def test_the_source_can_be_chosen_anew(probe, other, describe):
 
 
 def test_parameters_without_effect_are_logged(start, tmp_path):
-    more = parameter_file(tmp_path, robot_description=ARM, robot_source_node="/rsp", urdf={"branches": "lump"})
+    more = parameter_file(tmp_path, robot_description=ARM, robot_source_node="/rsp")
     client = start(*IIWA, *more)
-    warning = "the robot is from parameters robot.*; without effect: robot_description, robot_source_node, urdf.*"
+    warning = "the robot is from parameters robot.*; without effect: robot_description, robot_source_node"
     assert warning in client.process.log
     assert client.next_diagnostics()[2]["robot source"] == "parameters robot.*"
 

@@ -148,6 +148,24 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher):
     ]
 
 
+def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher):
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    long = {"knots": array("d", np.linspace(0.0, 300.0, 3001)), "coefficients": array("d", np.zeros(3000 * 20))}
+    message = rest_to_rest(**long)
+    message.header.frame_id = "overtaken"
+
+    def send():
+        publisher.publish(message)
+        publisher.publish(SplineTrajectory())
+
+    def told():
+        return [status.message for status in statuses if status.header.frame_id == "overtaken"]
+
+    node.repeat(send, lambda: any("ended it before it began" in text for text in told()), "the status")
+
+
 def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
     node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
     node.feedforward.clear()

@@ -434,7 +434,7 @@ def test_a_quality_that_cannot_be_is_refused_at_the_start(start):
 
 
 def test_time_is_that_of_the_node(start):
-    """While /clock stands, nothing is lost, and the stop stands too."""
+    """Between two readings of /clock nothing is lost, and the stop pauses, too."""
     from rosgraph_msgs.msg import Clock
 
     node = start(
@@ -456,7 +456,7 @@ def test_time_is_that_of_the_node(start):
     for k in range(5, 30):
         tick(k)
         node.spin(0.01)
-    node.spin(0.5)
+    node.spin(0.2)
     assert set(statuses(node)) == {FRESH}
     milliseconds = 30
 
@@ -468,8 +468,40 @@ def test_time_is_that_of_the_node(start):
     node.repeat(advance, lambda: STOPPING in statuses(node), "the stop")
     count = len(node.feedforward)
     assert 100 <= milliseconds <= 250
-    node.spin(0.3)
+    node.spin(0.2)
     assert len(node.feedforward) <= count + 2
     node.repeat(lambda: [advance() for _ in range(4)], lambda: ended(node), "the end of the stop")
     end = ARM.feedforward(StopPolynomial(STATE, 0.3).end, *np.zeros((4, 7)))
     np.testing.assert_allclose(node.feedforward[-1].effort, end.tau, rtol=1e-12)
+
+
+@pytest.mark.parametrize("reading", [None, 5, -5], ids=["no clock", "a clock that stands still", "a negative clock"])
+def test_setpoints_are_lost_while_the_clock_stands_still(start, reading):
+    """By the steady clock: the arm comes to rest, and the node says why."""
+    from rosgraph_msgs.msg import Clock
+
+    node = start(
+        *ARGUMENTS,
+        *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1"),
+        *("-p", "on_setpoint_loss:=hold"),
+    )
+    clock, time = node.publisher(Clock, "clock"), Clock()
+    node.wait(clock.get_subscription_count, "the node")
+    publish_until_answered(node)
+
+    def tick():
+        if reading is not None:
+            time.clock.sec = reading
+            clock.publish(time)
+
+    node.repeat(tick, lambda: STOPPING in statuses(node), "the stop")
+    level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "held", "the end of the stop")
+    assert level == 1 and "no valid setpoint" in message
+    node.wait(lambda: "the node's clock stands still" in node.process.log, "the warning")
+
+
+def test_the_clock_of_an_active_node_is_not_exchanged(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold")
+    assert "use_sim_time is read-only while the node is active" in node.set_parameter("use_sim_time", True)
+    publish_until_answered(node)
+    wait_for(node, STOPPING)

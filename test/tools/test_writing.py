@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from eom_dynamics.tools.writing import FolderError, check_folder, whole_file, whole_folder, write_folder
+from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, whole_folder, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
 
@@ -123,3 +126,30 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for check in (check_folder, partial(write_folder, files=FILES)):
         with pytest.raises(FolderError, match=r"file/x: cannot be written: "):
             check(tmp_path / "file" / "x", force=False)
+
+
+def test_what_a_killed_process_has_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """Not what a process that lives is writing, nor a file or folder with another name."""
+    script = f"""
+import os, sys
+from pathlib import Path
+from eom_dynamics.tools.writing import whole_folder
+with whole_folder(Path({str(tmp_path)!r}) / "out", force=False) as folder:
+    (folder / "half").write_text("")
+    print("there", flush=True)
+    sys.stdin.read()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"there\n"
+    (left,) = tmp_path.glob(f"{TEMPORARY}*")
+
+    def write(name: str) -> None:
+        os.utime(left, (1.0, 1.0))
+        write_folder(tmp_path / name, {"a": b""}, force=False)
+
+    write("first")
+    assert left.exists()
+    process.kill()
+    process.wait()
+    write("second")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]

@@ -189,6 +189,24 @@ def check_least_scaling(arm: eom.ElasticArm, motion: Any, s: float | None, limit
     assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0 / (0.999 * s), limits=limits).ok
 
 
+def test_the_margin_of_a_motion_within_its_limits() -> None:
+    """Where velocity decides, it is the share of the limit that is used; faster than that, a limit is exceeded."""
+    arm = iiwa()
+    motion = through(np.linspace(0, 3, 8), np.random.default_rng(4).uniform(-1, 1, (8, 7)))
+    (peak, *_) = sorted(
+        (peak for peak in check(arm, motion, rate=1000.0).peaks if peak.quantity == "velocity"), key=lambda p: -p.value
+    )
+    loose = check(arm, motion, rate=1000.0, limits=limits_of_all(arm, velocity=2.5 * abs(peak.value)))
+    assert loose.margin == pytest.approx(0.4, rel=1e-6)
+    limits = limits_of_all(arm, velocity=1e3, effort=300.0)
+    verdict = check(arm, motion, rate=1000.0, limits=limits)
+    s = verdict.margin
+    assert s is not None and s < 1
+    assert check(arm, Scaled(motion, s * (1 + 1e-6)), rate=1000.0 / s, limits=limits).ok
+    assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0 / (0.999 * s), limits=limits).ok
+    assert check(arm, motion, rate=1000.0, limits=limits_of_all(arm, velocity=0.5 * abs(peak.value))).margin is None
+
+
 @settings(max_examples=8)
 @given(st.integers(0, 1000))
 def test_time_scaling_of_an_arm_is_the_least(seed: int) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 import numpy as np
@@ -19,9 +20,10 @@ from ..description import Description
 from ..model import Robot
 from .files import read_text
 from .parameter_file import robot_section
-from .parameters import description_from_parameters, names_urdf, robot_from_parameters
+from .parameters import description_from_parameters, names_urdf
 from .urdf import description_from_urdf
 from .urdf_file import URDF_ENDINGS, description_from_file
+from .xacro import Expand, expand_xacro
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
 
@@ -76,7 +78,7 @@ def load_robot(
         RobotDescriptionError: the source is unknown, cannot be used as described, or has no such option; the message
             names the file, the element and the reason.
     """
-    description = _description(os.fspath(source), inertia_reference, xacro_arguments or {})
+    description = read_description(os.fspath(source), inertia_reference, xacro_arguments or {})
     return assemble(
         description,
         root=root,
@@ -88,21 +90,17 @@ def load_robot(
     )
 
 
-def robot_from_file(path: str, *, xacro: bool) -> Robot:
-    """Build a robot from a parameter file.
-
-    Args:
-        path: path of the file.
-        xacro: whether to expand a xacro file that it names; not if the path is from the network.
+def read_description(
+    name: str,
+    inertia_reference: str | None = None,
+    xacro_arguments: Mapping[str, str] = MappingProxyType({}),
+    expand: Expand = expand_xacro,
+) -> Description:
+    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file.
 
     Raises:
-        RobotDescriptionError: the file cannot be used.
+        RobotDescriptionError: as of :func:`load_robot`.
     """
-    _, parameters = robot_section(read_text(Path(path), MAX_BYTES), path)
-    return robot_from_parameters(parameters, path, folder=Path(path).parent, xacro=xacro)
-
-
-def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapping[str, str]) -> Description:
     label = "robot_description" if _is_xml(name) or _is_yaml_text(name) else f"{name:.200}"
     if xacro_arguments and not name.endswith(".xacro"):
         raise RobotDescriptionError(
@@ -116,7 +114,7 @@ def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapp
             raise RobotDescriptionError(f"{label}: must be at most {MAX_BYTES} characters, has {len(name)}")
         return _from_parameters(name, label, inertia_reference)
     if name.endswith((".yaml", ".yml")):
-        return _from_parameters(read_text(Path(name), MAX_BYTES), name, inertia_reference, Path(name).parent)
+        return _from_parameters(read_text(Path(name), MAX_BYTES), name, inertia_reference, Path(name).parent, expand)
     if not _is_xml(name) and not name.endswith(URDF_ENDINGS):
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "
@@ -126,16 +124,18 @@ def _description(name: str, inertia_reference: str | None, xacro_arguments: Mapp
         _refuse_reference(label)
     if _is_xml(name):
         return description_from_urdf(name.removeprefix("\ufeff"), label)
-    return description_from_file(name, xacro_arguments)
+    return description_from_file(name, xacro_arguments, expand)
 
 
-def _from_parameters(text: str, label: str, inertia_reference: str | None, folder: Path | None = None) -> Description:
+def _from_parameters(
+    text: str, label: str, inertia_reference: str | None, folder: Path | None = None, expand: Expand = expand_xacro
+) -> Description:
     _, parameters = robot_section(text, label)
     if inertia_reference is not None:
         if names_urdf(parameters):
             _refuse_reference(label)
         parameters = {**parameters, "inertia_reference": inertia_reference}
-    return description_from_parameters(parameters, label, folder=folder)
+    return description_from_parameters(parameters, label, folder=folder, expand=expand)
 
 
 def _refuse_reference(label: str) -> NoReturn:

@@ -27,10 +27,15 @@ from .robot_section import own_description
 from .section import Section
 from .urdf_file import description_of_entry
 from .urdf_section import completed
+from .xacro import Expand, expand_xacro
 
 
 def robot_from_parameters(
-    parameters: Mapping[str, Any], source: str = "parameters", *, folder: Path | None = None, xacro: bool = True
+    parameters: Mapping[str, Any],
+    source: str = "parameters",
+    *,
+    folder: Path | None = None,
+    expand: Expand = expand_xacro,
 ) -> Robot:
     """Build a robot from the ``robot`` section of a parameter tree.
 
@@ -40,24 +45,28 @@ def robot_from_parameters(
         parameters: contents of the section, as nested mappings, numbers and lists.
         source: file or node that they come from; every message begins with it.
         folder: that relative paths of a URDF start from; None refuses relative paths.
-        xacro: whether to expand the xacro file that the section names; not for a section from the network.
+        expand: expands the xacro file that the section names; another function for a section from the network.
 
     Raises:
         RobotDescriptionError: an entry is missing, unknown, of the wrong type or length or not finite, or no robot can
             be described like this. The message names the parameter and the reason.
     """
-    return assemble(description_from_parameters(parameters, source, folder=folder, xacro=xacro))
+    return assemble(description_from_parameters(parameters, source, folder=folder, expand=expand))
 
 
 def description_from_parameters(
-    parameters: Mapping[str, Any], source: str = "parameters", *, folder: Path | None = None, xacro: bool = True
+    parameters: Mapping[str, Any],
+    source: str = "parameters",
+    *,
+    folder: Path | None = None,
+    expand: Expand = expand_xacro,
 ) -> Description:
     """Read the ``robot`` section of a parameter tree; arguments and errors as in :func:`robot_from_parameters`."""
     robot = Section(parameters, "robot", source)
     if not names_urdf(parameters):
         return own_description(robot)
     with robot:
-        return completed(description_of_entry(robot, folder, xacro=xacro), robot)
+        return completed(description_of_entry(robot, folder, expand), robot)
 
 
 def names_urdf(parameters: Mapping[str, Any]) -> bool:

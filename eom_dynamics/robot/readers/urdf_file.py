@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ..description import Description
 from .files import read_text
+from .packages import package_folder
 from .section import Section
 from .urdf import description_from_urdf
-from .xacro import expand_xacro
+from .xacro import Expand, expand_xacro
 from .xml import MAX_CHARACTERS
 
 URDF_ENDINGS = (".urdf", ".xacro")
@@ -20,39 +21,37 @@ URDF_ENDINGS = (".urdf", ".xacro")
 PACKAGE = "package://"
 
 
-def read_urdf(path: str, xacro_arguments: Mapping[str, str]) -> str:
-    """Return the text of a ``.urdf`` file, or of an expanded ``.xacro`` file.
+def read_urdf(path: str, xacro_arguments: Mapping[str, str], expand: Expand = expand_xacro) -> str:
+    """Return the text of a ``.urdf`` file, or of a ``.xacro`` file that ``expand`` expands.
 
     Raises:
         RobotDescriptionError: the file cannot be read or expanded.
     """
-    if path.endswith(".xacro"):
-        text = expand_xacro(Path(path), xacro_arguments)
-    else:
-        text = read_text(Path(path), MAX_CHARACTERS)
+    text = expand(Path(path), xacro_arguments) if path.endswith(".xacro") else read_text(Path(path), MAX_CHARACTERS)
     return text.removeprefix("\ufeff")
 
 
-def description_from_file(path: str, xacro_arguments: Mapping[str, str]) -> Description:
+def description_from_file(path: str, xacro_arguments: Mapping[str, str], expand: Expand = expand_xacro) -> Description:
     """Read a ``.urdf`` or ``.xacro`` file.
 
     Args:
         path: of the file.
         xacro_arguments: values of the arguments of a xacro file.
+        expand: expands a xacro file.
 
     Raises:
         RobotDescriptionError: the file cannot be read, expanded or used.
     """
-    return description_from_urdf(read_urdf(path, xacro_arguments), path)
+    return description_from_urdf(read_urdf(path, xacro_arguments, expand), path)
 
 
-def description_of_entry(robot: Section, folder: Path | None, *, xacro: bool) -> Description:
+def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:
     """Read the file that the entry ``urdf`` of a robot's section names, with its ``xacro_arguments``.
 
     Args:
         robot: the section.
         folder: that of the parameter file, which relative paths start from; None if the section is from no file.
-        xacro: whether to expand a xacro file, a program, for this section.
+        expand: expands a xacro file.
 
     Raises:
         RobotDescriptionError: the file cannot be found, read, expanded or used.
@@ -61,15 +60,13 @@ def description_of_entry(robot: Section, folder: Path | None, *, xacro: bool) ->
     is_xacro = path.endswith(".xacro")
     if not path.endswith(URDF_ENDINGS):
         robot.refuse("urdf", f"must be a .urdf or .xacro file, is {path!r:.200}")
-    if is_xacro and not xacro:
-        robot.refuse("urdf", f"is a xacro file, a program, and comes from another node, is {path!r:.200}; name a .urdf")
     arguments: dict[str, str] = {}
     if "xacro_arguments" in robot:
         if not is_xacro:
             robot.refuse("xacro_arguments", "are for .xacro files; remove them")
         with robot.section("xacro_arguments") as section:
             arguments = {name: section.word(name) for name in section}
-    return description_from_file(path, arguments)
+    return description_from_file(path, arguments, expand)
 
 
 def _located(robot: Section, name: str, folder: Path | None) -> str:
@@ -90,11 +87,6 @@ def _located(robot: Section, name: str, folder: Path | None) -> str:
 
 def _share(robot: Section, package: str) -> str:
     try:
-        from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-    except ImportError:
-        robot.refuse("urdf", f"{PACKAGE} needs ament_index_python, which is not installed; give the path of the file")
-    try:
-        return str(get_package_share_directory(package))
-    except (PackageNotFoundError, ValueError, KeyError, LookupError) as error:
-        reason = " ".join(str(error).split())
-        robot.refuse("urdf", f"package {package!r} not found ({reason:.200}); source the workspace that has it")
+        return package_folder(package)
+    except LookupError as error:
+        robot.refuse("urdf", str(error))

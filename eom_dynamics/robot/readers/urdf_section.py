@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additions to a URDF from a section of parameters, every entry checked.
+"""Additions to a robot from a section of parameters, every entry checked.
 
-The section is ``urdf`` for a URDF that arrives as text, and ``robot`` in a file that names its URDF; each of these
-entries is optional:
+The section is ``urdf`` of a node, for a robot from any source, and ``robot`` in a file that names its URDF; each of
+these entries is optional:
 
 .. code-block:: yaml
 
@@ -60,14 +60,18 @@ def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source:
             not allowed, or names an unknown joint or link. The message names the element or the parameter, and the
             reason.
     """
-    description = description_from_urdf(text, source)
-    with Section(section or {}, "urdf", "parameters") as additions:
+    return robot_with(description_from_urdf(text, source), section or {})
+
+
+def robot_with(description: Description, section: Mapping[str, Any]) -> Robot:
+    """Build a robot with the entries of a section ``urdf``; errors as of :func:`robot_from_urdf`."""
+    with Section(section, "urdf", "parameters") as additions:
         description = completed(description, additions)
     return assemble(description)
 
 
 def completed(description: Description, additions: Section) -> Description:
-    """Return the robot of a URDF with the entries of a section, see above."""
+    """Return a robot with the entries of a section, see above; what the section lacks remains."""
     if "joints" in additions:
         with additions.section("joints") as joints:
             described = tuple(
@@ -79,13 +83,17 @@ def completed(description: Description, additions: Section) -> Description:
     if transmission is not None:
         own = set(transmission.joints)
         transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
-    friction = additions.choice("joint_friction", JOINT_FRICTION, JOINT_FRICTION[0], otherwise=JOINT_FRICTION[0])
+    friction = additions.choice(
+        "joint_friction", JOINT_FRICTION, JOINT_FRICTION[description.joint_friction], otherwise=JOINT_FRICTION[0]
+    )
     description = replace(
         description,
         joint_friction=friction == "included",
-        coupled_stiffness=coupled,
+        coupled_stiffness=coupled or description.coupled_stiffness,
         transmissions=transmissions,
-        rotor_model=additions.choice("rotor_model", ROTOR_MODELS, default=ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0]),
+        rotor_model=additions.choice(
+            "rotor_model", ROTOR_MODELS, default=description.rotor_model, otherwise=ROTOR_MODELS[0]
+        ),
     )
     if "gravity" in additions:
         description = replace(description, base_gravity=additions.vector("gravity", 3))

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,15 +16,20 @@ from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
 from ...spelling import close_match, hint
 from .files import refuse_special_file
+from .packages import package_folder
+from .xacro_expressions import confined
+
+Expand = Callable[[Path, Mapping[str, str]], str]
+"""Returns the URDF of a xacro file and its arguments, as :func:`expand_xacro` does."""
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF with the package ``xacro``.
 
-    A xacro file is a program: it reads any file that you can read, evaluates Python expressions, and runs with your
-    rights in this process. It is run by xacro's own function ``xacro.process_file``, without limits. Expand only files
-    that you trust, and none that something from the network names. The package ``xacro`` keeps its state in global
-    variables: expand one file at a time.
+    A xacro file is a program: it reads any file that you can read, and evaluates expressions in this process, which are
+    confined (:mod:`.xacro_expressions`). It is run by xacro's own function ``xacro.process_file``, without limits of
+    time and memory. Expand only files that you trust, and none that something from the network names. The package
+    ``xacro`` keeps its state in global variables: expand one file at a time.
 
     Args:
         path: the file.
@@ -41,7 +48,8 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     refuse_special_file(path)
     values = _Arguments(arguments)
     try:
-        document = xacro.process_file(str(path), mappings=values, verbosity=0)
+        with confined(xacro), _finding_packages():
+            document = xacro.process_file(str(path), mappings=values, verbosity=0)
     except Exception as error:  # of xacro, its expressions, the XML parser, the file system
         unused = [name for name in arguments if name not in values.used]
         raise RobotDescriptionError(f"{_place(path, xacro)}: {_reason(error, path, xacro, unused)}") from None
@@ -52,6 +60,17 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
             )
     text: str = document.documentElement.toxml()
     return text
+
+
+@contextmanager
+def _finding_packages() -> Iterator[None]:
+    """Have ``$(find …)`` look for packages as ``package://`` does, without ament_index_python."""
+    substitution: Any = import_module("xacro.substitution_args")
+    original, substitution._eval_find = substitution._eval_find, package_folder
+    try:
+        yield
+    finally:
+        substitution._eval_find = original
 
 
 class _Arguments(dict[str, str]):
@@ -88,8 +107,6 @@ def _reason(error: Exception, path: Path, xacro: ModuleType, unused: Sequence[st
         if given := close_match(cause, unused):
             return f"argument {str(cause)!r} has no value; is {given} a misspelling of it?"
         return f"argument {str(cause)!r} has no value; set it in xacro_arguments (command line: --xacro {cause}:=…)"
-    if kind == "PackageNotFoundError":
-        return f"{cause.args[0]}; source the workspace that has it".replace("\n", " ")
     if isinstance(cause, ModuleNotFoundError):
         return f"needs the Python module {cause.name}, which is not installed"
     if isinstance(cause, OSError) and cause.filename:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rclpy.serialization import deserialize_message
+from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ...arrays import Array
@@ -294,8 +295,8 @@ class SetpointStream:
 
     def _respond(self, solver: Solver, last: Solution, response: Response) -> None:
         """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
-        now = self._node.get_clock().now()
-        header = Header(stamp=now.to_msg(), frame_id=self._frame_id)
+        now = self.supervision.clock.reading
+        header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.
         stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
         limits = "warn" if self.limits == "refuse" else self.limits
@@ -305,7 +306,7 @@ class SetpointStream:
                 solution = response.fade.of(solution)
             self._commands.publish(header, solution, response.status)
             if solver is self.solver:  # else another robot is about to take over
-                self._tasks.command(now.nanoseconds, solution.state)
+                self._tasks.command(now, solution.state)
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",

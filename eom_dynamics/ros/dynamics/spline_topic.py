@@ -99,6 +99,9 @@ class SplineTopic:
     def _play(self, arm: ElasticArm, message: SplineTrajectory, epoch: int, found: Spline | Exception) -> None:
         self._waiting -= 1
         if epoch != self._epoch:
+            self._refuse(
+                TrajectoryError("the stream, or an empty trajectory, ended it before it began"), message.header
+            )
             return
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         try:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -16,6 +18,7 @@ from ...messages.setpoint_to_command import Solution, Solver
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
+from ...stream.watched_clock import WatchedClock
 from ...terminal import printable
 from ..diagnostics import Level, Report
 from ..robot_node import RobotNode
@@ -25,6 +28,10 @@ _SHORTEST_PERIOD, _LONGEST_PERIOD = 5e-4, 0.05
 
 # Of counting publishers, s.
 _COUNT_PERIOD = 0.02
+
+_CLOCK_STANDS_STILL = (
+    "the node's clock stands still, the watchdog goes by the steady clock: publish /clock, or set use_sim_time to false"
+)
 
 _MESSAGES = {
     Phase.LOST: (Level.WARN, "no setpoints"),
@@ -39,6 +46,7 @@ class Supervision:
     """Watchdog and checks of the stream; all methods are called by the node's executor.
 
     Attributes:
+        clock: the node's clock, which may stand still.
         on: whether setpoints are to be passed to :meth:`admit` and :meth:`feed`.
         losses: how often setpoints were lost.
         last_loss: the cause of the last loss.
@@ -63,6 +71,7 @@ class Supervision:
         """
         self._node, self._send, self._deactivate = node, send, deactivate
         self._publishers, self._playing = publishers, playing
+        self.clock = WatchedClock(lambda: int(node.get_clock().now().nanoseconds))
         self.on = False
         self.losses = 0
         self.last_loss = ""
@@ -77,9 +86,14 @@ class Supervision:
         self._lost_and_inactive = False
         # Whether the last answered setpoint was one of a trajectory.
         self._of_trajectory = False
+        self._clock_stands_still = False
+        # Time of the last response.
+        self._responded = -1
         period = 1.0 / node.get_parameter("stream_rate").value
-        self._responses = node.create_timer(period, self._respond, autostart=False)
-        self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, autostart=False)
+        # Steady, since the clock of the node may stand still or go back, and its timers with it.
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._responses = node.create_timer(period, self._respond, clock=steady, autostart=False)
+        self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, clock=steady, autostart=False)
 
     @property
     def responding(self) -> bool:
@@ -191,6 +205,8 @@ class Supervision:
             found, self._reported = doubts.counts.total() - self._reported, doubts.counts.total()
             if found and level == Level.OK:
                 level, message = Level.WARN, f"{found} suspect setpoints, the last: {doubts.last}"
+        if self._clock_stands_still and self.on and level <= Level.WARN:
+            level, message = Level.WARN, _CLOCK_STANDS_STILL
         if dog is not None and dog.phase in _MESSAGES:
             own, what = _MESSAGES[dog.phase]
             level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
@@ -241,12 +257,19 @@ class Supervision:
         if dog is None:
             return
         fed = dog.age.fed
-        cause = dog.observe(self._now())
+        cause = dog.observe(self.clock.now())
+        self._watch_clock()
         self._ticks += 1
         if not (cause or fed or self._ticks % self._count_every or self._plays) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
+
+    def _watch_clock(self) -> None:
+        """Warn once while the clock stands still."""
+        if self.clock.stands_still and not self._clock_stands_still:
+            self._node.get_logger().warning(_CLOCK_STANDS_STILL)
+        self._clock_stands_still = self.clock.stands_still
 
     def _lose(self, cause: str) -> None:
         dog = self._watchdog
@@ -267,6 +290,7 @@ class Supervision:
             what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
             logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
         if responds:
+            self._responded = -1
             self._responses.reset()
             self._respond()
         elif policy == "deactivate":
@@ -278,14 +302,14 @@ class Supervision:
         if dog is None or self._solver is None or not dog.responding or dog.last is None:
             self._responses.cancel()
             return
-        response = dog.respond(self._now())
+        now = self.clock.now()
+        if now == self._responded:  # between two readings of /clock
+            return
+        self._responded = now
+        response = dog.respond(now)
         self._send(self._solver, dog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
-
-    def _now(self) -> int:
-        now: int = self._node.get_clock().now().nanoseconds
-        return now
 
     def _settings(self) -> Settings:
         value = {name: self._node.get_parameter(name).value for name in _SETTINGS}

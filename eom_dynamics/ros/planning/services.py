@@ -20,6 +20,7 @@ from ...terminal import printable
 from ..interfaces import (
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
+    ComputeInverseKinematics,
     ComputeTrajectoryFeedforward,
     ComputeTrajectoryFeedforwardAction,
     GetEquationsOfMotion,
@@ -27,6 +28,7 @@ from ..interfaces import (
 from ..robot_node import RobotNode
 from ..worker import Worker
 from .batches import forward_dynamics_batch, inverse_dynamics_batch
+from .inverse_kinematics_service import inverse_kinematics_batch
 from .measured_joints import MeasuredJoints
 from .terms import terms
 from .trajectories import answer_trajectory
@@ -77,6 +79,7 @@ class PlanningServices:
             ComputeInverseDynamicsBatch, f"{prefix}/inverse_dynamics_batch", self._under_limits(inverse_dynamics_batch)
         )
         self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
+        self._serve(ComputeInverseKinematics, f"{prefix}/inverse_kinematics", inverse_kinematics_batch)
         self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
         self._answer_trajectory = self._under_limits(partial(answer_trajectory, measured=measured.positions))
         self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._answer_trajectory)

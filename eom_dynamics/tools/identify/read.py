@@ -22,6 +22,7 @@ from ...extras import require
 from ...identification import IdentificationError, Recording
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
+from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Layouts, Rows, Topic
 from ..replay.batch import Stamps
 from ..replay.conventions import DEFAULT, Conventions
@@ -195,18 +196,17 @@ def _table(path: Path, columns: Sequence[str]) -> _Columns:
     table = _parquet(path) if path.suffix == ".parquet" else _csv(path)
     named = {}
     for name, values in table.items():
-        kind, dot, joint = name.strip().partition(".")
-        named[_ALIASES.get(kind, kind) + dot + joint] = values
+        named[_unaliased(name)] = values
     if "t" in named:
         t = named["t"]
     elif "stamp" in named:
         t = named["stamp"] * 1e-9
     else:
-        raise IdentificationError(f"{path}: has no column t or time; it has {', '.join(list(table)[:20])}")
+        raise IdentificationError(f"{path}: has no column t or time; it has {listed(table)}")
     position = columns[0]
     joints = tuple(name.partition(".")[2] for name in named if name.startswith(f"{position}."))
     if not joints:
-        raise IdentificationError(f"{path}: has no columns {position}.NAME; it has {', '.join(list(table)[:20])}")
+        raise IdentificationError(f"{path}: has no columns {position}.NAME; it has {listed(table)}")
     known = np.isfinite(t)
     start = t[np.argmax(known)] if known.any() else 0.0
     known &= np.abs(t - start) < _LONGEST
@@ -233,7 +233,17 @@ def column_names(path: Path) -> list[str]:
             names = [name.strip().strip('"') for name in file.readline().split(",")]
     else:
         names = list(_parquet(path, schema=True))
-    return [_ALIASES.get(kind, kind) + dot + joint for kind, dot, joint in (name.partition(".") for name in names)]
+    return [_unaliased(name) for name in names]
+
+
+def _unaliased(name: str) -> str:
+    kind, dot, joint = name.strip().partition(".")
+    return _ALIASES.get(kind, kind) + dot + joint
+
+
+def _refuse_duplicates(path: Path, names: Sequence[str]) -> None:
+    if twice := duplicates(map(_unaliased, names)):
+        raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
 
 
 def _csv(path: Path) -> dict[str, Array]:
@@ -251,6 +261,7 @@ def _csv(path: Path) -> dict[str, Array]:
         raise IdentificationError(
             f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
         )
+    _refuse_duplicates(path, header)
     return dict(zip(header, rows.T, strict=True))
 
 
@@ -264,6 +275,7 @@ def _parquet(path: Path, *, schema: bool = False) -> dict[str, Array]:
         table = parquet.read_schema(path).empty_table() if schema else parquet.read_table(path)
     except (pa.ArrowInvalid, pa.ArrowException) as error:
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    _refuse_duplicates(path, table.column_names)
     result = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_timestamp(column.type):

@@ -9,13 +9,14 @@ import numpy as np
 
 from ...codegen.programs import PROGRAMS
 from ...robot import Joint, Robot
+from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
 """Programs whose operations are counted; tracing some of the others takes a second."""
 
 # The cost of these, and of the search for the reach, grows with the square of the number of joints and more.
-_SQUARE = ("mass_matrix", "effort_partials")
+_SQUARE: tuple[str, ...] = ("mass_matrix", "effort_partials")
 
 MOST_JOINTS = 20
 """Robots with more joints than this get operation counts of some programs only."""
@@ -27,6 +28,9 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
     SI units; None for infinite and missing values. Operations are those per state, by name of the program in
     :data:`eom_dynamics.codegen.programs.PROGRAMS`.
     """
+    uncounted = _SQUARE if robot.n > MOST_JOINTS else ()
+    if joints_without_inertia(robot):
+        uncounted += ("forward_dynamics",)
     return {
         "name": robot.name,
         "independent_joints": robot.n,
@@ -42,10 +46,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             }
             for tool in robot.tools
         ],
-        "operations": {
-            name: PROGRAMS[name](robot).costs() if robot.n <= MOST_JOINTS or name not in _SQUARE else None
-            for name in COUNTED
-        },
+        "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
         "joint_friction": robot.joint_friction,
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],

@@ -29,7 +29,9 @@ def as_text(facts: Mapping[str, Any]) -> str:
         "",
         *operation_counts(counted),
         *(
-            f"{name}: not counted for more than {MOST_JOINTS} joints"
+            f"{name}: unavailable, since the mass matrix is singular"
+            if name == "forward_dynamics"
+            else f"{name}: not counted for more than {MOST_JOINTS} joints"
             for name in facts["operations"]
             if name not in counted
         ),

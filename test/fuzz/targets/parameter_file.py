@@ -38,4 +38,4 @@ def check(data: bytes) -> None:
     """Read a parameter file of any bytes."""
     with refused():
         _, parameters = robot_section(data.decode("utf-8", "surrogateescape"), "text")
-        check_robot(robot_from_parameters(parameters, "text", xacro=False))
+        check_robot(robot_from_parameters(parameters, "text", expand=lambda path, arguments: ""))

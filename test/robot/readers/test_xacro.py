@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from eom_dynamics import RobotDescriptionError, load_robot
 from eom_dynamics.robot import robot_from_urdf
@@ -86,7 +88,6 @@ def test_paths_are_relative_to_the_working_folder_and_to_the_including_file(
 @pytest.fixture
 def ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An ament index with one package, ``parts``."""
-    pytest.importorskip("ament_index_python")
     prefix = tmp_path / "prefix"
     (prefix / "share/parts/urdf").mkdir(parents=True)
     (prefix / "share/ament_index/resource_index/packages").mkdir(parents=True)
@@ -94,6 +95,26 @@ def ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (prefix / "share/parts/urdf/link.xacro").write_text(LINK)
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix))
     return prefix
+
+
+def test_without_ros_a_package_is_found_in_given_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For $(find …) in a xacro file and package:// in a parameter file; ament_index_python is not needed."""
+    monkeypatch.setitem(sys.modules, "ament_index_python", None)
+    monkeypatch.setitem(sys.modules, "ament_index_python.packages", None)
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+    (tmp_path / "src/parts/urdf").mkdir(parents=True)
+    (tmp_path / "src/parts/urdf/link.xacro").write_text(LINK)
+    path = arm(tmp_path / "src/parts")
+    path.write_text(path.read_text().replace("parts/link.xacro", "$(find parts)/urdf/link.xacro", 1))
+    robot = {"/**": {"ros__parameters": {"robot": {"urdf": "package://parts/arm.urdf.xacro"}}}}
+    (tmp_path / "arm.yaml").write_text(yaml.safe_dump(robot))
+    message = error_of(path)
+    assert message.startswith("package 'parts' not found") and "set ROS_PACKAGE_PATH to the folder" in message
+    monkeypatch.setenv("ROS_PACKAGE_PATH", f"{tmp_path}/none{os.pathsep}{tmp_path}/src")
+    with pytest.raises(RobotDescriptionError, match="package 'parts' not found"):
+        load_robot(path)  # as it has no manifest
+    (tmp_path / "src/parts/package.xml").write_text("<package/>")
+    assert load_robot(path).n == load_robot(tmp_path / "arm.yaml").n == 2
 
 
 def test_find_looks_in_the_ament_index(ament_index: Path, tmp_path: Path) -> None:
@@ -105,7 +126,7 @@ def test_find_looks_in_the_ament_index(ament_index: Path, tmp_path: Path) -> Non
 
 def test_an_unknown_package_is_named(ament_index: Path, tmp_path: Path) -> None:
     message = error_of(arm(tmp_path, '<xacro:include filename="$(find hands)/hand.xacro"/>'))
-    assert message.startswith("package 'hands' not found") and message.endswith("source the workspace that has it")
+    assert message.startswith("package 'hands' not found; source the workspace that has it")
 
 
 ERRORS = {
@@ -156,6 +177,49 @@ def test_a_xacro_file_is_a_program_run_by_the_function_of_xacro(
     text = expand_xacro(path, {})
     assert calls == [str(path)]
     assert 'mass value="4.5"' in text and 'link name="4_hand"' in text and "DOCTYPE" not in text
+
+
+PAYLOADS = {
+    "comprehension": "${[f.__globals__ for f in [xacro.load_yaml]][0]['os'].system('touch FILE')}",
+    "lambda": "${(lambda f: f.__globals__)(xacro.load_yaml)['os'].system('touch FILE')}",
+    "generator": "${list(f.__globals__ for f in [xacro.load_yaml])[0]['os'].system('touch FILE')}",
+    "frame": "${(x for x in [1]).gi_frame.f_back.f_back.f_globals['os'].system('touch FILE')}",
+    "class": "${[().__class__ for x in [1]][0].__base__.__subclasses__()}",
+    "method": "${[[].append][0].real}",
+    "type": "${python.type(1)}",
+    "vars": "${python.vars(xacro)}",
+    "vars as an item": "${python['vars'](xacro)}",
+    "open in eval": r"$(eval ${'open\x28'}'FILE', 'w'${'\x29.write\x28'}'x'${'\x29'})",
+    "getattr in eval": r"$(eval getattr${'\x28env, 1\x29'})",
+    "exec in eval": r"$(eval exec${'\x28'}'x = 1'${'\x29'})",
+    "attribute in eval": "$(eval env.func_globals)",
+}
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_expressions_reach_nothing_but_values(tmp_path: Path, payload: str) -> None:
+    """No function, class, generator or frame, and by none of them the modules of the process."""
+    file = tmp_path / "touched"
+    message = error_of(arm(tmp_path, f'<link name="{payload.replace("FILE", str(file))}"/>'))
+    assert not file.exists()
+    assert "is not allowed" in message or "is not defined" in message or message.startswith("'vars' when")
+
+
+VALUES = {
+    "${'%.1f' % v.arm.reach}": "0.7",
+    "${' '.join([n.upper() for n in v['arm']['names']])}": "UPPER LOWER",
+    "${python.round(v.arm.angle, 2)}": "3.14",
+    "${math.floor(pi)}": "3",
+    "${(lambda x: 2 * x)(3)}": "6",
+    r"$(eval 2 * len${'\x28'}'ab'${'\x29'})": "4",
+}
+
+
+def test_expressions_of_values_remain(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("arm: {reach: 0.7, names: [upper, lower], angle: !degrees 180}")
+    load = "<xacro:property name='v' value=\"${xacro.load_yaml('values.yaml')}\"/>"
+    text = expand_xacro(arm(tmp_path, load + "".join(f'<link name="{value}"/>' for value in VALUES)), {})
+    assert re.findall('<link name="([^"]*)"/>', text)[1:] == list(VALUES.values())
 
 
 def test_text_is_never_expanded(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from paths import CONFIG
+from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
 from eom_dynamics.tools.cli.main import main
@@ -200,3 +201,17 @@ def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
     sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
     functions = ("inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant")
     assert sources == {f"planar_2r_{function}" for function in functions}
+
+
+def test_for_a_singular_mass_matrix_the_other_functions_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
+    arguments = ["codegen", str(tmp_path / "arm.urdf"), "--language=c", "-o", str(tmp_path / "code")]
+    assert main([*arguments, "--functions=plant"]) == 2
+    error = capsys.readouterr().err
+    assert "not positive definite" in error and "functions that can be exported: inverse_dynamics, effort, " in error
+    assert main(arguments) == 0
+    output = capsys.readouterr()
+    assert "no plant: massless: the mass matrix is not positive definite" in output.err
+    assert "massless_inverse_dynamics" in output.out and "plant" not in output.out

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from urdf_arms import MASSLESS_TIP
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
@@ -90,3 +91,11 @@ def test_wrong_use_of_equations(arguments: list[str], message: str, capsys: pyte
     with pytest.raises(SystemExit, match="2"):
         main(["inspect", *arguments])
     assert message in capsys.readouterr().err
+
+
+def test_a_massless_last_link_is_shown_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
+    assert main(["inspect", str(tmp_path / "arm.urdf")]) == 0
+    output = capsys.readouterr()
+    assert "forward_dynamics: unavailable, since the mass matrix is singular" in output.out
+    assert "effort" in output.out and "no mass moves with j2" in output.err and "Traceback" not in output.err

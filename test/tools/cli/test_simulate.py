@@ -149,6 +149,14 @@ def test_quoted_names_of_a_csv_file_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_motion(path, robot).derivatives(T), list(STATES.values()))
 
 
+def test_a_csv_file_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "motion.csv")
+    first, *rows = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([f"{first},q.joint_1", *(f"{row},0" for row in rows)]), encoding="utf-8")
+    with pytest.raises(StateError, match=r"has columns of the same name: q\.joint_1; remove one of each"):
+        read_motion(path, ROBOT)
+
+
 def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
     turned = {name: values[:, ::-1] for name, values in STATES.items()}
     np.savez(tmp_path / "turned.npz", t=T, joint_names=ROBOT.joint_names[::-1], **turned)

@@ -156,3 +156,20 @@ def test_bag_without_joint_states(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})
     with pytest.raises(EomDynamicsError, match=r"has no topic of type sensor_msgs/msg/JointState; it has /talk"):
         read_recording(path, ROBOT)
+
+
+@pytest.mark.parametrize("again", ["position.joint_1", "q.joint_1", "time"])
+def test_columns_of_the_same_name_are_refused(tmp_path: Path, again: str) -> None:
+    """Also by an alias: which one was meant is not known."""
+    names = ["t", "position.joint_1", "position.joint_2", "effort.joint_1", "effort.joint_2", again]
+    rows = np.column_stack([T, Q, TAU, T])
+    np.savetxt(tmp_path / "table.csv", rows, delimiter=",", header=",".join(names), comments="")
+    with pytest.raises(IdentificationError, match=r"has columns of the same name: .*; remove one of each"):
+        read_recording(tmp_path / "table.csv", ROBOT)
+
+
+def test_errors_do_not_repeat_long_names(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(",".join(c * 1_000_000 for c in "abc") + "\n1,2,3\n")
+    with pytest.raises(IdentificationError, match="has no column t or time") as error:
+        read_recording(tmp_path / "table.csv", ROBOT)
+    assert len(str(error.value)) < 1000
