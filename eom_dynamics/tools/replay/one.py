@@ -12,6 +12,7 @@ from ...elastic import ElasticArm
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..bags import Bag, BagError, Layouts, Rows
+from ..contents import hashed_aside, robot_hash
 from ..robot_options import RobotOptions
 from .evaluation import Evaluation
 from .job import Job, Report, provenance
@@ -35,7 +36,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
-    with Bag(job.bag) as bag:
+    with Bag(job.bag) as bag, hashed_aside(job.bag) as bag_hash:
         topic = choose_topic(bag, job.topic)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RobotDescriptionWarning)
@@ -78,6 +79,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
                 report.rms = np.sqrt(squares / compared).tolist()
+            report.bag_hash, report.robot_hash = bag_hash(), robot_hash(robot)
             sink.close(provenance(job, report))
     return report
 

@@ -78,7 +78,7 @@ def replay(
         golden: what to compare with.
         processes: number of parallel processes; by default one per core.
         scheduler: address of a Dask scheduler to use instead of processes.
-        resume: keep outputs that were made with the same settings.
+        resume: keep outputs that were made of the same contents with the same settings and release.
         progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
 
     Returns:

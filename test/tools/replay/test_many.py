@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -150,7 +151,6 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
     assert outputs(tmp_path / "out") == ["0"] and not multiprocessing.active_children()
     stamp = (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns
 
-    robot(tmp_path, slow=False)
     outcomes = replay_bags(jobs, processes=2, resume=True)
     assert [outcome.done_before for outcome in outcomes] == [True, False, False]
     assert [outcome.report.commands for outcome in outcomes] == [50, 2200, 50]
@@ -182,6 +182,27 @@ def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind:
     assert contents(tmp_path / "out") == before
     (forced,) = replay_bags([replace(job, topic="/setpoint", force=True)])
     assert forced.report == report and contents(tmp_path / "out") != before
+
+
+def test_contents_decide_what_is_resumed_and_paths_do_not(tmp_path: Path) -> None:
+    job = Job(make(tmp_path / "in"), tmp_path / "out", robot(tmp_path, slow=False))
+    report = replay_bag(job)
+    (tmp_path / "elsewhere").mkdir()
+    moved = replace(job, robot=robot(tmp_path / "elsewhere", slow=False), bag=(tmp_path / "in").rename(tmp_path / "b"))
+    (kept,) = replay_bags([moved], resume=True)
+    assert kept.done_before and kept.report == report
+
+    heavier = Path(moved.robot).read_text(encoding="utf-8").replace("mass: 1.0", "mass: 1.5", 1)
+    Path(moved.robot).write_text(heavier, encoding="utf-8")
+    (refused,) = replay_bags([moved], resume=True)
+    assert refused.report is None and "(other: content of the robot); remove it" in refused.error
+
+    (unchanged,) = replay_bags([replace(job, bag=moved.bag)], resume=True)
+    assert unchanged.done_before
+    shutil.rmtree(moved.bag)
+    make(moved.bag, seed=1)
+    (refused,) = replay_bags([replace(job, bag=moved.bag)], resume=True)
+    assert refused.report is None and "(other: content of the bag); remove it" in refused.error
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
