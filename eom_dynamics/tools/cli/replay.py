@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     node.add_argument(
         "--limits",
-        choices=LIMIT_POLICIES,
+        choices=(*LIMIT_POLICIES, "fail"),
         default="warn",
         help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
-        "and report it, or no check; default: %(default)s",
+        "and report it, no check, or (not in the node) report them and exit with code 1; default: %(default)s",
     )
     # The name of the node's deprecated parameter.
     node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
@@ -133,6 +133,7 @@ def run(options: argparse.Namespace) -> int:
         Match,
         Options,
         Tolerances,
+        exceeding,
         incomplete,
         replay,
     )
@@ -155,13 +156,15 @@ def run(options: argparse.Namespace) -> int:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
+    # The same commands, so that outputs of both are the same.
+    limits = "warn" if options.limits == "fail" else options.limits
     settings = Job(
         bag=Path(),
         output=Path(),
         robot=options.robot,
         topic=options.topic,
         format=Format(kind),
-        options=Options(options.effort_command, options.limits, options.hold_last_command),
+        options=Options(options.effort_command, limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
         against=options.against,
@@ -198,7 +201,11 @@ def run(options: argparse.Namespace) -> int:
         f"{result.outcome.job.bag}: {line}"
         for result in results
         if (report := result.outcome.report) is not None
-        for line in (*efforts.failures(report), *(incomplete(report) if options.strict else ()))
+        for line in (
+            *efforts.failures(report),
+            *(exceeding(report) if options.limits == "fail" else ()),
+            *(incomplete(report) if options.strict else ()),
+        )
     ]
     for failure in failures:
         complain(options.program, f"failed: {failure}")

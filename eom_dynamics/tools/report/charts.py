@@ -119,7 +119,7 @@ class _Drawing:
         for field, (title, suffix) in fields.items():
             streams = (self._record.setpoint, self._record.measured)
             charts[field] = self._together(title, streams, field, self._units.position, suffix)
-        for field in ("position", "velocity"):
+        for field in ("position", "velocity", "acceleration", "jerk"):
             add_limits(charts[field], bands(self._record, field), self._colors)
         return _drawn(charts)
 
@@ -133,7 +133,8 @@ class _Drawing:
         for field, (title, suffix) in fields.items():
             streams = (self._record.command, self._record.measured)
             charts[field] = self._together(title, streams, field, self._units.effort, suffix)
-        add_limits(charts["effort"], bands(self._record, "effort"), self._colors)
+        for field in ("effort", "effort_rate"):
+            add_limits(charts[field], bands(self._record, field), self._colors)
         return _drawn(charts)
 
     def motors(self) -> Charts:

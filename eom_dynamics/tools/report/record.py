@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...elastic import ElasticArm
 from ...robot import Robot
 
 Nanoseconds = NDArray[np.int64]
@@ -77,6 +78,11 @@ class Record:
         """The streams that have messages."""
         everything = (self.setpoint, self.command, self.motors, self.measured)
         return tuple(stream for stream in everything if stream)
+
+    @cached_property
+    def arm(self) -> ElasticArm | None:
+        """The arm of the robot; None if it is unknown."""
+        return None if self.robot is None else ElasticArm(self.robot)
 
     @cached_property
     def is_rigid(self) -> bool:

@@ -116,26 +116,16 @@ def _limits(record: Record) -> str:
     if not used:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return f'<section><h2>Limits</h2><p class="soft">No limits: {reason}.</p></section>'
-    units = Units(record)
-    unit = {"position": units.position, "velocity": units.velocity, "effort": units.effort}
     rows = [("joint", "limit of", "peak", "limit", "used", "at")]
     for use in used:
-        (of_joint,) = unit[use.what]((use.joint,))
-        rows.append(
-            (
-                use.joint,
-                use.what,
-                f"{number(use.value)} {of_joint}",
-                f"{number(use.limit)} {of_joint}",
-                str(use),
-                f"{use.t:.3f} s",
-            )
-        )
+        peak, limit = (f"{number(x)} {use.unit}" for x in (use.value, use.limit))
+        rows.append((use.joint, use.what, peak, limit, str(use), f"{use.t:.3f} s"))
     off = {(i, 4) for i, use in enumerate(used) if use.fraction > 1}
     groups = [use.joint for use in used]
     return (
         '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
-        "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded.</p>"
+        "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded. Motors count "
+        "before their gears.</p>"
         + choice("Joint", [joint for joint in record.joints if joint in groups])
         + table(rows, text_columns=2, off=off, groups=groups, strong={0})
         + "</section>"

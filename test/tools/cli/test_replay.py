@@ -24,6 +24,7 @@ from bag_files import (
     file_of,
     joint_state,
     read_bag,
+    robot_file,
     setpoints,
     write_bag,
 )
@@ -244,6 +245,19 @@ def test_tolerances_are_numbers_from_zero_on(capsys: pytest.CaptureFixture[str],
         with pytest.raises(SystemExit) as caught:
             replay("in", "-o", "out", f"{option}={value}")
         assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def test_limits_fail_is_a_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = robot_file(tmp_path, {"type": "linear", "stiffness": 300.0})
+    source = bag(tmp_path / "in")
+    command = ["replay", str(source), "--robot", robot, "-o"]
+    assert main([*command, str(tmp_path / "warn")]) == 0
+    assert "commands exceed limits, at worst:" in capsys.readouterr().out
+    assert main([*command, str(tmp_path / "fail"), "--limits", "fail"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"failed: .*in: /setpoint: \d+ commands exceed limits, at worst: joint_2: torque .*, limit", line)
+    assert file_of(tmp_path / "fail").read_bytes() == file_of(tmp_path / "warn").read_bytes()
+    assert replay(source, "-o", tmp_path / "within", "--limits", "fail") == 0
 
 
 def test_strict_fails_on_refused_messages_and_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
     section = page.partition('<section class="limits"><h2>Limits</h2>')[2].partition("</section>")[0]
     rows = re.findall(r'<tr data-group="(\w+)"( class="strong")?>(.*?)</tr>', section)
     used = [int(re.search(r">(\d+)%<", cells).group(1)) for _, _, cells in rows]
-    assert used == sorted(used, reverse=True) and len(rows) == 3 * 7
+    assert used == sorted(used, reverse=True) and len(rows) == 6 * 7
     assert rows[0][:2] == ("fer_joint4", ' class="strong"') and not any(strong for _, strong, _ in rows[1:])
     options = re.findall(r'<option value="(\w*)">', section)
     assert options == ["", *(f"fer_joint{k}" for k in range(1, 8))]
