@@ -27,6 +27,7 @@ from .robot_arguments import add_robot_arguments, load, robot_options
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from ...robot import Robot
     from ..report.record import Record
 
 SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
                 "date": provenance.date(),
                 "software": provenance.software(),
                 "recordings": ", ".join(map(str, shown)),
-                "robot": "from robot_description in each bag" if robot is None else f"{options.robot:.200}",
+                "robot": _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}",
             }
             page = report_page(records, about)
             bars.update(task, completed=1.0)
@@ -102,6 +103,17 @@ def run(options: argparse.Namespace) -> int:
             print(f"{printable(record.name)}: {printable(note)}")
     print(f"page: {printable(str(options.output))}")
     return 1 if complaints else 0
+
+
+def _described(robots: Sequence[Robot | None]) -> str:
+    """Say where the robots of records come from if none is named."""
+    names = ", ".join(dict.fromkeys(robot.name for robot in robots if robot is not None))
+    unknown = sum(robot is None for robot in robots)
+    if not names:
+        return "unknown: no recording has its robot_description; name the robot, --robot ROBOT"
+    return f"{names}, from robot_description" + (
+        f"; unknown in {unknown} of {len(robots)} recordings" if unknown else ""
+    )
 
 
 def _each(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:

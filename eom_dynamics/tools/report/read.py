@@ -24,6 +24,7 @@ from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
 from ..replay.sources import is_of_motors
 from .compute import DEFAULT, Settings, with_commands
+from .findings import DOING, interruptions
 from .parts import Part, joined
 from .record import Nanoseconds, Record, Stream
 
@@ -74,7 +75,7 @@ def read_records(
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_repeats(record) for record in records]
+    return [_with_status(_with_repeats(record)) for record in records]
 
 
 def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
@@ -83,9 +84,9 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
         return record
     if record.robot is None:
         remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
-        return replace(record, about=f"Efforts were not recorded; to compute them, name {remedy}.")
+        return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
-        return replace(record, about="Neither efforts nor a motion of the joints to compute them from was recorded.")
+        return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
     return with_commands(record, bag, settings, progress)
 
 
@@ -102,6 +103,29 @@ def _with_repeats(record: Record) -> Record:
         f"first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
     )
     return replace(record, notes=(*record.notes, note))
+
+
+def _with_status(record: Record) -> Record:
+    """Add notes on commands that answer no setpoint."""
+    if record.status is None:
+        return record
+    found, topic = interruptions(record), record.status.topic
+    lost = [phase for phase in found if phase.lost]
+    others = sum(phase.count for phase in found if not phase.lost)
+    notes = []
+    if lost:
+        counts = {status: sum(phase.count for phase in lost if phase.status is status) for status in DOING}
+        doing = ", ".join(f"{count:,} {DOING[status]}" for status, count in counts.items() if count)
+        times = sum(phase.begins for phase in lost)
+        notes.append(
+            f"{topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
+            f"{lost[0].start:.3f} s; of the commands after that, {doing}"
+        )
+    if others:
+        known = record.status.names == ("status",)
+        why = "repeat an earlier one for refused setpoints" if known else "answer no setpoint: it was refused, or lost"
+        notes.append(f"{topic}: {others:,} commands {why}")
+    return replace(record, notes=(*record.notes, *notes))
 
 
 def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
@@ -131,8 +155,8 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
         joints = [joint for stream in streams.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
         measured = _of_joints(states, joints, space)
-        setpoint, command, motors = (streams.get(part) for part in ("setpoint", "command", "motors"))
-        records.append(Record(name, None, setpoint, command, motors, measured, notes=notes))
+        setpoint, command, motors, status = (streams.get(x) for x in ("setpoint", "command", "motors", "status"))
+        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes))
     return records
 
 
@@ -174,14 +198,13 @@ class _Reader:
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         parts: dict[str, list[Part]] = {}
-        bad = held = 0
+        bad = 0
         for recorded, layout, rows in self._rows(topic, done, fraction):
             if layout is None:
                 bad += 1
                 continue
             stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
             stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
-            held += int(np.sum(layout.numbers(rows, "held"))) if layout.has("held") else 0
             for kind, recorded_names, fields in _contents(topic, layout.message):
                 names = tuple(self._conventions.names(recorded_names))
                 values = {
@@ -194,8 +217,6 @@ class _Reader:
                 parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
         if bad:
             self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
-        if held:
-            self.notes.append(f"{topic.name}: {held:,} commands answer no setpoint: it was refused, or lost")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
@@ -223,7 +244,12 @@ def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Ma
         joints = tuple(message.joint_names)
         # Before motors had names, there was one for each joint.
         motors = tuple(getattr(message, "motor_names", ())) or joints
-        return [("command", joints, _same(EFFORT_FIELDS)), ("motors", motors, _same(MOTOR_FIELDS))]
+        status = "status" if hasattr(message, "status") else "held"
+        return [
+            ("command", joints, _same(EFFORT_FIELDS)),
+            ("motors", motors, _same(MOTOR_FIELDS)),
+            ("status", (status,), {"status": status}),
+        ]
     if _is_motor_setpoint(topic):
         return [("motors", tuple(message.name), {ours: field for field, ours in MOTOR_SETPOINT_FIELDS.items()})]
     return [("measured", tuple(message.name), _same(MEASURED_FIELDS))]

@@ -60,6 +60,7 @@ class Record:
         command: effort, effort_rate, effort_acceleration of the joints.
         motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
         measured: position, velocity, effort of the joints.
+        status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
         about: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
     """
@@ -70,6 +71,7 @@ class Record:
     command: Stream | None = None
     motors: Stream | None = None
     measured: Stream | None = None
+    status: Stream | None = None
     about: str = ""
     notes: tuple[str, ...] = ()
 

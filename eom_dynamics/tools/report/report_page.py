@@ -15,8 +15,8 @@ from ...arrays import Array
 from ..pages.charts import place
 from ..pages.html_page import choice, definitions, page, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
-from .charts import FITTED, SECTIONS, points_of_curve, position_name, sections
-from .findings import Deviation, deviation, intervals, latency
+from .charts import SHADES, heading, points_of_curve, position_name, sections
+from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
 from .limits import uses
 from .record import Record, Stream
 from .units import Units
@@ -59,8 +59,7 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
     """Show one record."""
     html = [_tiles(record), _notes(record)]
     for name, figures in own.items():
-        fitted = record.setpoint is not None and record.setpoint.is_fitted
-        title, text = FITTED.get(name, SECTIONS[name]) if fitted else SECTIONS[name]
+        title, text = heading(record, name)
         placed = "".join(place(f"{k}_{key}") for key in figures)
         html.append(f'<section><h2>{title}</h2><p class="soft">{text}</p><div class="pair">{placed}</div>')
         html.append(_TABLES[name](record) if name in _TABLES else "")
@@ -107,7 +106,10 @@ def _worst(values: Array, units: Sequence[str]) -> str:
 
 def _notes(record: Record) -> str:
     about = f'<p class="soft">{escape(record.about)}</p>' if record.about else ""
-    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes)
+    shown = {phase.status for phase in interruptions(record)}
+    shades = [f"{color}, commands {DOING[status]}" for status, (color, _) in SHADES.items() if status in shown]
+    shaded = f'<p class="soft">Shaded: {"; ".join(shades)}.</p>' if shades else ""
+    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes) + shaded
 
 
 def _limits(record: Record) -> str:

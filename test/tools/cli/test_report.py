@@ -29,7 +29,7 @@ def test_one_page_of_several_bags(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert error.count("\n") == 1 and "one: robot planar_pr has none of the joints of this recording, which" in error
     assert out.splitlines()[-1] == f"page: {output}"
     assert "one: robot planar_pr is not used: it has none of the joints" in out
-    assert "one: Efforts" not in out  # it has them
+    assert "one: Commands" not in out  # it has them
     assert "two: Commands were not recorded" in out
     page = Page(output.read_text(encoding="utf-8"))
     figures = json.loads(page.scripts[-2])
@@ -55,6 +55,14 @@ def test_a_robot_without_the_recorded_joints_fails(tmp_path: Path, capsys: pytes
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "bag: robot panda has none of the joints of this recording" in error
     assert "joint_1, joint_2; name another, --robot ROBOT" in error
+
+
+def test_the_foot_of_a_page_says_where_the_robot_is_from(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
+    page = tmp_path / "page.html"
+    assert main(["report", str(bag), "-o", str(page)]) == 0
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert "unknown: no recording has its robot_description; name the robot" in text and "in each bag" not in text
 
 
 def test_a_page_is_overwritten_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

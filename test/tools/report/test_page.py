@@ -99,6 +99,23 @@ def test_a_fit_is_called_a_fit() -> None:
     assert "not a tracking error" in page.text and "Commanded minus" not in page.text
 
 
+def test_phases_without_a_setpoint_are_shaded() -> None:
+    found = record("planar_2r")
+    command = found.command
+    assert command is not None
+    status = np.zeros((len(command), 1))
+    status[100:150], status[150:200] = 2, 1
+    shaded = replace(found, status=replace(command, names=("status",), values={"status": status}))
+    page = Page(report_page([shaded], {}))
+    for figure in (json.loads(page.scripts[-2])[name] for name in ("0_position", "0_effort", "0_motor_effort")):
+        assert [(round(shape["x0"], 9), round(shape["x1"], 9)) for shape in figure["layout"]["shapes"]] == [
+            (0.2, 0.3),
+            (0.3, 0.4),
+        ]
+    assert "Shaded: orange, commands bring the arm to rest; grey, commands repeat an earlier one." in page.text
+    assert "Shaded" not in Page(report_page([found], {})).text
+
+
 def test_a_rigid_robot_has_no_charts_of_motors() -> None:
     found = record("planar_2r")
     assert found.robot is not None and not found.is_rigid
