@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, compute missing commands, and write the page; returns the exit code.
 
-    It is 1 if a bag of several cannot be shown, or if a named robot has none of the joints of a bag; 2 without a page.
+    It is 1 if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
+    of a bag; 2 without a page.
 
     Raises:
         EomDynamicsError: the robot cannot be used, or a library is missing.
@@ -75,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
                 found = read_records(bag, robot, settings, partial(_advance, bars, task))
                 records += found
                 shown.append(bag)
+                complaints += [f"{bag}: {line}" for line in found[0].unread]
                 if robot is not None and all(record.robot is None for record in found):
                     joints = ", ".join(found[0].joints) or "no joints"
                     complaints.append(

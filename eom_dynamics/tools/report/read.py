@@ -16,7 +16,7 @@ import numpy as np
 
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
+from ..bags import Bag, BagError, Layout, LayoutError, Layouts, Rows, Topic
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
@@ -65,9 +65,10 @@ def read_records(
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
             topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
+            unread = "".join(f"; {line}" for line in reader.unread)
             raise BagError(
                 f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} of joints"
-                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}"
+                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}{unread}"
             )
         if not records:
             records = [Record(path.name, robot)]
@@ -146,17 +147,21 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
-    notes = (*bag.damage, *reader.notes)
+    notes = (*bag.damage, *reader.unread, *reader.notes)
     if not of_space:
         names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
-        return [Record(name, measured=stream, notes=notes) for name, stream in zip(names, states, strict=True)]
+        return [
+            Record(name, measured=stream, notes=notes, unread=tuple(reader.unread))
+            for name, stream in zip(names, states, strict=True)
+        ]
     records = []
     for space, streams in of_space.items():
         joints = [joint for stream in streams.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
         measured = _of_joints(states, joints, space)
         setpoint, command, motors, status = (streams.get(x) for x in ("setpoint", "command", "motors", "status"))
-        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes))
+        unread = tuple(reader.unread)
+        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes, unread=unread))
     return records
 
 
@@ -194,14 +199,15 @@ class _Reader:
     def __init__(self, bag: Bag, progress: Progress | None, conventions: Conventions) -> None:
         self._bag, self._progress, self._conventions = bag, progress, conventions
         self.notes: list[str] = []
+        self.unread: list[str] = []
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         parts: dict[str, list[Part]] = {}
-        bad = 0
+        bad, why = 0, ""
         for recorded, layout, rows in self._rows(topic, done, fraction):
-            if layout is None:
-                bad += 1
+            if isinstance(layout, LayoutError):
+                bad, why = bad + 1, why or str(layout)
                 continue
             stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
             stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
@@ -216,13 +222,15 @@ class _Reader:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
                 parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
         if bad:
-            self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
+            self.unread.append(f"{topic.name}: {bad:,} messages could not be read, the first: {why}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
         return streams
 
-    def _rows(self, topic: Topic, done: float, fraction: float) -> Iterator[tuple[Nanoseconds, Layout | None, Any]]:
+    def _rows(
+        self, topic: Topic, done: float, fraction: float
+    ) -> Iterator[tuple[Nanoseconds, Layout | LayoutError, Any]]:
         progress = self._progress
         layouts = Layouts(topic.types(), topic.type)
         report = (lambda read: progress(done + fraction * read)) if progress else None
@@ -233,7 +241,7 @@ class _Reader:
                     start, layout, rows = found
                     yield recorded[start : start + len(rows)], layout, rows
                 else:
-                    yield recorded[:0], None, None
+                    yield recorded[:0], found[1], None
 
 
 def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:

@@ -63,6 +63,7 @@ class Record:
         status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
         about: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
+        unread: those on messages that could not be read.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Record:
     status: Stream | None = None
     about: str = ""
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:

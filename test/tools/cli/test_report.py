@@ -49,6 +49,23 @@ def test_a_bad_bag_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Captu
     assert {name[:2] for name in json.loads(Page(page.read_text(encoding="utf-8")).scripts[-2])} == {"0_"}
 
 
+def test_messages_that_cannot_be_read_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from bag_files import JOINT_STATE, START, joint_state
+    from bag_files import write_bag as messages_in
+
+    states = [(START + k, joint_state(START + k, ["a"], [0.0])) for k in range(0, 10**9, 10**8)]
+    states[3] = (states[3][0], b"\x00\x01\x00\x00text")
+    page = tmp_path / "page.html"
+    bag = messages_in(tmp_path / "bag", {"/joint_states": (JOINT_STATE, states)})
+    assert main(["report", str(bag), "-o", str(page)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bag: /joint_states: 1 messages could not be read, the first: not a message of type" in line
+    assert "1 messages could not be read" in Page(page.read_text(encoding="utf-8")).text
+    none = messages_in(tmp_path / "none", {"/joint_states": (JOINT_STATE, states[3:4])})
+    assert main(["report", str(none), "-o", str(page), "--force"]) == 2
+    assert "/joint_states: 1 messages could not be read, the first: " in capsys.readouterr().err
+
+
 def test_a_robot_without_the_recorded_joints_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = write_bag(tmp_path / "bag", record("planar_2r", count=10), without=["command", "motors"])
     assert main(["report", str(bag), "-o", str(tmp_path / "page.html"), "--robot", "panda"]) == 1
