@@ -97,7 +97,9 @@ def _at(t: Array, values: Array, wanted: Array) -> Array:
 
 def spring_deflection(record: Record) -> tuple[Array, tuple[str, ...], Array] | None:
     """Compute times (N,), joints (n,) and motor minus link position (N, n) at common stamps; None if there are none."""
-    if record.setpoint is None or record.motors is None or "motor_position" not in record.motors.values:
+    if record.setpoint is None or record.motors is None:
+        return None
+    if "position" not in record.setpoint.values or "motor_position" not in record.motors.values:
         return None
     names = tuple(name for name in record.setpoint.names if name in record.motors.names)
     links, motors = matched(record.setpoint.stamp, record.motors.stamp)
@@ -150,7 +152,7 @@ class Interruption:
 def interruptions(record: Record) -> list[Interruption]:
     """Find the phases in which commands answer no setpoint, in order."""
     stream = record.status
-    if stream is None or not len(stream):
+    if stream is None or stream.names[0] not in stream.values:
         return []
     t, status = record.t(stream), stream.values[stream.names[0]][:, 0]
     starts = [0, *(np.flatnonzero(np.diff(status)) + 1).tolist(), len(status)]

@@ -33,6 +33,9 @@ _MOTOR_SETPOINT = "motor_setpoint"
 
 _LISTED_TOPICS = 20
 
+# The bag is read once for each.
+_MOST_TOPICS = 100
+
 Progress = Callable[[float], None]
 
 
@@ -132,6 +135,10 @@ def _with_status(record: Record) -> Record:
 def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
     wanted = [topic for topic in bag.topics if topic.type in (setpoints.TYPE, COMMAND, joint_states.TYPE)]
+    if len(wanted) > _MOST_TOPICS:
+        raise BagError(
+            f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
+        )
     of_topic = {topic: reader.read(topic, k / len(wanted), 1 / len(wanted)) for k, topic in enumerate(wanted)}
     states = [
         stream
