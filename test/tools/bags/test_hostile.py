@@ -266,7 +266,7 @@ def example(types: Typestore, name: str) -> Any:
         (JOINT_STATE, "std_msgs/Header header", "", "it has no header; it has name, position"),
         (JOINT_STATE, "std_msgs/Header header", "builtin_interfaces/Time header", "it has no stamp, frame_id in"),
         (JOINT_STATE, STAMP, f"{OWN_STAMP}float64 sec", "it has no nanosec in header.stamp; it has sec"),
-        (JOINT_STATE, STAMP, f"{OWN_STAMP}float64 sec\nuint32 nanosec", "header.stamp.sec is a number, must be a whole"),
+        (JOINT_STATE, STAMP, f"{OWN_STAMP}float64 sec\nuint32 nanosec", "header.stamp.sec is a number, must be"),
         (JOINT_STATE, "string[] name", "float64[] name", "name is a list of number, must be a list of text"),
         (JOINT_STATE, "string[] name", "string name", "name is a text, must be a list of text"),
         (JOINT_STATE, "float64[] position", "float64 position", "position is a number, must be a list of number"),
