@@ -20,8 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +226,32 @@ _fractions: Any = None
 _stop: Any = None
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Handle Ctrl-C at the end of the context: the pool would not know of processes whose start is interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: caught.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught and callable(before):
+        before(*caught[0])
+
+
+def _start_forkserver() -> None:
+    """Start the process that others are copies of, and they, without Ctrl-C: it would end imports with a traceback."""
+    resource_tracker.ensure_running()  # which unblocks the signal, and is not started again below
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_process(fractions: Any, stop: Any) -> None:
     """Set up a process of the pool."""
     global _fractions, _stop
@@ -267,7 +295,9 @@ def _over_cores(
             min(processes, len(left)), mp_context=context, initializer=_begin_process, initargs=(fractions, stop)
         )
         try:
-            futures = {executor.submit(_run_in_process, index, job): index for index, job in left.items()}
+            with _uninterrupted():
+                _start_forkserver()
+                futures = {executor.submit(_run_in_process, index, job): index for index, job in left.items()}
             broken = _collect(futures, outcomes, lambda: report([x for x in fractions if 0 <= x < 1]))
         except BaseException:
             stop.set()

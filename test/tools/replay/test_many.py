@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from multiprocessing.forkserver import ensure_running
@@ -227,6 +229,30 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_ctrl_c_while_processes_start_is_one_line(tmp_path: Path) -> None:
+    """All processes of the terminal get it: the command, and those that still import their modules."""
+    for k in range(2):
+        make(tmp_path / f"in/{k}")
+    code = "import sys; from eom_dynamics.tools.cli.main import main; print('ready', flush=True); sys.exit(main())"
+    command = [sys.executable, "-c", code, "replay", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [*command, "--robot", "planar_2r"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+
+    def starting() -> list[int]:
+        return [pid for pid in descendants(process.pid) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    wait_for(starting)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and errors.splitlines() == ["eom_dynamics replay: interrupted"], errors
 
 
 @pytest.fixture
