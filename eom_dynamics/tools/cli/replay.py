@@ -17,7 +17,8 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
-from .arguments import not_negative, path, whole_number
+from ..writing import whole_file
+from .arguments import not_negative, path, whole_number, xml_path
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
@@ -48,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    parser.add_argument(
+        "--junit", metavar="FILE.xml", type=xml_path, help="write the results as a JUnit report, over one that exists"
+    )
     node = parser.add_argument_group("parameters of the node, by their names there")
     node.add_argument(
         "--effort-command",
@@ -137,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
         incomplete,
         replay,
     )
-    from ..replay.text import as_json, as_text
+    from ..replay.text import as_json, as_junit, as_text
 
     if (options.atol or options.rtol or options.match) and not options.compare:
         raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
@@ -188,7 +192,22 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))
+    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
+    checks = [
+        [
+            *efforts.failures(report),
+            *(exceeding(report) if options.limits == "fail" else ()),
+            *(incomplete(report) if options.strict else ()),
+        ]
+        if (report := result.outcome.report) is not None
+        else []
+        for result in results
+    ]
+    every = [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
+    print(json.dumps(as_json(results, every), indent=2) if options.json else as_text(results))
+    if options.junit is not None:
+        with whole_file(options.junit, force=True) as aside:
+            aside.write_bytes(as_junit(results, every))
     failed = [result.outcome for result in results if result.outcome.report is None]
     for outcome in failed:
         complain(options.program, outcome.error)
@@ -196,16 +215,8 @@ def run(options: argparse.Namespace) -> int:
     if differing:
         compared = sum(result.differences is not None for result in results)
         complain(options.program, f"{differing} of {compared} bags differ from {options.compare}")
-    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
     failures = [
-        f"{result.outcome.job.bag}: {line}"
-        for result in results
-        if (report := result.outcome.report) is not None
-        for line in (
-            *efforts.failures(report),
-            *(exceeding(report) if options.limits == "fail" else ()),
-            *(incomplete(report) if options.strict else ()),
-        )
+        f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
     ]
     for failure in failures:
         complain(options.program, f"failed: {failure}")

@@ -54,6 +54,17 @@ class Result:
         """Whether a field differs from the golden bag by more than its tolerance."""
         return any(difference.beyond for difference in self.differences or ())
 
+    def failures(self) -> list[str]:
+        """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""
+        if self.outcome.report is None:
+            return [self.outcome.error]
+        return [
+            f"{row.topic}: {row.field} differs in {row.beyond:,} messages, by up to {row.largest:.3g}"
+            f"{f' of {row.worst}' if row.worst else ''}, tolerance {row.absolute:g} + {row.relative:g} relative"
+            for row in self.differences or ()
+            if row.beyond
+        ]
+
 
 def replay(
     bags: Sequence[Path],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 from ...terminal import printable
 from ..text_tables import columns
@@ -32,20 +33,48 @@ def as_text(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return a dictionary for each bag."""
+def as_json(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Return a dictionary for each bag, with the lines on its failures."""
     return [
         {
             "bag": str(outcome.job.bag),
             "output": str(outcome.job.output),
+            "passed": not lines,
+            "failures": list(lines),
             "error": outcome.error,
             "wall": outcome.wall,
             "done_before": outcome.done_before,
             "report": outcome.report.as_json() if outcome.report else None,
             **({} if differences is None else {"differences": [vars(row) for row in differences]}),
         }
-        for outcome, differences in ((result.outcome, result.differences) for result in results)
+        for (outcome, differences), lines in zip(
+            ((result.outcome, result.differences) for result in results), failures, strict=True
+        )
     ]
+
+
+def as_junit(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> bytes:
+    """Return a JUnit report, a test case for each bag: an error if it was not replayed, a failure if a check fails."""
+    failed = sum(
+        bool(lines) and result.outcome.report is not None for result, lines in zip(results, failures, strict=True)
+    )
+    errors = sum(result.outcome.report is None for result in results)
+    total = sum(result.outcome.wall for result in results)
+    counts = {"tests": str(len(results)), "failures": str(failed), "errors": str(errors), "time": f"{total:.3f}"}
+    suite = ElementTree.Element("testsuite", {"name": "eom_dynamics replay", **counts})
+    for result, lines in zip(results, failures, strict=True):
+        outcome = result.outcome
+        name = {
+            "classname": "eom_dynamics.replay",
+            "name": printable(str(outcome.job.bag)),
+            "time": f"{outcome.wall:.3f}",
+        }
+        case = ElementTree.SubElement(suite, "testcase", name)
+        if lines:
+            kind = "failure" if outcome.report is not None else "error"
+            texts = list(map(printable, lines))
+            ElementTree.SubElement(case, kind, {"message": texts[0]}).text = "\n".join(texts)
+    return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 
 def _row(result: Result) -> tuple[str, ...]:
@@ -102,11 +131,11 @@ def _joint_table(report: Report) -> list[str]:
 def _difference_table(differences: Sequence[Difference]) -> list[str]:
     if not differences:
         return []
-    rows = [("topic", "field", "compared", "largest difference", "beyond", "first at")]
+    rows = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
     for row in differences:
         beyond = f"{row.beyond:,}" if row.beyond else ""
         first = "" if row.first is None else _seconds(row.first)
-        rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", beyond, first))
+        rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst, beyond, first))
     return columns(rows, right_from=2)
 
 

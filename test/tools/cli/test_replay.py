@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -97,13 +98,46 @@ def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixt
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
     assert replay(other, "-o", tmp_path / "out", "--compare", tmp_path / "golden") == 1
     output = capsys.readouterr()
-    assert re.search(r"/feedforward +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert re.search(r"/feedforward +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {tmp_path / 'golden'}\n"
     loose = ["--compare", tmp_path / "golden", "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
     assert replay(other, "-o", tmp_path / "loose", *loose, "--json") == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
     assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_results_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON and JUnit say what passed, the worst joint with its time and tolerance, and the contents."""
+    changed = STATES.copy()
+    changed[2, 123, 1] += 0.5  # in the middle, the acceleration of the second joint
+    bag(tmp_path / "golden_of/a")
+    bag(tmp_path / "in/a", **{"/setpoint": (SETPOINT, setpoints(NAMES, changed))})
+    bag(tmp_path / "golden_of/b")
+    bag(tmp_path / "in/b")
+    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    (tmp_path / "in/broken.db3").write_bytes(b"")
+    capsys.readouterr()
+    checks = ["--compare", tmp_path / "golden", "--atol", "1e-6", "--json", "--junit", tmp_path / "new/junit.xml"]
+    assert replay(tmp_path / "in", "-o", tmp_path / "out", *checks) == 1
+    first, second, broken = json.loads(capsys.readouterr().out)
+    assert [result["passed"] for result in (first, second, broken)] == [False, True, False]
+    assert "is empty" in broken["failures"][0] and second["failures"] == []
+    (effort,) = [row for row in first["differences"] if (row["topic"], row["field"]) == ("/feedforward", "effort")]
+    assert (effort["beyond"], effort["first"]) == (1, effort["worst_at"]) and effort["worst"] in NAMES
+    assert effort["worst_at"] == START + 123 * 10**6 and (effort["absolute"], effort["relative"]) == (1e-6, 1e-9)
+    lines = [line for line in first["failures"] if line.startswith("/feedforward: effort ")]
+    assert re.fullmatch(
+        r".* differs in 1 messages, by up to \S+ of joint_\d, tolerance 1e-06 \+ 1e-09 relative", lines[0]
+    )
+    assert re.fullmatch("[0-9a-f]{64}", first["report"]["bag_hash"]) and first["report"]["robot_hash"]
+    suite = ElementTree.parse(tmp_path / "new/junit.xml").getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    kinds = [[child.tag for child in case] for case in suite]
+    assert kinds == [["failure"], [], ["error"]] and lines[0] in suite[0][0].text
+    with pytest.raises(SystemExit):
+        replay(tmp_path / "in", "-o", tmp_path / "out", "--junit", "bag.mcap")
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -210,6 +244,11 @@ def _no_effort(path: Path) -> Path:
     return bag(path, **{"/joint_states": (JOINT_STATE, states)})
 
 
+def _with_states(path: Path) -> Path:
+    topics = {name: _motion() for name in ("/joint_states", "/arm/joint_states", "/motor_states")}
+    return bag(path, **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))}, **topics)
+
+
 def _motion(offset: float = 0.0):
     """What measures a slow motion, 1 s of it."""
     times = [START + k * 10**7 for k in range(100)]
@@ -291,7 +330,7 @@ def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys: pytest.Cap
     golden = tmp_path / "golden/0.parquet"
     assert replay(other, *command[1:], tmp_path / "out.parquet", "--compare", golden) == 1
     output = capsys.readouterr()
-    assert re.search(r"table +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert re.search(r"table +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {golden}\n"
 
 
@@ -344,7 +383,12 @@ def _truncated(storage: str, size: int):
         (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
         (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
         (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
-        (bag, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["--against", "effort"], "has no recorded effort to compare with$"),
+        (
+            _with_states,
+            ["--against", "effort"],
+            "it may be in /arm/joint_states, /joint_states: --topic /arm/joint_states",
+        ),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
         (bag, ["-o", "file"], "file: is not a folder"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
