@@ -118,11 +118,11 @@ def _limits(record: Record) -> str:
     if not used:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return f'<section><h2>Limits</h2><p class="soft">No limits: {reason}.</p></section>'
-    rows = [("joint", "limit of", "peak", "limit", "used", "at")]
+    rows = [("joint", "limit of", "used", "peak", "limit", "at")]
     for use in used:
         peak, limit = (f"{number(x)} {use.unit}" for x in (use.value, use.limit))
-        rows.append((use.joint, use.what, peak, limit, str(use), f"{use.t:.3f} s"))
-    off = {(i, 4) for i, use in enumerate(used) if use.fraction > 1}
+        rows.append((use.joint, use.what, str(use), peak, limit, f"{use.t:.3f} s"))
+    off = {(i, 2) for i, use in enumerate(used) if use.fraction > 1}
     groups = [use.joint for use in used]
     return (
         '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
