@@ -18,7 +18,7 @@ from ...extras import require
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
 from ..writing import whole_file
-from .arguments import not_negative, path, whole_number, xml_path
+from .arguments import html_path, not_negative, path, whole_number, xml_path
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
@@ -51,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--junit", metavar="FILE.xml", type=xml_path, help="write the results as a JUnit report, over one that exists"
+    )
+    parser.add_argument(
+        "--page",
+        metavar="PAGE.html",
+        type=html_path,
+        help="write the results as a page, over one that exists: an index of the bags, and the comparison of each",
     )
     node = parser.add_argument_group("parameters of the node, by their names there")
     node.add_argument(
@@ -126,6 +132,8 @@ def run(options: argparse.Namespace) -> int:
         OSError: a file cannot be read.
     """
     require("replay")
+    if options.page is not None:
+        require("report")
 
     # After the check for the libraries that these import.
     from ..replay import (
@@ -208,6 +216,18 @@ def run(options: argparse.Namespace) -> int:
     if options.junit is not None:
         with whole_file(options.junit, force=True) as aside:
             aside.write_bytes(as_junit(results, every))
+    if options.page is not None:
+        from .. import provenance
+        from ..replay.results_page import results_page
+
+        about = {
+            "date": provenance.date(),
+            "software": provenance.software(),
+            "robot": "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}",
+            **({"compared with": str(options.compare)} if options.compare else {}),
+        }
+        with whole_file(options.page, force=True) as aside:
+            aside.write_text(results_page(results, every, about), encoding="utf-8")
     failed = [result.outcome for result in results if result.outcome.report is None]
     for outcome in failed:
         complain(options.program, outcome.error)

@@ -75,7 +75,7 @@ async function load() {
   for (const plot of plots.values()) near.observe(plot);
   idle(drawRest);
 }
-load().catch((error) => {
+if (plots.size) load().catch((error) => {
   const note = document.createElement("p");
   note.className = "warning";
   note.textContent = `The charts cannot be drawn: ${error.message}. Open the page in a browser of 2023 or later.`;

@@ -17,16 +17,20 @@ from .run import Result
 # At most as many lines of one kind are printed per bag.
 _MOST_LINES = 8
 
+HEADER = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
+"""Titles of the columns of :func:`result_row`."""
+
 
 def as_text(results: Sequence[Result]) -> str:
     """Return a table with a row for each bag, and details of each below."""
-    header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
-    lines = columns([header, *map(_row, results)], right_from=2)
+    lines = columns([HEADER, *map(result_row, results)], right_from=2)
     for result in results:
         outcome = result.outcome
-        details = [] if outcome.report is None else _details(outcome.report, result.differences or ())
-        if details:
-            lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in details)]
+        shown = (
+            [] if outcome.report is None else [*details(outcome.report), *_difference_table(result.differences or ())]
+        )
+        if shown:
+            lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in shown)]
     for outcome in (result.outcome for result in results):
         if outcome.detail:
             lines += ["", f"{printable(str(outcome.job.bag))}:", outcome.detail]
@@ -77,7 +81,8 @@ def as_junit(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> by
     return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def result_row(result: Result) -> tuple[str, ...]:
+    """Return the row of a bag, below :data:`HEADER`."""
     outcome, report = result.outcome, result.outcome.report
     name = printable(outcome.job.bag.name)
     if report is None:
@@ -94,8 +99,9 @@ def _row(result: Result) -> tuple[str, ...]:
     )
 
 
-def _details(report: Report, differences: Sequence[Difference]) -> list[str]:
-    return [*_notes(report), *_joint_table(report), *_difference_table(differences)]
+def details(report: Report) -> list[str]:
+    """Return lines on what a replay met, and errors of fit and efforts by joint."""
+    return [*_notes(report), *_joint_table(report)]
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -129,14 +135,17 @@ def _joint_table(report: Report) -> list[str]:
 
 
 def _difference_table(differences: Sequence[Difference]) -> list[str]:
-    if not differences:
-        return []
+    return columns(difference_rows(differences), right_from=2) if differences else []
+
+
+def difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
+    """Return a header, and a row for each compared field."""
     rows = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
     for row in differences:
         beyond = f"{row.beyond:,}" if row.beyond else ""
         first = "" if row.first is None else _seconds(row.first)
         rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst, beyond, first))
-    return columns(rows, right_from=2)
+    return rows
 
 
 def _seconds(time: int) -> str:

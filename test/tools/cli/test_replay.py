@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from html_page import Page
 from paths import PANDA_BAG
 
 pytest.importorskip("rosbags")
@@ -138,6 +139,26 @@ def test_results_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert kinds == [["failure"], [], ["error"]] and lines[0] in suite[0][0].text
     with pytest.raises(SystemExit):
         replay(tmp_path / "in", "-o", tmp_path / "out", "--junit", "bag.mcap")
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    for name in ("<i>a", "b"):
+        bag(tmp_path / "golden_of" / name)
+        bag(
+            tmp_path / "in" / name,
+            **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1.0 if name == "b" else 1.1)))},
+        )
+    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    path = tmp_path / "page.html"
+    command = [tmp_path / "in", "-o", tmp_path / "out", "--compare", tmp_path / "golden", "--page", path]
+    assert replay(*command) == 1
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "<i>a" in page.text and page.references == ["data:,"] and path.stat().st_size < 100_000
+    rows = re.findall(r"<tr><td(?: class=\"off\")?>(passed|failed)</td>", path.read_text(encoding="utf-8"))
+    assert rows == ["failed", "passed"] and "effort_acceleration differs in 400 messages, by up to" in page.text
+    assert "largest difference" in page.text and str(tmp_path / "golden") in page.text
 
 
 @pytest.mark.parametrize("several", [False, True])
