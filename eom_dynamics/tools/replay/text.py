@@ -140,7 +140,7 @@ def _difference_table(differences: Sequence[Difference]) -> list[str]:
 
 def difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
     """Return a header, and a row for each compared field."""
-    rows = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
+    rows: list[tuple[str, ...]] = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
     for row in differences:
         beyond = f"{row.beyond:,}" if row.beyond else ""
         first = "" if row.first is None else _seconds(row.first)
