@@ -15,9 +15,9 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 import rclpy
-from mcap.writer import Writer
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
@@ -25,7 +25,7 @@ from rclpy.task import Future
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..terminal import prepare_streams
-from ..tools.bags import typestore
+from ..tools.bags import StreamWriter
 from .executors import make_executor
 from .stopping import StopSignals
 
@@ -56,7 +56,7 @@ class Recorder(Node):
         count, size: messages and bytes so far.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: StreamWriter) -> None:
         """Subscribe to all topics, whatever the reliability of their publishers."""
         super().__init__("recorder")
         self.count = self.size = 0
@@ -67,13 +67,10 @@ class Recorder(Node):
             self._record(topic, kind, kept if topic == DESCRIPTION[0] else live)
 
     def _record(self, topic: str, kind: str, qos: QoSProfile) -> None:
-        definition, _ = typestore(kind).generate_msgdef(kind, ros_version=2)
-        schema = self._writer.register_schema(kind, "ros2msg", definition.encode())
-        channel = self._writer.register_channel(self.resolve_topic_name(topic), "cdr", schema)
+        channel = self._writer.channel(self.resolve_topic_name(topic), kind)
 
         def write(data: bytes) -> None:
-            now = time.time_ns()
-            self._writer.add_message(channel, now, data, now)
+            self._writer.write(channel, time.time_ns(), data)
             self.count += 1
             self.size += len(data)
 
@@ -103,9 +100,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if recorder.count else 1
 
 
-def _record(file: object, options: argparse.Namespace, arguments: list[str], stop: StopSignals) -> Recorder:
-    writer = Writer(file)  # type: ignore[arg-type]
-    writer.start("ros2")
+def _record(file: IO[bytes], options: argparse.Namespace, arguments: list[str], stop: StopSignals) -> Recorder:
+    writer = StreamWriter(file)
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     recorder = Recorder(writer)
     executor = make_executor(events=True)
@@ -123,7 +119,7 @@ def _record(file: object, options: argparse.Namespace, arguments: list[str], sto
         executor.remove_node(recorder)
         recorder.destroy_node()
         try_shutdown()
-        writer.finish()
+        writer.close()
     return recorder
 
 
