@@ -19,7 +19,7 @@ from eom_dynamics.trajectory import paper_motion
 
 RATE = 1000.0
 DEPTH = 10_000  # of both topics: this process may stall
-PATIENCE = 2.0  # s, for the first and the last command
+PATIENCE = 2.0  # s, for the node, the first and the last command
 
 
 def main(duration: float = 2.0) -> None:
@@ -54,10 +54,14 @@ def main(duration: float = 2.0) -> None:
 
     publisher = node.create_publisher(JointTrajectorySetpoint, "setpoint", DEPTH)
     node.create_subscription(FeedforwardCommand, "feedforward", receive, DEPTH)
+    begin: float | None = time.monotonic()
     while not (publisher.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
-    begin = time.monotonic()
-    while not commands and time.monotonic() < begin + PATIENCE:
+        if begin is not None and time.monotonic() > begin + PATIENCE:
+            print("waiting for the node; start it as this file says, in the same domain and namespace", flush=True)
+            begin = None
+    met = time.monotonic()
+    while not commands and time.monotonic() < met + PATIENCE:
         start = node.get_clock().now().nanoseconds
         publish(0)
         rclpy.spin_once(node, timeout_sec=0.5)  # until the node has met this process, too

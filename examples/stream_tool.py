@@ -22,7 +22,7 @@ from eom_dynamics.trajectory import through_poses
 
 RATE = 250.0
 START = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])  # rad
-PATIENCE = 2.0  # s, for the last commands
+PATIENCE = 2.0  # s, for the node and the last commands
 NAMES = ("twist", "acceleration", "jerk", "snap")
 
 
@@ -61,8 +61,15 @@ def main(duration: float = 2.0) -> None:
         since = node.get_clock().now().nanoseconds
 
     node.create_subscription(FeedforwardCommand, "feedforward", receive, 10_000)
+    begin: float | None = time.monotonic()
     while not (tool.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
+        if begin is not None and time.monotonic() > begin + PATIENCE:
+            print(
+                "waiting for the node; start it as for stream_setpoints.py, in this domain and namespace",
+                flush=True,
+            )
+            begin = None
 
     def stamped(
         message: TaskSetpoint | JointTrajectorySetpoint, stamp: Time | None = None

@@ -17,6 +17,7 @@ if not (3, 10) <= sys.version_info < (3, 15):
 
 import configparser
 import contextlib
+import difflib
 import fcntl
 import os
 import shutil
@@ -72,9 +73,15 @@ def steps(extras):
     options = configparser.ConfigParser()
     options.read(ROOT / "setup.cfg")
 
+    known = options["options.extras_require"]
+    if unknown := [name for name in extras if name not in known]:
+        close = difflib.get_close_matches(unknown[0], known, n=1)
+        remedy = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        raise StepError(f"EXTRAS: there is no extra {unknown[0]!r}; {remedy}")
+
     def packages(*names):
         lists = [options["options"]["install_requires"]]
-        lists += [options["options.extras_require"][name] for name in names]
+        lists += [known[name] for name in names]
         return sorted({line for text in lists for line in text.splitlines() if line})
 
     # .venv serves as an ament prefix too, and imports the sources from here, the interfaces from where CMake puts them.

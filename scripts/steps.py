@@ -9,6 +9,10 @@ from pathlib import Path
 
 LOG_TAIL_LINES = 30
 
+# What pip writes while it cannot reach an index, and at last: it has then found no version of a package.
+UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ProxyError", "ReadTimeoutError")
+NOT_FOUND = ("No matching distribution found", "Max retries exceeded", "Could not install packages")
+
 
 class StepError(Exception):
     """A failed command; the message names it and the file with its output."""
@@ -71,6 +75,11 @@ class Setup:
 
 
 def _failure(command, log_path):
-    tail = log_path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
+    lines = log_path.read_text(errors="replace").splitlines()
+    if any(text in line for line in lines for text in UNREACHABLE) and any(text in lines[-1] for text in NOT_FOUND):
+        return (
+            f"failed: no package index can be reached; connect, or name a mirror in PIP_INDEX_URL. Output: {log_path}"
+        )
+    tail = lines[-LOG_TAIL_LINES:]
     shown = " ".join(map(str, command))
     return "\n".join(["failed", *tail, "", f"This command failed: {shown}", f"Its whole output: {log_path}"])

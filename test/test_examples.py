@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,21 @@ def test_streaming_example_is_interrupted_without_a_traceback() -> None:
     command = [sys.executable, "-c", script, *streaming("1", "--ros-args", "-r", "__ns:=/nobody")[1:]]
     code, output, error = processes.run(command)
     assert (code, processes.own_lines(output), error) == (130, "", "")
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("example", ["stream_setpoints", "stream_tool"])
+def test_streaming_example_says_that_it_waits(example: str) -> None:
+    ros()
+    command = streaming("1", "--ros-args", "-r", "__ns:=/nobody", example=example)
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("waiting"))
+        assert "waiting for the node; start it as" in line
+    finally:
+        process.kill()
+        process.wait()
 
 
 def ros() -> Any:

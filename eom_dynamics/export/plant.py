@@ -19,7 +19,7 @@ from ..recursion.composite import BASE
 from ..recursion.inverse_mass_matrix import inverse
 from ..recursion.scalars import minus, product
 from ..robot import Robot
-from ..robot.physical_consistency import admits_articulated_bodies
+from ..robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 
 EFFORTS = ("spring_effort", "spring_effort_rate", "stiffness", "stiffness_rate")
 """Outputs of the springs; stiffness where it is commanded."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,17 +71,19 @@ def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, nam
     )
 
 
-def write_bag(path: Path, contents: Record, *, without: Iterable[str] = (), held: int = 0) -> Path:
-    """Write a record as a bag, without the streams ``without``, and with the first ``held`` commands held."""
-    return write_bags(path, {"": contents}, without=without, held=held)
+def write_bag(path: Path, contents: Record, *, without: Iterable[str] = (), status: Sequence[int] = ()) -> Path:
+    """Write a record as a bag, without the streams ``without``, and with ``status`` of the first commands."""
+    return write_bags(path, {"": contents}, without=without, status=status)
 
 
-def write_bags(path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = (), held: int = 0) -> Path:
+def write_bags(
+    path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = (), status: Sequence[int] = ()
+) -> Path:
     """Write records as one bag, by namespace."""
     rosbag2 = pytest.importorskip("rosbags.rosbag2")
     with rosbag2.Writer(path, version=9) as bag:
         for namespace, of_one in contents.items():
-            for topic, kind, messages in _topics(of_one, set(without), held):
+            for topic, kind, messages in _topics(of_one, set(without), status):
                 store = types()
                 connection = bag.add_connection(f"{namespace}{topic}", kind, typestore=store)
                 for recorded, fields in messages:
@@ -107,7 +109,7 @@ def header(stamp: int) -> Any:
 
 
 def _topics(
-    contents: Record, without: set[str], held: int
+    contents: Record, without: set[str], status: Sequence[int]
 ) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:
     if contents.setpoint and "setpoint" not in without:
         optional = [name for name, _ in types().fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
@@ -118,8 +120,8 @@ def _topics(
         fixed = {"held": False, "status": 0, "motor_names": list(motors.names)}
         rows = _messages(contents.command, "joint_names", fixed)
         for k, (_, fields) in enumerate(rows):
-            fields["held"] = k < held
-            fields["status"] = int(k < held)
+            fields["status"] = status[k] if k < len(status) else 0
+            fields["held"] = fields["status"] > 0
             fields.update({name: values[k] for name, values in motors.values.items()})
         yield "/feedforward", COMMAND, rows
     if contents.motors and "motors" not in without:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import bootstrap
 import pytest
 from steps import LOG_TAIL_LINES, Setup, Step, StepError
 
@@ -54,3 +55,29 @@ def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..
     ready.touch()
     assert run(step) == 1
     assert run(step) == 0
+
+
+def test_a_missing_network_is_one_line(run: Callable[..., int], tmp_path: Path) -> None:
+    """With the words of pip, from an index that refuses the connection."""
+    code = (
+        "print('WARNING: Retrying (Retry(total=0)) after connection broken by NewConnectionError(…): /simple/numpy/'); "
+        "print('ERROR: No matching distribution found for numpy'); raise SystemExit(1)"
+    )
+    with pytest.raises(StepError) as failure:
+        run(Step("packages", "Installing", [python(code)], []))
+    message = str(failure.value)
+    assert message.startswith("failed: no package index can be reached; connect, or ") and "\n" not in message
+    with pytest.raises(StepError, match="SyntaxError"):
+        run(Step("packages", "Installing", [python("print('NewConnectionError', flush=True); x = = 1")], []))
+
+
+@pytest.mark.parametrize(
+    ("extra", "remedy"),
+    [("replya", "did you mean replay?"), ("zzz", "there are demo, simulate, ")],
+    ids=["typo", "other"],
+)
+def test_an_unknown_extra_is_one_line(extra: str, remedy: str) -> None:
+    with pytest.raises(StepError) as failure:
+        bootstrap.steps([extra])
+    message = str(failure.value)
+    assert f"there is no extra {extra!r}; {remedy}" in message and "\n" not in message

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...spelling import close_match
 from ..assembly import assemble
 from ..description import Description
 from ..model import Robot
@@ -116,9 +117,11 @@ def read_description(
     if name.endswith((".yaml", ".yml")):
         return _from_parameters(read_text(Path(name), MAX_BYTES), name, inertia_reference, Path(name).parent, expand)
     if not _is_xml(name) and not name.endswith(URDF_ENDINGS):
+        close = close_match(name, packaged_robots())
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "
             "(.urdf), a xacro file (.xacro), or the text of a URDF or parameter file"
+            + (f"; did you mean {close}?" if close else "")
         )
     if inertia_reference is not None:
         _refuse_reference(label)

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
+from ...spelling import close_match
 
 MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
@@ -59,20 +60,27 @@ def _reason(error: Exception) -> str:
 
 def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
     found: list[tuple[str, Any]] = []
+    meant: list[str] = []
 
     def search(node: Any, *names: str) -> None:
         if not isinstance(node, dict):
             return
+        inside = names[-1:] == ("ros__parameters",)
+        wanted = "robot" if inside else "ros__parameters"
+        if wanted not in node and (close := close_match(wanted, node, 0.8)):
+            meant.append(f"; is {close} a misspelling of {wanted}?")
         for key, value in node.items():
             if key == "ros__parameters":
                 if isinstance(value, dict) and "robot" in value:
                     found.append(("/".join(names), value))
+                else:
+                    search(value, *names, key)
             else:
                 search(value, *names, key)
 
     search(document)
     if not found:
-        raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot")
+        raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot{''.join(meant[:1])}")
     if len(found) > 1:
         raise RobotDescriptionError(f"{label}: {len(found)} robots; a file must describe one")
     node, parameters = found[0]

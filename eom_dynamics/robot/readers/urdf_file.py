@@ -42,7 +42,9 @@ def description_from_file(path: str, xacro_arguments: Mapping[str, str], expand:
     Raises:
         RobotDescriptionError: the file cannot be read, expanded or used.
     """
-    return description_from_urdf(read_urdf(path, xacro_arguments, expand), path)
+    # Lines are those of the expanded file.
+    source = f"{path}: as the command xacro expands it" if path.endswith(".xacro") else path
+    return description_from_urdf(read_urdf(path, xacro_arguments, expand), source)
 
 
 def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:

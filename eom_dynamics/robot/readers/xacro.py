@@ -58,7 +58,10 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
             raise RobotDescriptionError(
                 f"{path}: xacro argument {name!r} does not exist; {hint(name, sorted(values.used))}"
             )
-    text: str = document.documentElement.toxml()
+    # As the command xacro writes it, so that lines have the same numbers; a document type is not accepted.
+    if document.doctype is not None:
+        document.replaceChild(document.createComment(""), document.doctype)
+    text: str = document.toprettyxml(indent="  ")
     return text
 
 

@@ -19,6 +19,7 @@ from .errors import BagError
 from .layout import Layout, LayoutError, Layouts, Rows
 from .output import BagWriter, Storage, open_writer
 from .output_topic import OutputTopic
+from .stream_writer import StreamWriter
 from .types import own_definitions, typestore
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "OutputTopic",
     "Rows",
     "Storage",
+    "StreamWriter",
     "Topic",
     "open_writer",
     "own_definitions",

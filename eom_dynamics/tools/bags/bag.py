@@ -27,6 +27,9 @@ METADATA = "metadata.yaml"
 _FORMATS: dict[str, type[StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
 _COMPRESSED = ".zstd"
 
+# Large robots have some hundred; the messages of each are read separately.
+_MOST_TOPICS = 10_000
+
 # metadata.yaml takes some hundred bytes for each topic.
 _LARGEST_METADATA = 64 * 2**20
 
@@ -89,6 +92,8 @@ class Bag:
             if self._files[0].path == path:
                 self.custom_data = self._files[0].custom_data
             self.topics = sorted({Topic(*topic[:3]) for file in self._files for topic in file.topics.values()})
+            if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
+                raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
             if not self.topics and self.damage:
                 raise BagError(self.damage[-1])
         except BaseException:

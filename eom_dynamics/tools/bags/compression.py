@@ -14,6 +14,10 @@ LARGEST = 2**28
 _RATIO = 1000
 _LEAST = 2**30
 
+# Records differ by their times, and take some bytes of a compressed file each.
+_BYTES_OF_RECORD = 2
+_LEAST_RECORDS = 100_000
+
 _PIECE = 2**20
 
 
@@ -22,11 +26,21 @@ class TooLargeError(ValueError):
 
 
 class Allowance:
-    """What the compressed parts of a file may unpack to, all of them together."""
+    """What the compressed parts of a file may unpack to, all of them together.
+
+    Attributes:
+        records: number of records that may still be read from them.
+    """
 
     def __init__(self, size: int) -> None:
         """Allow a multiple of the size of the file, bytes."""
         self._allowed = self._left = max(_LEAST, _RATIO * size)
+        self._most_records = max(_LEAST_RECORDS, size // _BYTES_OF_RECORD)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to read the file, perhaps once more: records count anew, unpacked bytes do not."""
+        self.records = self._most_records
 
     def take(self, count: int) -> None:
         """Count unpacked bytes.

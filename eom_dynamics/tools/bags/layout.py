@@ -26,6 +26,11 @@ Bytes = NDArray[np.uint8]
 
 _ENCAPSULATION = 4
 
+# Serialisers may pad the end, to four bytes. That of rclpy aligns the elements of empty sequences when it reserves
+# memory, and leaves the bytes that it does not need: up to four for a sequence, and as many for what is aligned after.
+_PADDING = 3
+_PADDING_OF_SEQUENCE = 8
+
 _TYPES = {
     **{name: name for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
     **{"float32": "float32", "float64": "float64", "bool": "uint8", "byte": "uint8", "char": "uint8"},
@@ -64,10 +69,6 @@ class Layout:
         Raises:
             LayoutError: it is not a message of this type.
         """
-        try:
-            self.message: Any = store.deserialize_cdr(data, name)
-        except (SerdeError, struct.error, AssertionError, UnicodeDecodeError, MemoryError) as error:
-            raise LayoutError(f"not a message of type {name}: {' '.join(str(error).split())}") from None
         self.template: Bytes = np.frombuffer(data, np.uint8)
         self._order: Literal["<", ">"] = "<" if data[1] else ">"
         self._data, self._store = data, store
@@ -76,8 +77,15 @@ class Layout:
         # The kind of encapsulation; its two bytes of options are ignored.
         self._mask[:2] = 0xFF
         self._covered = np.zeros(len(data), dtype=bool)
-        self._walk_type("", name, _ENCAPSULATION)
-        self._check(name)
+        self._sequences = 0
+        try:
+            end = self._walk_type("", name, _ENCAPSULATION)
+            if len(data) - end > _PADDING + _PADDING_OF_SEQUENCE * self._sequences:
+                raise SerdeError(f"it has {len(data):,} bytes, {len(data) - end:,} more than its fields take")
+            self.message: Any = store.deserialize_cdr(data[:end], name)
+        except (SerdeError, struct.error, AssertionError, UnicodeDecodeError, MemoryError) as error:
+            raise LayoutError(f"not a message of type {name}: {' '.join(str(error).split())}") from None
+        self._check(name, end)
 
     def fits(self, rows: Bytes) -> NDArray[np.bool_]:
         """Return which of the messages (N, size) differ from this one in numbers only, (N,)."""
@@ -123,6 +131,7 @@ class Layout:
         (element, length) = what
         if kind == Nodetype.SEQUENCE:
             length, at = self._length(at)
+            self._sequences += 1
         number, count = self._uniform(element)
         if number:
             return self._numbers(path, number, at, length * count)
@@ -147,35 +156,37 @@ class Layout:
         dtype = np.dtype(_TYPES[name]).newbyteorder(self._order)
         if count:
             at = _aligned(at, dtype.itemsize)
-        end = at + dtype.itemsize * count
+        end = self._within(at + dtype.itemsize * count)
         self._places[path] = _Place(at, dtype, count)
         self._covered[at:end] = True
         return end
 
     def _length(self, at: int) -> tuple[int, int]:
         at = _aligned(at, 4)
-        self._fixed(at, at + 4)
-        return int(struct.unpack_from(f"{self._order}I", self._data, at)[0]), at + 4
+        end = self._fixed(at, at + 4)
+        return int(struct.unpack_from(f"{self._order}I", self._data, at)[0]), end
 
     def _string(self, at: int) -> int:
         length, at = self._length(at)
-        self._fixed(at, at + length)
-        return at + length
+        return self._fixed(at, at + length)
 
-    def _fixed(self, start: int, end: int) -> None:
-        self._mask[start:end] = 0xFF
+    def _fixed(self, start: int, end: int) -> int:
+        self._mask[start : self._within(end)] = 0xFF
         self._covered[start:end] = True
+        return end
 
-    def _check(self, name: str) -> None:
-        """Compare the layout with rosbags."""
+    def _within(self, end: int) -> int:
+        if end > len(self._data):
+            raise SerdeError(f"a field ends at byte {end:,} of {len(self._data):,}")
+        return end
+
+    def _check(self, name: str, end: int) -> None:
+        """Compare the layout of the bytes before ``end`` with rosbags."""
         again = np.frombuffer(
             self._store.serialize_cdr(self.message, name, little_endian=self._order == "<"), dtype=np.uint8
         )
         rows = self.template[np.newaxis]
-        # Serialisers may pad the end.
-        same = 0 <= len(rows[0]) - len(again) < _ENCAPSULATION and bool(
-            np.all(((rows[0, : len(again)] ^ again) == 0) | ~self._covered[: len(again)])
-        )
+        same = len(again) == end and bool(np.all(((rows[0, :end] ^ again) == 0) | ~self._covered[:end]))
         for path, place in self._places.items():
             if not same:
                 break

@@ -23,7 +23,7 @@ from mcap.reader import SeekingReader
 from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Metadata, Schema
 from mcap.stream_reader import StreamReader
 
-from .compression import Allowance, unpack_chunk
+from .compression import Allowance, TooLargeError, unpack_chunk
 from .errors import BagError
 from .mcap_writer import CUSTOM_DATA
 from .storage import Block, Damage, StoredTopic
@@ -67,6 +67,7 @@ class McapFile:
         self.custom_data: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
         self._size = path.stat().st_size
+        self._allowance = Allowance(self._size)
         self._file = path.open("rb")
         try:
             self._chunks = self._index()
@@ -117,7 +118,8 @@ class McapFile:
             self.custom_data = dict(record.metadata) if isinstance(record, Metadata) else {}
 
     def _indexed(self, wanted: frozenset[int]) -> Iterator[Messages]:
-        allowance, end = Allowance(self._size), 0
+        self._allowance.begin()
+        end = 0
         for index in self._chunks:
             if index.message_index_offsets and not wanted & index.message_index_offsets.keys():
                 continue
@@ -128,18 +130,19 @@ class McapFile:
                 self._file.seek(place)
                 chunk = next(self._records(skip_magic=True), None)
                 end = self._file.tell()
-                yield self._messages(chunk, wanted, allowance)
+                yield self._messages(chunk, wanted)
             except (*_DAMAGED, OSError) as error:
                 self._report(f"the chunk at byte {place}", error)
 
     def _sequential(self, wanted: frozenset[int]) -> Iterator[Messages]:
         self._file.seek(0)
-        place, allowance = 0, Allowance(self._size)
+        self._allowance.begin()
+        place = 0
         try:
             for record in self._records():
                 if isinstance(record, Chunk):
                     try:
-                        yield self._messages(record, wanted, allowance)
+                        yield self._messages(record, wanted)
                     except _DAMAGED as error:
                         self._report(f"the chunk before byte {self._file.tell()}", error)
                 elif isinstance(record, Message):
@@ -155,17 +158,23 @@ class McapFile:
         reader = StreamReader(self._file, skip_magic=skip_magic, emit_chunks=True, record_size_limit=self._size)
         return reader.records
 
-    def _messages(self, chunk: McapRecord | None, wanted: frozenset[int], allowance: Allowance) -> Messages:
+    def _messages(self, chunk: McapRecord | None, wanted: frozenset[int]) -> Messages:
         """Take the wanted messages from a chunk; raises one of ``_DAMAGED`` if it cannot be read."""
         if not isinstance(chunk, Chunk):
             raise ValueError("it is not a chunk")
-        data = unpack_chunk(chunk.data, chunk.compression, chunk.uncompressed_size, allowance)
+        data = unpack_chunk(chunk.data, chunk.compression, chunk.uncompressed_size, self._allowance)
         if chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc:
             raise ValueError("its checksum is another one")
         size = len(data)
-        times, messages = [], []
+        # Uncompressed ones are bounded by the size of the file.
+        most = self._allowance.records if chunk.compression else size
+        times, messages, count = [], [], 0
         at, head, body = 0, _RECORD.size, _RECORD.size + _MESSAGE.size
         while at < size:
+            if count >= most:
+                self._allowance.records = 0
+                raise TooLargeError("the file has more records than one of its size can have")
+            count += 1
             code, length = _RECORD.unpack_from(data, at)
             end = at + head + length
             if end > size:
@@ -180,6 +189,8 @@ class McapFile:
             elif code == Opcode.CHANNEL:
                 self._describe(Channel.read(ReadDataStream(BytesIO(data[at + head : end]))))
             at = end
+        if chunk.compression:
+            self._allowance.records -= count
         return times, messages
 
     def _describe(self, record: McapRecord) -> None:

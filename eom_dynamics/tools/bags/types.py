@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -11,6 +12,8 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from ...messages.fields import STATE_FIELDS
+from ...spelling import listed
 from .errors import BagError
 
 PACKAGE = "eom_dynamics"
@@ -20,6 +23,21 @@ PACKAGE = "eom_dynamics"
 _LONGEST_TEXT = 2**18
 _MOST_FIELDS = 2000
 _DEEPEST = 30
+
+# Fields that a bag's own definition of a type that is read must have, None for all; it may lack others, as those of
+# earlier releases do.
+_NEEDED: dict[str, tuple[str, ...] | None] = {
+    f"{PACKAGE}/msg/JointTrajectorySetpoint": ("header", "joint_names", *STATE_FIELDS),
+    f"{PACKAGE}/msg/FeedforwardCommand": ("header", "joint_names"),
+    "sensor_msgs/msg/JointState": ("header", "name", "position"),
+    "std_msgs/msg/Float64MultiArray": None,
+    "std_msgs/msg/String": None,
+    "trajectory_msgs/msg/JointTrajectory": None,
+}
+
+# Read as blocks of numbers, so that each field counts.
+_WRENCH = "geometry_msgs/msg/Wrench"
+_BLOCKS = (_WRENCH, f"{PACKAGE}/msg/BaseMotion")
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +70,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
             are missing, or all if it is empty, are taken from ROS 2 Jazzy and this package.
 
     Raises:
-        BagError: the type is unknown, or its definition cannot be read.
+        BagError: the type is unknown, or its definition cannot be read, or differs in the fields that are read.
     """
     known = _known()
     if not definition:
@@ -76,8 +94,62 @@ def typestore(name: str, definition: str = "") -> Typestore:
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
     if name not in store.fielddefs:
-        raise BagError(f"the bag's definition of {name} only defines {', '.join(types)}")
+        raise BagError(f"the bag's definition of {name} only defines {listed(types)}")
+    if name in _NEEDED:
+        _check_fields(types, name, known.fielddefs, name, "")
     return store
+
+
+def _check_fields(types: Mapping[str, Any], given: str, known: Mapping[str, Any], name: str, path: str) -> None:
+    """Refuse a type that lacks fields of a known one, or has others of their names.
+
+    Raises:
+        BagError: for the first such field.
+    """
+    own, wanted = dict(types[given][1]), dict(known[name][1])
+    missing = [field for field in _NEEDED.get(name) or wanted if field not in own]
+    if missing:
+        inside = f" in {path}" if path else ""
+        raise BagError(
+            f"by the bag's own definition of {given} it has no {', '.join(missing)}{inside}; it has {listed(own)}"
+        )
+    for field, description in wanted.items():
+        if field in own:
+            _check_field(types, own[field], known, description, f"{path}.{field}" if path else field)
+
+
+def _check_field(types: Mapping[str, Any], own: Any, known: Mapping[str, Any], wanted: Any, path: str) -> None:
+    ours, theirs = _shape(own), _shape(wanted)
+    if theirs == ("list of", "message") and wanted[1][0][1] in _BLOCKS:
+        name = wanted[1][0][1]
+        same = ours == theirs and _numbers_of(types, own[1][0][1]) == _numbers_of(known, name)
+        # Earlier releases had numbers in place of wrenches.
+        if not same and (name, ours) != (_WRENCH, ("list of", "number")):
+            raise BagError(f"by the bag's own definition {path} is not a list of {name}; record the bag anew")
+        return
+    whole = theirs[-1] == "number" and ours == (*theirs[:-1], "whole number")
+    if ours != theirs and not whole:
+        raise BagError(f"by the bag's own definition {path} is a {' '.join(ours)}, must be a {' '.join(theirs)}")
+    if theirs[-1] == "message":
+        (own, wanted) = (own[1][0], wanted[1][0]) if len(theirs) > 1 else (own, wanted)
+        _check_fields(types, own[1], known, wanted[1], path)
+
+
+def _shape(description: Any) -> tuple[str, ...]:
+    kind, what = description
+    if kind in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+        return ("list of", *_shape(what[0]))
+    if kind == Nodetype.NAME:
+        return ("message",)
+    return ("text" if "string" in what[0] else "number" if "float" in what[0] else "whole number",)
+
+
+def _numbers_of(types: Mapping[str, Any], name: str) -> list[Any]:
+    """The fields of a type and of the types in it, in order."""
+    return [
+        _numbers_of(types, what) if kind == Nodetype.NAME else (field, kind, what)
+        for field, (kind, what) in types[name][1]
+    ]
 
 
 def _complete(types: dict[str, Any], known: Typestore) -> None:

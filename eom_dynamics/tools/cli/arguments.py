@@ -16,11 +16,18 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-def html_path(text: str) -> Path:
-    """Return the path of a page; with another ending it could be that of a bag, which must not be overwritten."""
-    if path(text).suffix.lower() != ".html":
-        raise argparse.ArgumentTypeError(f"must end in .html, is {text!r}")
-    return Path(text)
+def _path_with(ending: str) -> Callable[[str], Path]:
+    """Return a type for files that are overwritten: with another ending it could be a bag, which must not be."""
+
+    def read(text: str) -> Path:
+        if path(text).suffix.lower() != ending:
+            raise argparse.ArgumentTypeError(f"must end in {ending}, is {text!r}")
+        return Path(text)
+
+    return read
+
+
+html_path, xml_path = _path_with(".html"), _path_with(".xml")
 
 
 def number(accepts: Callable[[float], bool], wanted: str) -> Callable[[str], float]:

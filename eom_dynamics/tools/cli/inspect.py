@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import warnings
 from collections.abc import Sequence
 
@@ -15,12 +16,13 @@ import numpy as np
 
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
+from ...robot.readers.urdf_file import URDF_ENDINGS
 from ..inspect.facts import robot_facts
 from ..inspect.poses import as_table, tool_poses
-from ..inspect.template import TEMPLATE
+from ..inspect.template import TEMPLATE, completion
 from ..inspect.text import as_text
 from .console import complain
-from .robot_arguments import add_robot_arguments, load
+from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "show a robot as it was read from its description"
 
@@ -31,7 +33,12 @@ MOST_JOINTS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     add_robot_arguments(parser, nargs="?")
-    parser.add_argument("--template", action="store_true", help="print the template of a parameter file, and no robot")
+    parser.add_argument(
+        "--template",
+        action="store_true",
+        help="print the template of a parameter file; with a .urdf or .xacro file, of one that adds springs and motors "
+        "to it",
+    )
     parser.add_argument(
         "--pose",
         nargs="+",
@@ -55,14 +62,16 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         RobotDescriptionError: the robot cannot be used as described.
     """
-    if options.template == (options.robot is not None):
+    if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
+    if options.template and options.robot is not None and not options.robot.endswith(URDF_ENDINGS):
+        options.refuse("--template goes with a .urdf or .xacro file; other robots have their springs and motors")
     if options.equations is not None and (options.json or options.pose is not None):
         options.refuse("--equations goes with neither --json nor --pose")
     if options.symbols and options.equations is None:
         options.refuse("--symbols goes with --equations")
     if options.template:
-        print(TEMPLATE, end="")
+        print(TEMPLATE if options.robot is None else _completion(options), end="")
         return 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
@@ -75,6 +84,12 @@ def run(options: argparse.Namespace) -> int:
     for text in texts:
         complain(options.program, f"warning: {text}")
     return 0
+
+
+def _completion(options: argparse.Namespace) -> str:
+    # Absolute, since the template may be written to any folder.
+    path = os.path.abspath(options.robot)
+    return completion(load(options), path, robot_options(options).as_json())
 
 
 def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:

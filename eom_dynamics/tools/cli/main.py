@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
 from ...exceptions import EomDynamicsError
+from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, convert, demo, excite, identify, inspect, replay, report, simulate
+from . import bench, codegen, convert, demo, excite, identify, inspect, record, replay, report, simulate
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
@@ -32,10 +34,17 @@ _COMMANDS = {
     "excite": excite,
     "identify": identify,
     "inspect": inspect,
+    "record": record,
     "replay": replay,
     "report": report,
     "simulate": simulate,
 }
+
+
+_OPTION = re.compile(r"--[\w-]+")
+
+# As argparse writes it: the value, and what it may be.
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,8 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser = _parser()
             if "_ARGCOMPLETE" in os.environ:
                 _complete(parser)
-            options = parser.parse_args(arguments)
+            options, unknown = parser.parse_known_args(arguments)
             program = options.program
+            if unknown:
+                close = close_match(unknown[0].partition("=")[0], _OPTION.findall(options.parser.format_help()))
+                meant = f"; did you mean {close}?" if close else ""
+                options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
             with warnings_as_lines(program):
                 return int(options.run(options))
         finally:
@@ -100,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, module in _COMMANDS.items():
         command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
         module.add_arguments(command)
-        command.set_defaults(run=module.run, program=f"eom_dynamics {name}")
+        command.set_defaults(run=module.run, parser=command, program=f"eom_dynamics {name}")
     return parser
 
 
@@ -116,6 +129,9 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
+        if found := _CHOICE.search(message):
+            close = close_match(found[1], re.findall(r"[\w-]+", found[2]))
+            message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:

@@ -17,7 +17,8 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
-from .arguments import not_negative, path, whole_number
+from ..writing import whole_file
+from .arguments import html_path, not_negative, path, whole_number, xml_path
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
@@ -48,6 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    parser.add_argument(
+        "--junit", metavar="FILE.xml", type=xml_path, help="write the results as a JUnit report, over one that exists"
+    )
+    parser.add_argument(
+        "--page",
+        metavar="PAGE.html",
+        type=html_path,
+        help="write the results as a page, over one that exists: an index of the bags, and the comparison of each",
+    )
     node = parser.add_argument_group("parameters of the node, by their names there")
     node.add_argument(
         "--effort-command",
@@ -57,10 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     node.add_argument(
         "--limits",
-        choices=LIMIT_POLICIES,
+        choices=(*LIMIT_POLICIES, "fail"),
         default="warn",
         help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
-        "and report it, or no check; default: %(default)s",
+        "and report it, no check, or (not in the node) report them and exit with code 1; default: %(default)s",
     )
     # The name of the node's deprecated parameter.
     node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
@@ -122,6 +132,8 @@ def run(options: argparse.Namespace) -> int:
         OSError: a file cannot be read.
     """
     require("replay")
+    if options.page is not None:
+        require("report")
 
     # After the check for the libraries that these import.
     from ..replay import (
@@ -133,10 +145,11 @@ def run(options: argparse.Namespace) -> int:
         Match,
         Options,
         Tolerances,
+        exceeding,
         incomplete,
         replay,
     )
-    from ..replay.text import as_json, as_text
+    from ..replay.text import as_json, as_junit, as_text
 
     if (options.atol or options.rtol or options.match) and not options.compare:
         raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
@@ -155,13 +168,15 @@ def run(options: argparse.Namespace) -> int:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
+    # The same commands, so that outputs of both are the same.
+    limits = "warn" if options.limits == "fail" else options.limits
     settings = Job(
         bag=Path(),
         output=Path(),
         robot=options.robot,
         topic=options.topic,
         format=Format(kind),
-        options=Options(options.effort_command, options.limits, options.hold_last_command),
+        options=Options(options.effort_command, limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
         against=options.against,
@@ -185,7 +200,34 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))
+    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
+    checks = [
+        [
+            *efforts.failures(report),
+            *(exceeding(report) if options.limits == "fail" else ()),
+            *(incomplete(report) if options.strict else ()),
+        ]
+        if (report := result.outcome.report) is not None
+        else []
+        for result in results
+    ]
+    every = [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
+    print(json.dumps(as_json(results, every), indent=2) if options.json else as_text(results))
+    if options.junit is not None:
+        with whole_file(options.junit, force=True) as aside:
+            aside.write_bytes(as_junit(results, every))
+    if options.page is not None:
+        from .. import provenance
+        from ..replay.results_page import results_page
+
+        about = {
+            "date": provenance.date(),
+            "software": provenance.software(),
+            "robot": "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}",
+            **({"compared with": str(options.compare)} if options.compare else {}),
+        }
+        with whole_file(options.page, force=True) as aside:
+            aside.write_text(results_page(results, every, about), encoding="utf-8")
     failed = [result.outcome for result in results if result.outcome.report is None]
     for outcome in failed:
         complain(options.program, outcome.error)
@@ -193,12 +235,8 @@ def run(options: argparse.Namespace) -> int:
     if differing:
         compared = sum(result.differences is not None for result in results)
         complain(options.program, f"{differing} of {compared} bags differ from {options.compare}")
-    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
     failures = [
-        f"{result.outcome.job.bag}: {line}"
-        for result in results
-        if (report := result.outcome.report) is not None
-        for line in (*efforts.failures(report), *(incomplete(report) if options.strict else ()))
+        f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
     ]
     for failure in failures:
         complain(options.program, f"failed: {failure}")

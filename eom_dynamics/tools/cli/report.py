@@ -27,6 +27,7 @@ from .robot_arguments import add_robot_arguments, load, robot_options
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from ...robot import Robot
     from ..report.record import Record
 
 SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
@@ -45,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, compute missing commands, and write the page; returns the exit code.
 
-    It is 1 if a bag of several cannot be shown, or if a named robot has none of the joints of a bag; 2 without a page.
+    It is 1 if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
+    of a bag; 2 without a page.
 
     Raises:
         EomDynamicsError: the robot cannot be used, or a library is missing.
@@ -74,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
                 found = read_records(bag, robot, settings, partial(_advance, bars, task))
                 records += found
                 shown.append(bag)
+                complaints += [f"{bag}: {line}" for line in found[0].unread]
                 if robot is not None and all(record.robot is None for record in found):
                     joints = ", ".join(found[0].joints) or "no joints"
                     complaints.append(
@@ -87,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
                 "date": provenance.date(),
                 "software": provenance.software(),
                 "recordings": ", ".join(map(str, shown)),
-                "robot": "from robot_description in each bag" if robot is None else f"{options.robot:.200}",
+                "robot": _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}",
             }
             page = report_page(records, about)
             bars.update(task, completed=1.0)
@@ -102,6 +105,17 @@ def run(options: argparse.Namespace) -> int:
             print(f"{printable(record.name)}: {printable(note)}")
     print(f"page: {printable(str(options.output))}")
     return 1 if complaints else 0
+
+
+def _described(robots: Sequence[Robot | None]) -> str:
+    """Say where the robots of records come from if none is named."""
+    names = ", ".join(dict.fromkeys(robot.name for robot in robots if robot is not None))
+    unknown = sum(robot is None for robot in robots)
+    if not names:
+        return "unknown: no recording has its robot_description; name the robot, --robot ROBOT"
+    return f"{names}, from robot_description" + (
+        f"; unknown in {unknown} of {len(robots)} recordings" if unknown else ""
+    )
 
 
 def _each(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:

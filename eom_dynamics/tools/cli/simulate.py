@@ -12,6 +12,7 @@ import json
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ...robot import packaged_robots
 from ..simulate.bounds import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
 from .arguments import number, path, positive
@@ -134,8 +135,9 @@ def run(options: argparse.Namespace) -> int:
         "software": provenance.software(),
         "robot": f"{options.robot:.200}",
         "trajectory": options.trajectory,
-        "springs and rotors": "example values in the packaged robots: their sources give none",
     }
+    if options.robot in packaged_robots():
+        about["springs and rotors"] = "example values: the sources of the packaged robots give none"
     page = write_results(options.output, comparison, about, force=options.force)
     if options.json:
         print(json.dumps({**as_json(comparison, audited=options.audit), "page": str(page)}, indent=2))

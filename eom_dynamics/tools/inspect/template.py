@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Template of a robot's parameter file: it loads as it is, and shows every entry."""
+"""Templates of parameter files: of a robot, and of the springs and motors that a URDF lacks; they load as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...robot import Robot
 
 TEMPLATE = """\
 # Robot for eom_dynamics: load_robot("my_arm.yaml"), or a node's --params-file my_arm.yaml.
@@ -56,3 +65,49 @@ TEMPLATE = """\
       # payloads:                           # bodies added at a joint's body or a tool, in its frame
       #   gripper: {mass: 1.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
 """
+
+
+def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
+    """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
+
+    Args:
+        robot: of the file.
+        urdf: its path, absolute or relative to the parameter file.
+        options: other entries, such as ``tip``.
+    """
+    joints = [
+        f"""\
+        {_quoted(joint.name)}:
+          gear_ratio: {joint.gear_ratio!r}                   # motor revolutions per joint revolution
+          rotor_inertia: {joint.rotor_inertia!r}                # on the link side of the gear, {inertia_unit}
+          # elasticity: {{type: linear, stiffness: 1.0e+4}}     # {stiffness_unit}; all types: docs/actuators.md
+          # limits: {{acceleration: 10.0, jerk: 500.0, effort_rate: 1000.0}}     # those of the URDF remain
+          # actuator:
+          #   friction: {{viscous: 0.5, coulomb: 0.5, static: 0.6}}     # of the motor, on the link side
+          #   efficiency: 0.9               # of the gear
+          #   torque_constant: 0.05         # N m/A, of the motor
+          #   resistance: 0.5               # ohm
+          #   limits: {{torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}}
+"""
+        for joint in robot.independent_joints
+        for inertia_unit, stiffness_unit in [("kg", "N/m") if joint.type == "prismatic" else ("kg m^2", "N m/rad")]
+    ]
+    others = "".join(f"      {name}: {json.dumps(value)}\n" for name, value in options.items())
+    return f"""\
+# Springs and motors of {robot.name}: load_robot(…) of this file, or a node's --params-file. SI units, angles rad.
+# Entries that are commented out are examples: give those of your motors, and remove the others. docs/robots.md
+/**:
+  ros__parameters:
+    robot:
+      urdf: {_quoted(urdf)}
+{others}      joints:
+{"".join(joints)}"""
+
+
+def _quoted(text: str) -> str:
+    """Quote a text unless YAML reads it as such."""
+    plain = re.fullmatch(r"[A-Za-z_/][\w./-]*", text) and len(text) > 1 and text.lower() not in _NOT_TEXT
+    return text if plain else json.dumps(text)
+
+
+_NOT_TEXT = ("yes", "no", "true", "false", "on", "off", "null")

@@ -31,7 +31,7 @@ def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool 
         style=_asset("page.css"),
         kind="wide" if wide else "",
         body=body,
-        plotly=_plotly(),
+        plotly=_plotly() if figures else "",
         figures=as_json(figures),
         script=_asset("page.js"),
     )

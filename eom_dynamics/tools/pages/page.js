@@ -56,6 +56,15 @@ const near = new IntersectionObserver(
   { rootMargin: "600px" },
 );
 
+// The others follow while the browser is idle, one at a time, so that a picture of the full page has them all.
+const idle = window.requestIdleCallback ?? ((call) => setTimeout(call, 50));
+function drawRest() {
+  const next = [...plots].find(([name, plot]) => !drawn.has(name) && plot.checkVisibility());
+  if (!next) return;
+  draw(next[0]);
+  idle(drawRest);
+}
+
 // Plotly is part of the page, as base64 of gzip. A script element runs it, which the page's policy allows.
 async function load() {
   const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
@@ -64,8 +73,9 @@ async function load() {
   script.textContent = await new Response(unpacked).text();
   document.head.append(script);
   for (const plot of plots.values()) near.observe(plot);
+  idle(drawRest);
 }
-load().catch((error) => {
+if (plots.size) load().catch((error) => {
   const note = document.createElement("p");
   note.className = "warning";
   note.textContent = `The charts cannot be drawn: ${error.message}. Open the page in a browser of 2023 or later.`;
@@ -114,6 +124,7 @@ function toggled(name) {
 const pick = document.querySelector(".pick:not(.rows) select");
 pick?.addEventListener("change", () => {
   for (const part of document.querySelectorAll("[data-part]")) part.hidden = part.dataset.part !== pick.value;
+  if (window.Plotly) idle(drawRest);
 });
 
 // --- Rows of one group in a table -------------------------------------------------------------

@@ -5,7 +5,7 @@
 :func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
 
-from .checks import EffortTolerances, incomplete
+from .checks import EffortTolerances, exceeding, incomplete
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
 from .evaluation import Options
@@ -30,6 +30,7 @@ __all__ = [
     "check_golden",
     "compare_bags",
     "compare_tables",
+    "exceeding",
     "find_bags",
     "incomplete",
     "replay",

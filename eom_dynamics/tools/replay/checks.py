@@ -36,6 +36,12 @@ class EffortTolerances:
         return lines
 
 
+def exceeding(report: Report) -> list[str]:
+    """Return a line on limits that commands exceed, with the worst of them; empty without any."""
+    first, *worst = report.exceeded or [""]
+    return [f"{report.topic}: {first} {worst[0]}"] if worst else []
+
+
 def incomplete(report: Report) -> list[str]:
     """Return a line for damage of a bag, and one for messages that could not be used; empty for an intact bag."""
     lines = [f"damaged: {report.damage[0]}"] if report.damage else []

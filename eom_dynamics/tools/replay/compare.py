@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...messages.fields import COMMAND_FIELDS
+from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 from ..bags import Bag, BagError, Layouts, Rows, Topic
 from .batch import Stamps
 from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
@@ -68,6 +68,9 @@ class Difference:
         beyond: number of messages with a difference beyond the tolerance.
         first: time of the first of those, ns: of recording, or the stamp where messages are matched by stamps; None
             without any.
+        absolute, relative: the tolerance.
+        worst: joint or motor, or index, of the largest difference; empty where there is none.
+        worst_at: its time, ns, as that of the first.
     """
 
     topic: str
@@ -76,15 +79,32 @@ class Difference:
     largest: float = 0.0
     beyond: int = 0
     first: int | None = None
+    absolute: float = 0.0
+    relative: float = 0.0
+    worst: str = ""
+    worst_at: int | None = None
 
-    def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64], largest: float = 0.0) -> None:
+    def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64]) -> None:
         """Take messages (N,) with their times, and whether each is beyond the tolerance."""
         self.compared += len(times)
-        self.largest = max(self.largest, largest)
         if beyond.any():
             self.beyond += int(beyond.sum())
             if self.first is None:
                 self.first = int(times[np.argmax(beyond)])
+
+    def add_numbers(self, a: Array, b: Array, times: NDArray[np.int64], names: Sequence[str]) -> None:
+        """Take numbers (N, k) of messages and golden ones, their times and names of entries; NaN equals NaN."""
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(a - b)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference[same] = 0.0
+        difference[np.isnan(difference)] = np.inf
+        allowed = self.absolute + self.relative * np.nan_to_num(np.abs(b), nan=0.0)
+        self.add((~(difference <= allowed) & ~same).any(axis=1), times)
+        row, column = divmod(int(np.argmax(difference)), difference.shape[1])
+        if difference[row, column] > self.largest:
+            self.largest, self.worst_at = float(difference[row, column]), int(times[row])
+            self.worst = names[column] if len(names) == a.shape[1] else f"[{column}]" if a.shape[1] > 1 else ""
 
 
 class Numbers(Protocol):
@@ -104,18 +124,19 @@ class Numbers(Protocol):
 
 
 class Part(NamedTuple):
-    """Rows of one layout that follow each other, and the times (N,) by which they are matched."""
+    """Rows of one layout that follow each other, times (N,) by which they are matched, names of entries by field."""
 
     times: NDArray[np.int64]
     layout: Numbers
     rows: NDArray[Any]
+    names: Mapping[str, Sequence[str]]
 
     def split(self, count: int) -> tuple[Part, Part]:
         """Split after so many rows."""
         first, rest = slice(count), slice(count, None)
         return (
-            Part(self.times[first], self.layout, self.rows[first]),
-            Part(self.times[rest], self.layout, self.rows[rest]),
+            self._replace(times=self.times[first], rows=self.rows[first]),
+            self._replace(times=self.times[rest], rows=self.rows[rest]),
         )
 
 
@@ -185,7 +206,10 @@ def differences(
     found: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
-        return found.setdefault(name, Difference(topic, name))
+        if name not in found:
+            absolute, relative = tolerances.of(name)
+            found[name] = Difference(topic, name, absolute=absolute, relative=relative)
+        return found[name]
 
     of("messages")
     for mine, golden in parts:
@@ -205,20 +229,8 @@ def differences(
         for group, names in groups.items():
             a, b = (np.hstack([side.layout.numbers(side.rows, x) for x in names]) for side in (mine, golden))
             if a.shape[1]:
-                beyond, largest = _beyond(a.astype(float), b.astype(float), *tolerances.of(group))
-                of(group).add(beyond, part.times, largest)
+                of(group).add_numbers(a.astype(float), b.astype(float), part.times, part.names.get(group, ()))
     return list(found.values())
-
-
-def _beyond(a: Array, b: Array, absolute: float, relative: float) -> tuple[NDArray[np.bool_], float]:
-    """Which rows differ by more than a tolerance, and the largest difference of all; NaN equals NaN."""
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    difference[same] = 0.0
-    difference[np.isnan(difference)] = np.inf
-    beyond = ~(difference <= absolute + relative * np.nan_to_num(np.abs(b), nan=0.0)) & ~same
-    return beyond.any(axis=1), float(difference.max())
 
 
 def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[Part]:
@@ -234,8 +246,17 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[Part]:
             if match is Match.STAMP:
                 has_header = layout.has("header.stamp.sec")
                 keys = Stamps.of(layout, rows, keys).header if has_header else np.arange(place, place + len(rows))
-            yield Part(keys, layout, rows)
+            yield Part(keys, layout, rows, _names(topic.type, layout.message))
             place += len(rows)
+
+
+def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
+    if kind == JOINT_STATE:
+        return dict.fromkeys(MEASURED_FIELDS, message.name)
+    if kind != FEEDFORWARD:
+        return {}
+    motors = getattr(message, "motor_names", message.joint_names)
+    return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, motors)}
 
 
 def matched(left: Iterator[Part], right: Iterator[Part]) -> Iterator[tuple[Part | None, Part | None]]:

@@ -126,6 +126,7 @@ def _parts(path: Path, match: Match) -> Iterator[Part]:
         file = _open(path)
         columns = _columns(path, file.schema_arrow)
         names = [name for of_field in columns.values() for name in of_field]
+        entries = {field: [name.partition(".")[2] for name in of_field] for field, of_field in columns.items()}
         places, start = {}, 2
         for field, of_field in columns.items():
             places[field] = slice(start, start := start + len(of_field))
@@ -140,7 +141,7 @@ def _parts(path: Path, match: Match) -> Iterator[Part]:
             for first, end in pairwise(cuts):
                 if first < end:
                     texts = "\0".join([str(frames[first]), *names]).encode()
-                    yield Part(keys[first:end], _Columns(places, texts), rows[first:end])
+                    yield Part(keys[first:end], _Columns(places, texts), rows[first:end], entries)
 
 
 def _times(path: Path, column: Any, name: str) -> NDArray[np.int64]:

@@ -62,11 +62,9 @@ class Job:
     conventions: Conventions = DEFAULT
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides the content of the output."""
+        """Everything but the contents of bag and robot that decides the content of the output."""
         return {
             "version": __version__,
-            "bag": self.bag.name,
-            "robot": self.robot,
             "topic": self.topic,
             "format": self.format.value,
             "options": asdict(self.options),
@@ -97,6 +95,7 @@ class Report:
             them was recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
         warnings: about the robot that the bag describes.
+        bag_hash, robot_hash: of their contents, by :mod:`..contents`.
     """
 
     topic: str = ""
@@ -115,6 +114,8 @@ class Report:
     first_repeated: int | None = None
     rms: list[float] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    bag_hash: str = ""
+    robot_hash: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON takes it."""
@@ -128,8 +129,9 @@ class Report:
 
 
 def provenance(job: Job, report: Report) -> str:
-    """The settings and report of an output, to store in its metadata."""
-    return json.dumps({"settings": job.settings(), "report": report.as_json()}, default=_plain)
+    """The sources, settings and report of an output, to store in its metadata."""
+    sources = {"bag": job.bag.name, "robot": job.robot}
+    return json.dumps({"sources": sources, "settings": job.settings(), "report": report.as_json()}, default=_plain)
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
-from ..bags import Bag, BagError, Layouts, Rows, Topic
+from ..bags import Bag, Layouts, Rows, Topic
 from .batch import Batch, Refusals, Stamps
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
@@ -116,7 +116,7 @@ def joint_state_batches(
         conventions: of the recording.
 
     Raises:
-        BagError: the bag's definition of the type lacks a field.
+        BagError: the bag's definition of the type differs in a field that is read.
     """
     samples = _samples(bag, topic, joint_names, refusals, progress, conventions)
     for motion in _motions(_counted(samples, figures.repeats)):
@@ -132,13 +132,7 @@ def _samples(
     conventions: Conventions,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
-    store = topic.types()
-    fields = {name for name, _ in store.fielddefs[topic.type][1]}
-    if missing := {"header", "name", "position"} - fields:
-        raise BagError(
-            f"topic {topic.name}: by the bag's own definition of {topic.type} it has no {', '.join(missing)}"
-        )
-    layouts = Layouts(store, topic.type)
+    layouts = Layouts(topic.types(), topic.type)
     clock = _Clock()
     for times, messages in bag.messages(topic, progress):
         recorded = np.array(times, dtype=np.int64)

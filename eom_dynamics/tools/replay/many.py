@@ -20,13 +20,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..bags import BagError
+from ..contents import bag_hash, robot_hash
+from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
 from .job import Job, Report
 from .one import replay_bag
@@ -118,7 +123,7 @@ def replay_bags(
         jobs: one for each bag, each with an output of its own.
         processes: number of processes; by default one per core.
         scheduler: address of a Dask scheduler, to use a cluster instead of processes of this machine.
-        resume: keep outputs that were made with the same settings.
+        resume: keep outputs that were made of the same contents of bag and robot, with the same settings and release.
         progress: called with the fractions of the bags in progress, and the outcomes so far.
 
     Returns:
@@ -129,8 +134,9 @@ def replay_bags(
     """
     outcomes: dict[int, Outcome] = {}
     pending: dict[int, Job] = {}
+    hash_of = cache(_robot_hash)
     for index, job in enumerate(jobs):
-        settled = _settled(job, resume)
+        settled = _settled(job, resume, hash_of)
         if settled is None:
             # An output that exists from here on was made by this command.
             pending[index] = replace(job, force=False)
@@ -149,14 +155,16 @@ def replay_bags(
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _settled(job: Job, resume: bool) -> Outcome | None:
+def _robot_hash(source: str, options: RobotOptions) -> str:
+    return robot_hash(options.load(source))
+
+
+def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]) -> Outcome | None:
     """The outcome of a job whose output exists; None if the job has to be done."""
     if not os.path.lexists(job.output):
         return None
     if resume:
-        return _done_before(job) or Outcome(
-            job, error=f"{job.output}: exists, but was not made of this bag with the same settings; remove it"
-        )
+        return _done_before(job, hash_of)
     if not job.force:
         return Outcome(job, error=f"{job.output}: exists; keep it with --resume, or overwrite it with --force")
     try:
@@ -170,14 +178,27 @@ def _settled(job: Job, resume: bool) -> Outcome | None:
     return None
 
 
-def _done_before(job: Job) -> Outcome | None:
-    provenance = provenance_of(job.output, job.format)
-    if provenance is None or provenance.get("settings") != job.settings():
-        return None
+def _done_before(job: Job, hash_of: Callable[[str, RobotOptions], str] = _robot_hash) -> Outcome:
+    """The outcome of a job whose output exists: its report, or as an error what it was made of instead."""
+    provenance = provenance_of(job.output, job.format) or {}
     try:
-        report = Report.from_json(provenance["report"])
-    except (KeyError, TypeError, AttributeError):  # of another release, or damaged
-        return None
+        made, report = provenance["settings"], Report.from_json(provenance["report"])
+        other = [name for name, value in job.settings().items() if made.get(name) != value]
+        other += [name for name in made if name not in job.settings()]
+        if report.bag_hash != bag_hash(job.bag):
+            other.append("content of the bag")
+        # A robot that the bag describes is part of it.
+        if job.robot is not None and report.robot_hash != hash_of(job.robot, job.robot_options):
+            other.append("content of the robot")
+    except (KeyError, TypeError, AttributeError):
+        other = ["release, or not an output of replay"]
+    except OSError as error:
+        return Outcome(job, error=f"{error.filename or job.bag}: {error.strerror or error}")
+    except EomDynamicsError as error:
+        return Outcome(job, error="; ".join(error.errors))
+    if other:
+        what = f"exists, but was not made of this bag with the same settings (other: {', '.join(other)})"
+        return Outcome(job, error=f"{job.output}: {what}; remove it, or overwrite it with --force")
     return Outcome(job, report, done_before=True)
 
 
@@ -189,7 +210,7 @@ def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcom
         report = replay_bag(job, progress)
     except EomDynamicsError as failure:
         # A cluster that took this process for lost may have had the job done by another one.
-        if done := _done_before(job) if os.path.lexists(job.output) else None:
+        if os.path.lexists(job.output) and (done := _done_before(job)).report is not None:
             return done
         error = "; ".join(failure.errors)
     except OSError as failure:
@@ -203,6 +224,32 @@ def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcom
 
 _fractions: Any = None
 _stop: Any = None
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Handle Ctrl-C at the end of the context: the pool would not know of processes whose start is interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: caught.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught and callable(before):
+        before(*caught[0])
+
+
+def _start_forkserver() -> None:
+    """Start the process that others are copies of, and they, without Ctrl-C: it would end imports with a traceback."""
+    resource_tracker.ensure_running()  # which unblocks the signal, and is not started again below
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_process(fractions: Any, stop: Any) -> None:
@@ -248,7 +295,9 @@ def _over_cores(
             min(processes, len(left)), mp_context=context, initializer=_begin_process, initargs=(fractions, stop)
         )
         try:
-            futures = {executor.submit(_run_in_process, index, job): index for index, job in left.items()}
+            with _uninterrupted():
+                _start_forkserver()
+                futures = {executor.submit(_run_in_process, index, job): index for index, job in left.items()}
             broken = _collect(futures, outcomes, lambda: report([x for x in fractions if 0 <= x < 1]))
         except BaseException:
             stop.set()

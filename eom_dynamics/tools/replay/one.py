@@ -12,12 +12,14 @@ from ...elastic import ElasticArm
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..bags import Bag, BagError, Layouts, Rows
+from ..contents import hashed_aside, robot_hash
 from ..robot_options import RobotOptions
+from . import joint_states
 from .evaluation import Evaluation
 from .job import Job, Report, provenance
 from .joint_states import FitFigures
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, read_setpoints
+from .sources import Sampling, choose_topic, is_of_motors, read_setpoints
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
@@ -35,7 +37,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
-    with Bag(job.bag) as bag:
+    with Bag(job.bag) as bag, hashed_aside(job.bag) as bag_hash:
         topic = choose_topic(bag, job.topic)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RobotDescriptionWarning)
@@ -68,7 +70,11 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if not report.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
             if job.against and not compared:
-                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with")
+                others = [
+                    t.name for t in bag.topics if t.type == joint_states.TYPE and t != topic and not is_of_motors(t)
+                ]
+                remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
+                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
             report.seconds = (times[1] - times[0]) * 1e-9
             report.damage = bag.damage
             report.exceeded = evaluation.violations.lines()
@@ -78,6 +84,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
                 report.rms = np.sqrt(squares / compared).tolist()
+            report.bag_hash, report.robot_hash = bag_hash(), robot_hash(robot)
             sink.close(provenance(job, report))
     return report
 

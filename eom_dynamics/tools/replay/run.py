@@ -54,6 +54,17 @@ class Result:
         """Whether a field differs from the golden bag by more than its tolerance."""
         return any(difference.beyond for difference in self.differences or ())
 
+    def failures(self) -> list[str]:
+        """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""
+        if self.outcome.report is None:
+            return [self.outcome.error]
+        return [
+            f"{row.topic}: {row.field} differs in {row.beyond:,} messages, by up to {row.largest:.3g}"
+            f"{f' of {row.worst}' if row.worst else ''}, tolerance {row.absolute:g} + {row.relative:g} relative"
+            for row in self.differences or ()
+            if row.beyond
+        ]
+
 
 def replay(
     bags: Sequence[Path],
@@ -78,7 +89,7 @@ def replay(
         golden: what to compare with.
         processes: number of parallel processes; by default one per core.
         scheduler: address of a Dask scheduler to use instead of processes.
-        resume: keep outputs that were made with the same settings.
+        resume: keep outputs that were made of the same contents with the same settings and release.
         progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
 
     Returns:

@@ -11,12 +11,10 @@ from rosbags.interfaces import Nodetype
 
 from ...arrays import Array
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..bags import Bag, BagError, Layouts, Rows, Topic
+from ..bags import Bag, Layouts, Rows, Topic
 from .batch import Batch, Refusals, Stamps
 
 TYPE = "eom_dynamics/msg/JointTrajectorySetpoint"
-
-_NEEDED = ("header", "joint_names", *STATE_FIELDS)
 
 
 def setpoint_batches(
@@ -27,15 +25,10 @@ def setpoint_batches(
     Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
 
     Raises:
-        BagError: the definition lacks a field that a setpoint needs.
+        BagError: the definition differs in a field that is read.
     """
     store = topic.types()
     definition = dict(store.fielddefs[topic.type][1])
-    if missing := [name for name in _NEEDED if name not in definition]:
-        raise BagError(
-            f"topic {topic.name}: by the bag's own definition of {topic.type} it has no {', '.join(missing)}; it has "
-            f"{', '.join(definition)}"
-        )
     layouts = Layouts(store, topic.type)
     for times, messages in bag.messages(topic, progress):
         recorded = np.array(times, dtype=np.int64)

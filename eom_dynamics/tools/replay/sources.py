@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...robot import Robot
+from ...spelling import listed
 from ..bags import Bag, BagError, Topic
 from . import joint_states, setpoints, trajectories
 from .batch import Batch, Refusals
@@ -103,11 +104,11 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     if not chosen:
         there = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:_SHOWN_TOPICS]) or "no topics"
         wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(INPUT_TYPES)}"
-        motors = ", ".join(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
+        motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {there}{remedy}")
     if len(chosen) > 1:
-        names = ", ".join(sorted({topic.name for topic in chosen}))
+        names = listed(sorted({topic.name for topic in chosen}))
         if len({topic.name for topic in chosen}) == 1:
             raise BagError(f"{bag.path}: topic {names} was recorded with several definitions; split the bag by them")
         raise BagError(

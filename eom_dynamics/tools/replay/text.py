@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 from ...terminal import printable
 from ..text_tables import columns
@@ -16,39 +17,72 @@ from .run import Result
 # At most as many lines of one kind are printed per bag.
 _MOST_LINES = 8
 
+HEADER = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
+"""Titles of the columns of :func:`result_row`."""
+
 
 def as_text(results: Sequence[Result]) -> str:
     """Return a table with a row for each bag, and details of each below."""
-    header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
-    lines = columns([header, *map(_row, results)], right_from=2)
+    lines = columns([HEADER, *map(result_row, results)], right_from=2)
     for result in results:
         outcome = result.outcome
-        details = [] if outcome.report is None else _details(outcome.report, result.differences or ())
-        if details:
-            lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in details)]
+        shown = (
+            [] if outcome.report is None else [*details(outcome.report), *_difference_table(result.differences or ())]
+        )
+        if shown:
+            lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in shown)]
     for outcome in (result.outcome for result in results):
         if outcome.detail:
             lines += ["", f"{printable(str(outcome.job.bag))}:", outcome.detail]
     return "\n".join(lines)
 
 
-def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return a dictionary for each bag."""
+def as_json(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Return a dictionary for each bag, with the lines on its failures."""
     return [
         {
             "bag": str(outcome.job.bag),
             "output": str(outcome.job.output),
+            "passed": not lines,
+            "failures": list(lines),
             "error": outcome.error,
             "wall": outcome.wall,
             "done_before": outcome.done_before,
             "report": outcome.report.as_json() if outcome.report else None,
             **({} if differences is None else {"differences": [vars(row) for row in differences]}),
         }
-        for outcome, differences in ((result.outcome, result.differences) for result in results)
+        for (outcome, differences), lines in zip(
+            ((result.outcome, result.differences) for result in results), failures, strict=True
+        )
     ]
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def as_junit(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> bytes:
+    """Return a JUnit report, a test case for each bag: an error if it was not replayed, a failure if a check fails."""
+    failed = sum(
+        bool(lines) and result.outcome.report is not None for result, lines in zip(results, failures, strict=True)
+    )
+    errors = sum(result.outcome.report is None for result in results)
+    total = sum(result.outcome.wall for result in results)
+    counts = {"tests": str(len(results)), "failures": str(failed), "errors": str(errors), "time": f"{total:.3f}"}
+    suite = ElementTree.Element("testsuite", {"name": "eom_dynamics replay", **counts})
+    for result, lines in zip(results, failures, strict=True):
+        outcome = result.outcome
+        name = {
+            "classname": "eom_dynamics.replay",
+            "name": printable(str(outcome.job.bag)),
+            "time": f"{outcome.wall:.3f}",
+        }
+        case = ElementTree.SubElement(suite, "testcase", name)
+        if lines:
+            kind = "failure" if outcome.report is not None else "error"
+            texts = list(map(printable, lines))
+            ElementTree.SubElement(case, kind, {"message": texts[0]}).text = "\n".join(texts)
+    return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+
+
+def result_row(result: Result) -> tuple[str, ...]:
+    """Return the row of a bag, below :data:`HEADER`."""
     outcome, report = result.outcome, result.outcome.report
     name = printable(outcome.job.bag.name)
     if report is None:
@@ -65,8 +99,9 @@ def _row(result: Result) -> tuple[str, ...]:
     )
 
 
-def _details(report: Report, differences: Sequence[Difference]) -> list[str]:
-    return [*_notes(report), *_joint_table(report), *_difference_table(differences)]
+def details(report: Report) -> list[str]:
+    """Return lines on what a replay met, and errors of fit and efforts by joint."""
+    return [*_notes(report), *_joint_table(report)]
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -100,14 +135,17 @@ def _joint_table(report: Report) -> list[str]:
 
 
 def _difference_table(differences: Sequence[Difference]) -> list[str]:
-    if not differences:
-        return []
-    rows = [("topic", "field", "compared", "largest difference", "beyond", "first at")]
+    return columns(difference_rows(differences), right_from=2) if differences else []
+
+
+def difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
+    """Return a header, and a row for each compared field."""
+    rows: list[tuple[str, ...]] = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
     for row in differences:
         beyond = f"{row.beyond:,}" if row.beyond else ""
         first = "" if row.first is None else _seconds(row.first)
-        rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", beyond, first))
-    return columns(rows, right_from=2)
+        rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst, beyond, first))
+    return rows
 
 
 def _seconds(time: int) -> str:

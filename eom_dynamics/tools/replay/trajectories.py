@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from rosbags.serde import SerdeError
 
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_times
 from ...trajectory import Trajectory, through
-from ..bags import Bag, Topic
+from ..bags import Bag, Layout, LayoutError, Topic
 from .batch import Batch, Refusals, Stamps
 
 TYPE = "trajectory_msgs/msg/JointTrajectory"
@@ -60,9 +59,9 @@ def trajectory_batches(
     for times, messages in bag.messages(topic, progress):
         for recorded, data in zip(times, messages, strict=True):
             try:
-                planned = _planned(store.deserialize_cdr(data, topic.type), recorded)
+                planned = _planned(Layout(store, topic.type, data).message, recorded)
                 _count(planned, rate)
-            except (StateError, TrajectoryError, SerdeError, AttributeError) as error:
+            except (StateError, TrajectoryError, LayoutError) as error:
                 refusals.add(" ".join(str(error).split()), recorded)
                 continue
             if before is not None:

@@ -10,16 +10,17 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
+from ...stream.watchdog import Status
 from ..pages.charts import add_joints, add_limits, over_time
 from ..pages.style import color
 from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
-from .findings import deviation, intervals, latency, spring_deflection
+from .findings import deviation, interruptions, intervals, latency, spring_deflection
 from .limits import bands
 from .record import Record, Stream
 from .units import Units
 
-SECTIONS = {
+_SECTIONS = {
     "motion": (
         "Motion",
         "q and its first four time derivatives. Dotted: measured. Dashed, on demand: limits of the robot.",
@@ -43,9 +44,8 @@ SECTIONS = {
         "Intervals between stamps, and the delay from a setpoint to its command, at the recorder.",
     ),
 }
-"""Title and text of each section, in the order of the page."""
 
-FITTED = {
+_FITTED = {
     "motion": (
         "Motion, fitted",
         "The fit to the measured positions, and its first four time derivatives. Dotted: measured. Dashed, on demand: "
@@ -58,7 +58,6 @@ FITTED = {
         "sensor.",
     ),
 }
-"""Title and text of the sections that differ if the motion is a fit to measured positions."""
 
 # Of all curves of a page together; each point takes 16 bytes of it.
 _POINTS_OF_PAGE = 110_000
@@ -68,6 +67,25 @@ _MOST_POINTS, _FEWEST_POINTS = 4000, 60
 _DOTTED = {"dash": "dot", "width": 1.5}
 _THIN = {"width": 1}
 
+_NOT_COMMANDED = {
+    "motion": ("Motion, measured", "Measured positions and velocities. Dashed, on demand: limits of the robot."),
+    "effort": (
+        "Joint efforts, measured",
+        "As the joints' sensors or drives report them, with friction, cables and the offset of the sensor. Dashed, on "
+        "demand: limits of the robot.",
+    ),
+}
+
+SHADES = {
+    Status.STOPPING: ("orange", "rgba(238, 153, 51, 0.22)"),
+    Status.RAMPING: ("red", "rgba(238, 68, 85, 0.22)"),
+    Status.HELD: ("grey", "rgba(138, 138, 138, 0.22)"),
+}
+"""Name and value of the colour behind commands that answer no setpoint, by status."""
+
+# More would make a page slow; the longest are shown.
+_MOST_SHADED = 50
+
 Charts = dict[str, go.Figure]
 
 
@@ -75,6 +93,13 @@ def points_of_curve(records: Sequence[Record]) -> int:
     """Return the maximum number of points of a curve, for a page that any browser opens at once."""
     curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
     return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
+
+
+def heading(record: Record, section: str) -> tuple[str, str]:
+    """Return title and text of a section: of what was commanded, or of a fit or measurements if nothing was."""
+    special = _FITTED if record.setpoint is not None and record.setpoint.is_fitted else {}
+    nothing = {"motion": record.setpoint, "effort": record.command}.get(section, record) is None
+    return (_NOT_COMMANDED if nothing else special).get(section, _SECTIONS[section])
 
 
 def position_name(record: Record) -> str:
@@ -106,6 +131,21 @@ class _Drawing:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
         self._units = Units(record)
+        longest = sorted(interruptions(record), key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
+        self._shades = [
+            {
+                "type": "rect",
+                "layer": "below",
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "x0": phase.start,
+                "x1": phase.end,
+                "fillcolor": SHADES[phase.status][1],
+                "line": {"width": 0},
+            }
+            for phase in longest
+        ]
 
     def motion(self) -> Charts:
         fields = {
@@ -119,13 +159,13 @@ class _Drawing:
         for field, (title, suffix) in fields.items():
             streams = (self._record.setpoint, self._record.measured)
             charts[field] = self._together(title, streams, field, self._units.position, suffix)
-        for field in ("position", "velocity"):
+        for field in ("position", "velocity", "acceleration", "jerk"):
             add_limits(charts[field], bands(self._record, field), self._colors)
         return _drawn(charts)
 
     def effort(self) -> Charts:
         fields = {
-            "effort": ("τ, joint effort", ""),
+            "effort": ("τ, joint effort" if self._record.command else "Measured joint effort", ""),
             "effort_rate": ("τ̇, its rate", "/s"),
             "effort_acceleration": ("τ̈, its acceleration", "/s²"),
         }
@@ -133,7 +173,8 @@ class _Drawing:
         for field, (title, suffix) in fields.items():
             streams = (self._record.command, self._record.measured)
             charts[field] = self._together(title, streams, field, self._units.effort, suffix)
-        add_limits(charts["effort"], bands(self._record, "effort"), self._colors)
+        for field in ("effort", "effort_rate"):
+            add_limits(charts[field], bands(self._record, field), self._colors)
         return _drawn(charts)
 
     def motors(self) -> Charts:
@@ -213,7 +254,8 @@ class _Drawing:
         return figure
 
     def _empty(self, title: str, units: Sequence[str]) -> go.Figure:
-        return over_time(title, together(units), 0.0, self._record.duration, group=self._group)
+        figure = over_time(title, together(units), 0.0, self._record.duration, group=self._group)
+        return figure.update_layout(shapes=self._shades)
 
     def _add(
         self, figure: go.Figure, t: Array, stream: Stream, field: str, units: tuple[str, ...], *, dotted: bool

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...arrays import Array
-from ...elastic import ElasticArm
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..bags import Bag
 from ..replay import Options, joint_states, setpoints, trajectories
@@ -60,7 +59,8 @@ def with_commands(
     source = record.setpoint or record.measured
     topic = choose_topic(bag, None if source is None else source.topic)
     refusals = Refusals()
-    evaluation = Evaluation(ElasticArm(robot), Options(), refusals)
+    assert record.arm is not None
+    evaluation = Evaluation(record.arm, Options(), refusals)
     states: list[Part] = []
     efforts: list[Part] = []
     motors: list[Part] = []

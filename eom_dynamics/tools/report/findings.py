@@ -5,16 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...stream.watchdog import Status
 from .record import Nanoseconds, Record, Stream
 
 # A measured sample is compared if it is within this many usual intervals of a setpoint.
 _REACH = 5.0
+
+DOING = {
+    Status.STOPPING: "bring the arm to rest",
+    Status.RAMPING: "fade efforts to zero",
+    Status.HELD: "repeat an earlier one",
+}
+"""What commands of a status do after a loss of setpoints."""
+
+_ANSWERING_NONE = [status.value for status in DOING]
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,9 @@ def _at(t: Array, values: Array, wanted: Array) -> Array:
 
 def spring_deflection(record: Record) -> tuple[Array, tuple[str, ...], Array] | None:
     """Compute times (N,), joints (n,) and motor minus link position (N, n) at common stamps; None if there are none."""
-    if record.setpoint is None or record.motors is None or "motor_position" not in record.motors.values:
+    if record.setpoint is None or record.motors is None:
+        return None
+    if "position" not in record.setpoint.values or "motor_position" not in record.motors.values:
         return None
     names = tuple(name for name in record.setpoint.names if name in record.motors.names)
     links, motors = matched(record.setpoint.stamp, record.motors.stamp)
@@ -114,6 +127,53 @@ def intervals(record: Record, stream: Stream) -> tuple[Array, Array]:
     """Compute times (N - 1,) and the differences of stamps to the previous message (N - 1,), s."""
     apart: Array = np.diff(stream.stamp) * 1e-9
     return record.t(stream)[1:], apart
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """Consecutive commands that answer no setpoint, for one reason.
+
+    Attributes:
+        status: of the commands.
+        start, end: times of the first of them and of the command after them, s.
+        count: number of commands.
+        lost: whether setpoints were lost: the arm is brought to rest in this phase, or in one that joins it.
+        begins: whether it is the first phase of a loss.
+    """
+
+    status: Status
+    start: float
+    end: float
+    count: int
+    lost: bool
+    begins: bool
+
+
+def interruptions(record: Record) -> list[Interruption]:
+    """Find the phases in which commands answer no setpoint, in order."""
+    stream = record.status
+    if stream is None or stream.names[0] not in stream.values:
+        return []
+    t, status = record.t(stream), stream.values[stream.names[0]][:, 0]
+    starts = [0, *(np.flatnonzero(np.diff(status)) + 1).tolist(), len(status)]
+    found: list[Interruption] = []
+    joining: list[tuple[int, int]] = []  # phases without a fresh command between them
+
+    def add() -> None:
+        lost = any(status[start] != Status.HELD.value for start, _ in joining)
+        for k, (start, end) in enumerate(joining):
+            until = t[min(end, len(t) - 1)]
+            own = Status(int(status[start]))
+            found.append(Interruption(own, float(t[start]), float(until), end - start, lost, lost and k == 0))
+        joining.clear()
+
+    for start, end in pairwise(starts):
+        if status[start] in _ANSWERING_NONE:
+            joining.append((start, end))
+        else:
+            add()
+    add()
+    return found
 
 
 def matched(first: Nanoseconds, second: Nanoseconds) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

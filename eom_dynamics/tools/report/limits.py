@@ -3,23 +3,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds, bounds
 from ...elastic.limit_violations import beyond, nearest_end, range_ratio
+from ...robot import Robot
 from .record import Record, Stream
+
+_MOTION = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True)
 class Use:
-    """Largest utilization of one limit of a joint.
+    """Largest utilization of one limit of a joint or motor.
 
     Attributes:
-        joint: its name.
-        what: position, velocity or effort.
-        value: rad, m, rad/s, m/s, N m or N.
-        limit: the nearer one.
+        joint: its name, or that of the motor.
+        what: position, velocity, acceleration, jerk, effort or effort rate; of a motor, before its gear, motor speed,
+            torque, current or voltage.
+        value, limit: in ``unit``; the limit is the nearer one.
+        unit: such as ``rad/s``.
         fraction: of the limit: 1 is at the limit. A position counts from the middle of its range; if the range has
             only one end, 0 within and infinite beyond.
         t: time of the largest utilization, s.
@@ -29,6 +37,7 @@ class Use:
     what: str
     value: float
     limit: float
+    unit: str
     fraction: float
     t: float
 
@@ -37,39 +46,78 @@ class Use:
 
 
 def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
-    """Return lower and upper limits of position, velocity or effort by joint; infinite if there is none."""
-    if record.robot is None:
-        return {}
-    joints = record.robot.independent_joints
-    if what == "position":
-        return {joint.name: (joint.limits.lower, joint.limits.upper) for joint in joints}
-    return {joint.name: (-getattr(joint.limits, what), getattr(joint.limits, what)) for joint in joints}
+    """Return lower and upper limits of a quantity by joint or motor; infinite if there is none."""
+    return {} if record.arm is None else _ranges(bounds(record.arm), what)
 
 
 def uses(record: Record) -> list[Use]:
     """Compute the largest utilization of each limit by setpoints and commands, else by measurements; highest first."""
-    found = [
-        use
-        for what, stream, field in (
-            ("position", record.setpoint or record.measured, "position"),
-            ("velocity", record.setpoint or record.measured, "velocity"),
-            ("effort", record.command or record.measured, "effort"),
-        )
-        if stream is not None and field in stream.values
-        for use in _of_stream(record, stream, what, field)
-    ]
+    arm = record.arm
+    if arm is None:
+        return []
+    own = bounds(arm)
+    motion, efforts = record.setpoint or record.measured, record.command or record.measured
+    found: list[Use] = []
+    for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
+        for what in quantities:
+            if stream is not None and what in stream.values:
+                values = _of_joints(arm.robot, stream, what, own.names[what])
+                found += _of_values(own, what, record.t(stream), values)
+    if record.motors is not None:
+        for what, values in _of_motors(arm, record.motors).items():
+            found += _of_values(own, what, record.t(record.motors), values)
     return sorted(found, key=lambda use: -use.fraction)
 
 
-def _of_stream(record: Record, stream: Stream, what: str, field: str) -> list[Use]:
-    t, limits = record.t(stream), bands(record, what)
+def _ranges(own: Bounds, what: str) -> dict[str, tuple[float, float]]:
+    lower, upper = (own.lower, own.upper) if what == "position" else (-own.largest[what], own.largest[what])
+    return dict(zip(own.names[what], zip(lower.tolist(), upper.tolist(), strict=True), strict=True))
+
+
+def _of_joints(robot: Robot, stream: Stream, what: str, names: Sequence[str]) -> Array:
+    """Values (N, number of names) of a field by joint; those of mimic joints follow from their leaders."""
+    columns = []
+    for name in names:
+        joint = next(joint for joint in robot.joints if joint.name == name)
+        mimic = joint.mimic
+        leader = name if mimic is None else robot.joints[mimic.joint].name
+        values = _column(stream, what, leader)
+        if mimic is not None:
+            values = mimic.ratio * values + (mimic.offset if what == "position" else 0.0)
+        columns.append(values)
+    return np.stack(columns, axis=1)
+
+
+def _of_motors(arm: ElasticArm, motors: Stream) -> dict[str, Array]:
+    """Values (N, m) of the motor shafts, before the gears, by quantity of the bounds; NaN where unknown."""
+    velocity, effort = (
+        np.stack([_column(motors, field, name) for name in arm.motor_names], axis=1)
+        for field in ("motor_velocity", "motor_effort")
+    )
+    speed, torque = arm.gear_ratio * velocity, effort / arm.gear_ratio
+    return {
+        "motor_speed": speed,
+        "motor_torque": torque,
+        "motor_current": arm.motor.current(torque),
+        "motor_voltage": arm.motor.voltage(torque, speed),
+    }
+
+
+def _column(stream: Stream, field: str, name: str) -> Array:
+    """Values (N,) of a joint or motor; NaN if the stream lacks it."""
+    if name not in stream.names or field not in stream.values:
+        return np.full(len(stream), np.nan)
+    return stream.values[field][:, stream.names.index(name)]
+
+
+def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Use]:
     found = []
-    for joint, values in zip(stream.names, stream.values[field].T, strict=True):
-        lower, upper = limits.get(joint, (-np.inf, np.inf))
-        if not np.isfinite([lower, upper]).any() or np.isnan(values).all():
+    for (name, (lower, upper)), unit, x in zip(_ranges(own, what).items(), own.units[what], values.T, strict=True):
+        if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
             continue
-        distance = beyond(values, lower, upper)
+        distance = beyond(x, lower, upper)
         most = int(np.argmax(distance))
-        value, fraction = float(values[most]), range_ratio(distance[most], lower, upper)
-        found.append(Use(joint, what, value, nearest_end(value, lower, upper), fraction, float(t[most])))
+        value, fraction = float(x[most]), range_ratio(distance[most], lower, upper)
+        limit = nearest_end(value, lower, upper)
+        found.append(Use(name, what.replace("_", " "), value, limit, unit, fraction, float(t[most])))
     return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Layout, Layouts, Rows, Topic
+from ..bags import Bag, BagError, Layout, LayoutError, Layouts, Rows, Topic
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
@@ -24,6 +24,7 @@ from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
 from ..replay.sources import is_of_motors
 from .compute import DEFAULT, Settings, with_commands
+from .findings import DOING, interruptions
 from .parts import Part, joined
 from .record import Nanoseconds, Record, Stream
 
@@ -31,6 +32,9 @@ from .record import Nanoseconds, Record, Stream
 _MOTOR_SETPOINT = "motor_setpoint"
 
 _LISTED_TOPICS = 20
+
+# The bag is read once for each.
+_MOST_TOPICS = 100
 
 Progress = Callable[[float], None]
 
@@ -64,9 +68,10 @@ def read_records(
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
             topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
+            unread = "".join(f"; {line}" for line in reader.unread)
             raise BagError(
                 f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} of joints"
-                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}"
+                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}{unread}"
             )
         if not records:
             records = [Record(path.name, robot)]
@@ -74,7 +79,7 @@ def read_records(
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_repeats(record) for record in records]
+    return [_with_status(_with_repeats(record)) for record in records]
 
 
 def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
@@ -83,9 +88,9 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
         return record
     if record.robot is None:
         remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
-        return replace(record, about=f"Efforts were not recorded; to compute them, name {remedy}.")
+        return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
-        return replace(record, about="Neither efforts nor a motion of the joints to compute them from was recorded.")
+        return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
     return with_commands(record, bag, settings, progress)
 
 
@@ -104,9 +109,36 @@ def _with_repeats(record: Record) -> Record:
     return replace(record, notes=(*record.notes, note))
 
 
+def _with_status(record: Record) -> Record:
+    """Add notes on commands that answer no setpoint."""
+    if record.status is None:
+        return record
+    found, topic = interruptions(record), record.status.topic
+    lost = [phase for phase in found if phase.lost]
+    others = sum(phase.count for phase in found if not phase.lost)
+    notes = []
+    if lost:
+        counts = {status: sum(phase.count for phase in lost if phase.status is status) for status in DOING}
+        doing = ", ".join(f"{count:,} {DOING[status]}" for status, count in counts.items() if count)
+        times = sum(phase.begins for phase in lost)
+        notes.append(
+            f"{topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
+            f"{lost[0].start:.3f} s; of the commands after that, {doing}"
+        )
+    if others:
+        known = record.status.names == ("status",)
+        why = "repeat an earlier one for refused setpoints" if known else "answer no setpoint: it was refused, or lost"
+        notes.append(f"{topic}: {others:,} commands {why}")
+    return replace(record, notes=(*record.notes, *notes))
+
+
 def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
     wanted = [topic for topic in bag.topics if topic.type in (setpoints.TYPE, COMMAND, joint_states.TYPE)]
+    if len(wanted) > _MOST_TOPICS:
+        raise BagError(
+            f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
+        )
     of_topic = {topic: reader.read(topic, k / len(wanted), 1 / len(wanted)) for k, topic in enumerate(wanted)}
     states = [
         stream
@@ -122,17 +154,21 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
-    notes = (*bag.damage, *reader.notes)
+    notes = (*bag.damage, *reader.unread, *reader.notes)
     if not of_space:
         names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
-        return [Record(name, measured=stream, notes=notes) for name, stream in zip(names, states, strict=True)]
+        return [
+            Record(name, measured=stream, notes=notes, unread=tuple(reader.unread))
+            for name, stream in zip(names, states, strict=True)
+        ]
     records = []
     for space, streams in of_space.items():
         joints = [joint for stream in streams.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
         measured = _of_joints(states, joints, space)
-        setpoint, command, motors = (streams.get(part) for part in ("setpoint", "command", "motors"))
-        records.append(Record(name, None, setpoint, command, motors, measured, notes=notes))
+        setpoint, command, motors, status = (streams.get(x) for x in ("setpoint", "command", "motors", "status"))
+        unread = tuple(reader.unread)
+        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes, unread=unread))
     return records
 
 
@@ -170,18 +206,18 @@ class _Reader:
     def __init__(self, bag: Bag, progress: Progress | None, conventions: Conventions) -> None:
         self._bag, self._progress, self._conventions = bag, progress, conventions
         self.notes: list[str] = []
+        self.unread: list[str] = []
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         parts: dict[str, list[Part]] = {}
-        bad = held = 0
+        bad, why = 0, ""
         for recorded, layout, rows in self._rows(topic, done, fraction):
-            if layout is None:
-                bad += 1
+            if isinstance(layout, LayoutError):
+                bad, why = bad + 1, why or str(layout)
                 continue
             stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
             stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
-            held += int(np.sum(layout.numbers(rows, "held"))) if layout.has("held") else 0
             for kind, recorded_names, fields in _contents(topic, layout.message):
                 names = tuple(self._conventions.names(recorded_names))
                 values = {
@@ -193,15 +229,15 @@ class _Reader:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
                 parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
         if bad:
-            self.notes.append(f"{topic.name}: {bad:,} messages could not be read")
-        if held:
-            self.notes.append(f"{topic.name}: {held:,} commands answer no setpoint: it was refused, or lost")
+            self.unread.append(f"{topic.name}: {bad:,} messages could not be read, the first: {why}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
         return streams
 
-    def _rows(self, topic: Topic, done: float, fraction: float) -> Iterator[tuple[Nanoseconds, Layout | None, Any]]:
+    def _rows(
+        self, topic: Topic, done: float, fraction: float
+    ) -> Iterator[tuple[Nanoseconds, Layout | LayoutError, Any]]:
         progress = self._progress
         layouts = Layouts(topic.types(), topic.type)
         report = (lambda read: progress(done + fraction * read)) if progress else None
@@ -212,7 +248,7 @@ class _Reader:
                     start, layout, rows = found
                     yield recorded[start : start + len(rows)], layout, rows
                 else:
-                    yield recorded[:0], None, None
+                    yield recorded[:0], found[1], None
 
 
 def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
@@ -223,7 +259,12 @@ def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Ma
         joints = tuple(message.joint_names)
         # Before motors had names, there was one for each joint.
         motors = tuple(getattr(message, "motor_names", ())) or joints
-        return [("command", joints, _same(EFFORT_FIELDS)), ("motors", motors, _same(MOTOR_FIELDS))]
+        status = "status" if hasattr(message, "status") else "held"
+        return [
+            ("command", joints, _same(EFFORT_FIELDS)),
+            ("motors", motors, _same(MOTOR_FIELDS)),
+            ("status", (status,), {"status": status}),
+        ]
     if _is_motor_setpoint(topic):
         return [("motors", tuple(message.name), {ours: field for field, ours in MOTOR_SETPOINT_FIELDS.items()})]
     return [("measured", tuple(message.name), _same(MEASURED_FIELDS))]

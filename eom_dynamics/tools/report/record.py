@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...elastic import ElasticArm
 from ...robot import Robot
 
 Nanoseconds = NDArray[np.int64]
@@ -59,8 +60,10 @@ class Record:
         command: effort, effort_rate, effort_acceleration of the joints.
         motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
         measured: position, velocity, effort of the joints.
+        status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
         about: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
+        unread: those on messages that could not be read.
     """
 
     name: str
@@ -69,14 +72,21 @@ class Record:
     command: Stream | None = None
     motors: Stream | None = None
     measured: Stream | None = None
+    status: Stream | None = None
     about: str = ""
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
         """The streams that have messages."""
         everything = (self.setpoint, self.command, self.motors, self.measured)
         return tuple(stream for stream in everything if stream)
+
+    @cached_property
+    def arm(self) -> ElasticArm | None:
+        """The arm of the robot; None if it is unknown."""
+        return None if self.robot is None else ElasticArm(self.robot)
 
     @cached_property
     def is_rigid(self) -> bool:

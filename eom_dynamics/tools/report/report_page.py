@@ -15,8 +15,8 @@ from ...arrays import Array
 from ..pages.charts import place
 from ..pages.html_page import choice, definitions, page, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
-from .charts import FITTED, SECTIONS, points_of_curve, position_name, sections
-from .findings import Deviation, deviation, intervals, latency
+from .charts import SHADES, heading, points_of_curve, position_name, sections
+from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
 from .limits import uses
 from .record import Record, Stream
 from .units import Units
@@ -59,8 +59,7 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
     """Show one record."""
     html = [_tiles(record), _notes(record)]
     for name, figures in own.items():
-        fitted = record.setpoint is not None and record.setpoint.is_fitted
-        title, text = FITTED.get(name, SECTIONS[name]) if fitted else SECTIONS[name]
+        title, text = heading(record, name)
         placed = "".join(place(f"{k}_{key}") for key in figures)
         html.append(f'<section><h2>{title}</h2><p class="soft">{text}</p><div class="pair">{placed}</div>')
         html.append(_TABLES[name](record) if name in _TABLES else "")
@@ -107,7 +106,10 @@ def _worst(values: Array, units: Sequence[str]) -> str:
 
 def _notes(record: Record) -> str:
     about = f'<p class="soft">{escape(record.about)}</p>' if record.about else ""
-    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes)
+    shown = {phase.status for phase in interruptions(record)}
+    shades = [f"{color}, commands {DOING[status]}" for status, (color, _) in SHADES.items() if status in shown]
+    shaded = f'<p class="soft">Shaded: {"; ".join(shades)}.</p>' if shades else ""
+    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes) + shaded
 
 
 def _limits(record: Record) -> str:
@@ -116,26 +118,16 @@ def _limits(record: Record) -> str:
     if not used:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return f'<section><h2>Limits</h2><p class="soft">No limits: {reason}.</p></section>'
-    units = Units(record)
-    unit = {"position": units.position, "velocity": units.velocity, "effort": units.effort}
-    rows = [("joint", "limit of", "peak", "limit", "used", "at")]
+    rows = [("joint", "limit of", "used", "peak", "limit", "at")]
     for use in used:
-        (of_joint,) = unit[use.what]((use.joint,))
-        rows.append(
-            (
-                use.joint,
-                use.what,
-                f"{number(use.value)} {of_joint}",
-                f"{number(use.limit)} {of_joint}",
-                str(use),
-                f"{use.t:.3f} s",
-            )
-        )
-    off = {(i, 4) for i, use in enumerate(used) if use.fraction > 1}
+        peak, limit = (f"{number(x)} {use.unit}" for x in (use.value, use.limit))
+        rows.append((use.joint, use.what, str(use), peak, limit, f"{use.t:.3f} s"))
+    off = {(i, 2) for i, use in enumerate(used) if use.fraction > 1}
     groups = [use.joint for use in used]
     return (
         '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
-        "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded.</p>"
+        "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded. Motors count "
+        "before their gears.</p>"
         + choice("Joint", [joint for joint in record.joints if joint in groups])
         + table(rows, text_columns=2, off=off, groups=groups, strong={0})
         + "</section>"

@@ -25,10 +25,6 @@ class Units:
         """Return rad or m for each joint or motor, with a suffix such as ``/s``."""
         return tuple(self._position.get(_joint(name), unit("position")) + suffix for name in joints)
 
-    def velocity(self, joints: Sequence[str]) -> tuple[str, ...]:
-        """Return rad/s or m/s for each joint."""
-        return self.position(joints, "/s")
-
     def milli(self, joints: Sequence[str]) -> tuple[str, ...]:
         """Return mrad or mm for each joint."""
         return milli(self.position(joints))

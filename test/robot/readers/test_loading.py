@@ -178,3 +178,24 @@ def test_options_apply_to_each_kind_of_source(sources: dict[str, str], source: s
     for a, b in zip(robot.joints, packaged.joints, strict=True):
         np.testing.assert_allclose(a.spatial_inertia, b.spatial_inertia, rtol=1e-13, atol=1e-15)
         np.testing.assert_allclose(a.reference_pose, b.reference_pose, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("    robot:", "    robots:", "; is robots a misspelling of robot?"),
+        ("ros__parameters", "ros_parameters", "; is ros_parameters a misspelling of ros__parameters?"),
+        ("ros__parameters", "x", ""),
+    ],
+    ids=["robot", "parameters", "other"],
+)
+def test_misspelt_keys_at_the_top_are_named(old: str, new: str, meant: str) -> None:
+    text = (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8")
+    with pytest.raises(RobotDescriptionError) as caught:
+        load_robot(text.replace(old, new, 1))
+    assert str(caught.value).endswith(f"no ros__parameters section has an entry robot{meant}")
+
+
+def test_misspelt_packaged_robots_are_named() -> None:
+    with pytest.raises(RobotDescriptionError, match=r"iwa: neither a packaged robot .*; did you mean iiwa\?$"):
+        load_robot("iwa")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from eom_dynamics import RobotDescriptionError, load_robot
+from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.readers.xacro import expand_xacro
 
@@ -57,6 +59,21 @@ def error_of(path: Path, **arguments: str) -> str:
     message = str(error.value)
     assert message.startswith(f"{path}: ") and "\n" not in message
     return message.removeprefix(f"{path}: ")
+
+
+def test_lines_are_those_of_the_command_xacro(tmp_path: Path) -> None:
+    """Macros and comments come before the body whose inertia none can have."""
+    text = LINK.replace('izz="${1/12}"', 'izz="9"')
+    path = arm(tmp_path)
+    (tmp_path / "parts/link.xacro").write_text(text)
+    with pytest.warns(RobotDescriptionWarning) as caught:
+        load_robot(path, branches="drop")
+    (message, *_) = [str(warning.message) for warning in caught if "upper" in str(warning.message)]
+    assert message.startswith(f"{path}: as the command xacro expands it: line ")
+    number = int(message.split(": line ")[1].split(":")[0])
+    command = [sys.executable, "-c", "import xacro; xacro.main()", str(path)]
+    expanded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "<inertial>" in expanded[number - 1] and 'name="upper"' in expanded[number - 2]
 
 
 def test_macros_properties_arguments_and_includes(tmp_path: Path) -> None:

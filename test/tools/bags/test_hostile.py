@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,26 @@ pytest.importorskip("rosbags")
 import lz4.frame
 import numpy as np
 import zstandard
-from bag_files import JOINT_STATE, SETPOINT, START, STORE, file_of, joint_state, setpoints, write_bag
+from bag_files import (
+    COMMAND,
+    JOINT_STATE,
+    SETPOINT,
+    START,
+    STORE,
+    TRAJECTORY,
+    file_of,
+    joint_state,
+    setpoints,
+    write_bag,
+)
 from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Schema
 from mcap.writer import MCAP0_MAGIC, RecordBuilder
 from mcap.writer import Writer as McapWriter
+from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import CompressionMode
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
 
 from eom_dynamics import load_robot
 from eom_dynamics.tools.bags import Bag, BagError, Layouts, compression, typestore
@@ -124,6 +139,34 @@ def test_chunks_that_unpack_to_more_than_they_say_are_left_out(tmp_path: Path, k
         Bag(tmp_path / "bag.mcap")
 
 
+def test_zeros_are_not_taken_apart_for_minutes(tmp_path: Path) -> None:
+    """Each nine of them are a record without content."""
+    size = 9 * 150_000
+    (tmp_path / "bag.mcap").write_bytes(chunk(zstandard.compress(bytes(size)), "zstd", size))
+    with pytest.raises(BagError, match="the file has more records than one of its size can have"):
+        Bag(tmp_path / "bag.mcap")
+
+
+def topics(path: Path, count: int) -> Path:
+    """A bag of a message on each of so many topics."""
+    data = bytes(STORE.serialize_cdr(DATA[1][1], JOINT_STATE))
+    with path.open("wb") as stream:
+        writer = McapWriter(stream)
+        writer.start("ros2")
+        schema = writer.register_schema(JOINT_STATE, "ros2msg", b"")
+        for k in range(count):
+            writer.add_message(writer.register_channel(f"/topic_{k}", "cdr", schema), START + k, data, START + k)
+        writer.finish()
+    return path
+
+
+def test_topics_without_end_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BagError, match=r"bag\.mcap: has 10,001 topics, more than the 10,000 that are read"):
+        Bag(topics(tmp_path / "bag.mcap", 10_001))
+    assert main(["report", str(topics(tmp_path / "few.mcap", 101)), "-o", str(tmp_path / "page.html")]) == 2
+    assert "few.mcap: has 101 topics of motions and commands, more than 100 for a page" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
 def test_files_unpack_within_bounds(tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_LEAST", 5_000_000)
@@ -174,6 +217,85 @@ def test_definitions_that_take_no_end_to_read_are_refused(definition: str, reaso
     with pytest.raises(BagError, match=reason) as caught:
         typestore("a/msg/A", definition)
     assert "\n" not in str(caught.value)
+
+
+STAMP = "builtin_interfaces/Time stamp\nstring frame_id"
+OWN_STAMP = f"a/S stamp\nstring frame_id{RULE}MSG: a/S\n"
+
+
+def deviating(path: Path, kind: str, old: str, new: str) -> Path:
+    """A bag of messages whose own definition of their type has other lines in place of some."""
+    text = STORE.generate_msgdef(kind, ros_version=2)[0]
+    assert text.count(old) == 1
+    types = get_typestore(Stores.EMPTY)
+    types.register(get_types_from_msg(text.replace(old, new), kind))
+    writer = McapWriter(path.open("wb"))
+    writer.start("ros2")
+    topic = {"std_msgs/msg/String": "/robot_description"}.get(kind, "/topic")
+    channel = writer.register_channel(
+        topic, "cdr", writer.register_schema(kind, "ros2msg", text.replace(old, new).encode())
+    )
+    for time in range(START, START + 40 * 10**7, 10**7):
+        writer.add_message(channel, time, bytes(types.serialize_cdr(example(types, kind), kind)), time)
+    writer.finish()
+    return path
+
+
+def example(types: Typestore, name: str) -> Any:
+    """A message of a type, with two entries in each array."""
+
+    def value(description: Any) -> Any:
+        kind, what = description
+        if kind == Nodetype.NAME:
+            return example(types, what)
+        if kind == Nodetype.BASE:
+            return "joint_1" if what[0] == "string" else np.nan if "float" in what[0] else 1
+        element, length = what
+        if element == (Nodetype.BASE, ("string", 0)):
+            return ["joint_1", "joint_2"]
+        count = length if kind == Nodetype.ARRAY else 2
+        values = [value(element) for _ in range(count)]
+        return np.array(values, dtype=element[1][0]) if element[0] == Nodetype.BASE else values
+
+    return types.types[name](**{field: value(description) for field, description in types.fielddefs[name][1]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "reason"),
+    [
+        (JOINT_STATE, "std_msgs/Header header", "", "it has no header; it has name, position"),
+        (JOINT_STATE, "std_msgs/Header header", "builtin_interfaces/Time header", "it has no stamp, frame_id in"),
+        (JOINT_STATE, STAMP, f"{OWN_STAMP}float64 sec", "it has no nanosec in header.stamp; it has sec"),
+        (JOINT_STATE, STAMP, f"{OWN_STAMP}float64 sec\nuint32 nanosec", "header.stamp.sec is a number, must be"),
+        (JOINT_STATE, "string[] name", "float64[] name", "name is a list of number, must be a list of text"),
+        (JOINT_STATE, "string[] name", "string name", "name is a text, must be a list of text"),
+        (JOINT_STATE, "float64[] position", "float64 position", "position is a number, must be a list of number"),
+        (JOINT_STATE, "float64[] effort", "string[] effort", "effort is a list of text, must be a list of number"),
+        (SETPOINT, "float64[] jerk", "string[] jerk", "jerk is a list of text, must be a list of number"),
+        (SETPOINT, "eom_dynamics/BaseMotion[<=1] base", "float64[] base", "base is not a list of eom_dynamics/m"),
+        (SETPOINT, "string[] joint_names", "uint8[] joint_names", "joint_names is a list of whole number, must be"),
+        (TRAJECTORY, "builtin_interfaces/Duration time_from", "float64 time_from", "points.time_from_start is a"),
+        (TRAJECTORY, "trajectory_msgs/JointTrajectoryPoint[] points", "string[] points", "points is a list of text"),
+        (COMMAND, "uint8 status\n", "string status\n", "status is a text, must be a whole number"),
+        (COMMAND, "string[] joint_names", "std_msgs/Header[] joint_names", "joint_names is a list of message, must be"),
+        ("std_msgs/msg/String", "string data", "float64[] data", "data is a list of number, must be a text"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["replay", "report"])
+def test_definitions_that_deviate_are_refused_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, kind: str, old: str, new: str, reason: str
+) -> None:
+    bag = deviating(tmp_path / "bag.mcap", kind, old, new)
+    robot = [] if kind == "std_msgs/msg/String" else ["--robot", "planar_2r"]
+    if kind == COMMAND and command == "replay":
+        robot += ["--topic", "/topic"]
+        reason = "is of type eom_dynamics/msg/FeedforwardCommand, not one of"
+    output = tmp_path / ("out" if command == "replay" else "page.html")
+    if kind == "std_msgs/msg/String" and command == "replay":
+        reason = "has no topic of type"
+    assert main([command, str(bag), "-o", str(output), *robot]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line, line
 
 
 def test_every_type_of_ros_is_small_enough() -> None:

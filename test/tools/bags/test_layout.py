@@ -46,6 +46,27 @@ def test_numbers_are_where_rosbags_finds_them(message, little, fill) -> None:
     assert layout.numbers(rows, "header.stamp.nanosec")[0, 0] == message.header.stamp.nanosec
 
 
+@pytest.mark.parametrize(
+    ("kind", "message", "padding"),
+    [
+        # As many bytes as rclpy.serialization.serialize_message leaves behind these messages; their values are random.
+        (JOINT_STATE, joint_state(0, ["ab", "c"], [1.0, 2.0]), 8),
+        (SETPOINT, setpoint(0, ["a"], [[1.0], [], [], [], []]), 24),
+        (TRAJECTORY, trajectory(0, [], [0.0] * 100, [[]] * 100), 1600),
+    ],
+    ids=["joint states", "setpoint", "trajectory"],
+)
+def test_padding_of_rclpy_is_ignored(kind: str, message, padding: int) -> None:
+    exact = bytes(STORE.serialize_cdr(message, kind))
+    random = np.random.default_rng(0)
+    first, second = Layouts(STORE, kind).rows([exact + random.bytes(padding), exact]), Layout(STORE, kind, exact)
+    for part in first:
+        assert isinstance(part, Rows), part
+        assert part.layout.fields() == second.fields() and part.layout.texts() == second.texts()
+    (refused,) = Layouts(STORE, kind).rows([exact + bytes(8 * len(exact))])
+    assert not isinstance(refused, Rows) and "more than its fields take" in str(refused[1])
+
+
 @given(messages=st.lists(joint_states(), min_size=1, max_size=12))
 def test_a_block_is_split_in_order(messages) -> None:
     block = [bytes(STORE.serialize_cdr(message, JOINT_STATE)) for message in messages]

@@ -18,7 +18,7 @@ from paths import CONFIG, ROOT
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
 
-COMMANDS = ("bench", "codegen", "demo", "inspect", "replay", "report", "simulate")
+COMMANDS = ("bench", "codegen", "demo", "inspect", "record", "replay", "report", "simulate")
 
 
 def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +48,10 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("", "COMMAND"),
         ("dance", "dance"),
         ("inspect", "ROBOT"),
-        ("inspect iiwa --loud", "--loud"),
+        ("inspect iiwa --loud", r"^eom_dynamics inspect: .* --loud \(see eom_dynamics inspect --help\)$"),
+        ("replay in -o out --compair golden", r"--compair golden; did you mean --compare\? \(see eom_dynamics replay"),
+        ("replya in", r"invalid choice: 'replya' .*; did you mean replay\? \(see eom_dynamics --help\)"),
+        ("replay in -o out --limits refsue", r"did you mean refuse\? \(see eom_dynamics replay --help\)"),
         (["inspect", "iiwa", "--lo\nud\x1b"], r"--lo\\nud\\x1b"),
         ("bench --rounds 0", "must be a whole number from 1 to 10000, is '0'"),
         ("bench --rounds 1.5", "must be a whole number from 1 to 10000, is '1.5'"),

@@ -7,9 +7,11 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from html_page import Page
 from paths import PANDA_BAG
 
 pytest.importorskip("rosbags")
@@ -24,6 +26,7 @@ from bag_files import (
     file_of,
     joint_state,
     read_bag,
+    robot_file,
     setpoints,
     write_bag,
 )
@@ -96,13 +99,66 @@ def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixt
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
     assert replay(other, "-o", tmp_path / "out", "--compare", tmp_path / "golden") == 1
     output = capsys.readouterr()
-    assert re.search(r"/feedforward +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert re.search(r"/feedforward +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {tmp_path / 'golden'}\n"
     loose = ["--compare", tmp_path / "golden", "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
     assert replay(other, "-o", tmp_path / "loose", *loose, "--json") == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
     assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_results_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON and JUnit say what passed, the worst joint with its time and tolerance, and the contents."""
+    changed = STATES.copy()
+    changed[2, 123, 1] += 0.5  # in the middle, the acceleration of the second joint
+    bag(tmp_path / "golden_of/a")
+    bag(tmp_path / "in/a", **{"/setpoint": (SETPOINT, setpoints(NAMES, changed))})
+    bag(tmp_path / "golden_of/b")
+    bag(tmp_path / "in/b")
+    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    (tmp_path / "in/broken.db3").write_bytes(b"")
+    capsys.readouterr()
+    checks = ["--compare", tmp_path / "golden", "--atol", "1e-6", "--json", "--junit", tmp_path / "new/junit.xml"]
+    assert replay(tmp_path / "in", "-o", tmp_path / "out", *checks) == 1
+    first, second, broken = json.loads(capsys.readouterr().out)
+    assert [result["passed"] for result in (first, second, broken)] == [False, True, False]
+    assert "is empty" in broken["failures"][0] and second["failures"] == []
+    (effort,) = [row for row in first["differences"] if (row["topic"], row["field"]) == ("/feedforward", "effort")]
+    assert (effort["beyond"], effort["first"]) == (1, effort["worst_at"]) and effort["worst"] in NAMES
+    assert effort["worst_at"] == START + 123 * 10**6 and (effort["absolute"], effort["relative"]) == (1e-6, 1e-9)
+    lines = [line for line in first["failures"] if line.startswith("/feedforward: effort ")]
+    assert re.fullmatch(
+        r".* differs in 1 messages, by up to \S+ of joint_\d, tolerance 1e-06 \+ 1e-09 relative", lines[0]
+    )
+    assert re.fullmatch("[0-9a-f]{64}", first["report"]["bag_hash"]) and first["report"]["robot_hash"]
+    suite = ElementTree.parse(tmp_path / "new/junit.xml").getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    kinds = [[child.tag for child in case] for case in suite]
+    assert kinds == [["failure"], [], ["error"]] and lines[0] in suite[0][0].text
+    with pytest.raises(SystemExit):
+        replay(tmp_path / "in", "-o", tmp_path / "out", "--junit", "bag.mcap")
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    for name in ("<i>a", "b"):
+        bag(tmp_path / "golden_of" / name)
+        bag(
+            tmp_path / "in" / name,
+            **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1.0 if name == "b" else 1.1)))},
+        )
+    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    path = tmp_path / "page.html"
+    command = [tmp_path / "in", "-o", tmp_path / "out", "--compare", tmp_path / "golden", "--page", path]
+    assert replay(*command) == 1
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "<i>a" in page.text and page.references == ["data:,"] and path.stat().st_size < 100_000
+    rows = re.findall(r"<tr><td(?: class=\"off\")?>(passed|failed)</td>", path.read_text(encoding="utf-8"))
+    assert rows == ["failed", "passed"] and "effort_acceleration differs in 400 messages, by up to" in page.text
+    assert "largest difference" in page.text and str(tmp_path / "golden") in page.text
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -209,6 +265,11 @@ def _no_effort(path: Path) -> Path:
     return bag(path, **{"/joint_states": (JOINT_STATE, states)})
 
 
+def _with_states(path: Path) -> Path:
+    topics = {name: _motion() for name in ("/joint_states", "/arm/joint_states", "/motor_states")}
+    return bag(path, **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))}, **topics)
+
+
 def _motion(offset: float = 0.0):
     """What measures a slow motion, 1 s of it."""
     times = [START + k * 10**7 for k in range(100)]
@@ -246,6 +307,19 @@ def test_tolerances_are_numbers_from_zero_on(capsys: pytest.CaptureFixture[str],
         assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
 
 
+def test_limits_fail_is_a_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = robot_file(tmp_path, {"type": "linear", "stiffness": 300.0})
+    source = bag(tmp_path / "in")
+    command = ["replay", str(source), "--robot", robot, "-o"]
+    assert main([*command, str(tmp_path / "warn")]) == 0
+    assert "commands exceed limits, at worst:" in capsys.readouterr().out
+    assert main([*command, str(tmp_path / "fail"), "--limits", "fail"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"failed: .*in: /setpoint: \d+ commands exceed limits, at worst: joint_2: torque .*, limit", line)
+    assert file_of(tmp_path / "fail").read_bytes() == file_of(tmp_path / "warn").read_bytes()
+    assert replay(source, "-o", tmp_path / "within", "--limits", "fail") == 0
+
+
 def test_strict_fails_on_refused_messages_and_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     messages = setpoints(NAMES, STATES)
     assert replay(bag(tmp_path / "intact"), "-o", tmp_path / "1", "--strict") == 0
@@ -277,7 +351,7 @@ def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys: pytest.Cap
     golden = tmp_path / "golden/0.parquet"
     assert replay(other, *command[1:], tmp_path / "out.parquet", "--compare", golden) == 1
     output = capsys.readouterr()
-    assert re.search(r"table +motor_effort +400 +\S+ +400 +1700000000\.000000000", output.out)
+    assert re.search(r"table +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: 1 of 1 bags differ from {golden}\n"
 
 
@@ -330,7 +404,12 @@ def _truncated(storage: str, size: int):
         (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
         (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
         (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
-        (bag, ["--against", "effort"], "has no recorded effort to compare with"),
+        (bag, ["--against", "effort"], "has no recorded effort to compare with$"),
+        (
+            _with_states,
+            ["--against", "effort"],
+            "it may be in /arm/joint_states, /joint_states: --topic /arm/joint_states",
+        ),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
         (bag, ["-o", "file"], "file: is not a folder"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),

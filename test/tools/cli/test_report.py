@@ -29,7 +29,7 @@ def test_one_page_of_several_bags(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert error.count("\n") == 1 and "one: robot planar_pr has none of the joints of this recording, which" in error
     assert out.splitlines()[-1] == f"page: {output}"
     assert "one: robot planar_pr is not used: it has none of the joints" in out
-    assert "one: Efforts" not in out  # it has them
+    assert "one: Commands" not in out  # it has them
     assert "two: Commands were not recorded" in out
     page = Page(output.read_text(encoding="utf-8"))
     figures = json.loads(page.scripts[-2])
@@ -49,12 +49,37 @@ def test_a_bad_bag_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Captu
     assert {name[:2] for name in json.loads(Page(page.read_text(encoding="utf-8")).scripts[-2])} == {"0_"}
 
 
+def test_messages_that_cannot_be_read_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from bag_files import JOINT_STATE, START, joint_state
+    from bag_files import write_bag as messages_in
+
+    states = [(START + k, joint_state(START + k, ["a"], [0.0])) for k in range(0, 10**9, 10**8)]
+    states[3] = (states[3][0], b"\x00\x01\x00\x00text")
+    page = tmp_path / "page.html"
+    bag = messages_in(tmp_path / "bag", {"/joint_states": (JOINT_STATE, states)})
+    assert main(["report", str(bag), "-o", str(page)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bag: /joint_states: 1 messages could not be read, the first: not a message of type" in line
+    assert "1 messages could not be read" in Page(page.read_text(encoding="utf-8")).text
+    none = messages_in(tmp_path / "none", {"/joint_states": (JOINT_STATE, states[3:4])})
+    assert main(["report", str(none), "-o", str(page), "--force"]) == 2
+    assert "/joint_states: 1 messages could not be read, the first: " in capsys.readouterr().err
+
+
 def test_a_robot_without_the_recorded_joints_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = write_bag(tmp_path / "bag", record("planar_2r", count=10), without=["command", "motors"])
     assert main(["report", str(bag), "-o", str(tmp_path / "page.html"), "--robot", "panda"]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "bag: robot panda has none of the joints of this recording" in error
     assert "joint_1, joint_2; name another, --robot ROBOT" in error
+
+
+def test_the_foot_of_a_page_says_where_the_robot_is_from(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
+    page = tmp_path / "page.html"
+    assert main(["report", str(bag), "-o", str(page)]) == 0
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert "unknown: no recording has its robot_description; name the robot" in text and "in each bag" not in text
 
 
 def test_a_page_is_overwritten_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from paths import ROOT
 from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
@@ -82,6 +83,16 @@ def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is not empty; name another folder, or use --force" in capsys.readouterr().err
     assert results["rms"] and f"{number(1e3 * rms[1, 2])} mrad" in page
     assert "$" + "figures" not in page and 'src="http' not in page
+
+
+@pytest.mark.usefixtures("simulated")
+def test_only_springs_of_packaged_robots_are_called_example_values(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text((ROOT / "config/planar_2r.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    for robot, says in (("planar_2r", True), (str(own), False)):
+        folder = tmp_path / Path(robot).stem
+        assert main(["simulate", robot, "cosine", "-o", str(folder)]) == 0
+        assert ("example values" in (folder / "index.html").read_text(encoding="utf-8")) is says
 
 
 @pytest.mark.usefixtures("simulated")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from urdf_arms import urdf_arm
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.tools.cli.main import main
 
 
@@ -41,7 +42,34 @@ def test_its_optional_entries_load(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_needs_no_robot_and_a_robot_is_needed_else(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["inspect"], ["inspect", "iiwa", "--template"]):
+    for arguments, reason in (
+        (["inspect"], "ROBOT or --template"),
+        (["inspect", "iiwa", "--template"], "--template goes with a .urdf or .xacro file"),
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
-        assert "ROBOT or --template" in capsys.readouterr().err
+        assert reason in capsys.readouterr().err
+
+
+def test_a_urdf_is_completed_by_springs_and_motors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The template loads as the URDF alone, and with its entries and those of other motors it has springs."""
+    monkeypatch.chdir(tmp_path)
+    Path("my arm.urdf").write_text(urdf_arm(joints=("off", "2nd", "hand")))
+    assert main(["inspect", "my arm.urdf", "--template", "--tip", "2nd_link"]) == 0
+    text = capsys.readouterr().out
+    (tmp_path / "elsewhere").mkdir()
+    path = tmp_path / "elsewhere/my_arm.yaml"
+    path.write_text(text)
+    robot, alone = load_robot(path), load_robot("my arm.urdf", tip="2nd_link")
+    assert robot.joint_names == alone.joint_names == ("off", "2nd") and np.isinf(robot.stiffness).all()
+    q = np.array([0.3, -0.2])
+    np.testing.assert_array_equal(Dynamics(robot).effort(q, q, q), Dynamics(alone).effort(q, q, q))
+    filled = re.sub(r"(?m)^( +)# (?=[ a-z_]+: |[ a-z_]+:$)", r"\1", text).replace(
+        "rotor_inertia: 0.0", "rotor_inertia: 0.2"
+    )
+    path.write_text(filled)
+    arm = ElasticArm(load_robot(path))
+    assert arm.stiffness.tolist() == [1e4, 1e4] and arm.rotor_inertia.tolist() == [0.2, 0.2]
+    assert arm.motor.voltage_limit.tolist() == [48.0, 48.0]

@@ -317,6 +317,12 @@ def test_fits_a_wide_screen(tab: browser.Tab) -> None:
     assert whole <= seen == 2560
 
 
+def test_charts_are_drawn_without_scrolling(tab: browser.Tab) -> None:
+    """As a program that takes a picture of the full page needs them."""
+    drawn = "e => !e.checkVisibility() || e.querySelector('.main-svg')"
+    tab.page.wait_for_function(f"() => [...document.querySelectorAll('[data-chart]')].every({drawn})", timeout=30_000)
+
+
 def test_every_chart_is_drawn(tab: browser.Tab) -> None:
     names = tab.charts()
     assert names

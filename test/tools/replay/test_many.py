@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from multiprocessing.forkserver import ensure_running
@@ -150,7 +153,6 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
     assert outputs(tmp_path / "out") == ["0"] and not multiprocessing.active_children()
     stamp = (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns
 
-    robot(tmp_path, slow=False)
     outcomes = replay_bags(jobs, processes=2, resume=True)
     assert [outcome.done_before for outcome in outcomes] == [True, False, False]
     assert [outcome.report.commands for outcome in outcomes] == [50, 2200, 50]
@@ -184,6 +186,27 @@ def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind:
     assert forced.report == report and contents(tmp_path / "out") != before
 
 
+def test_contents_decide_what_is_resumed_and_paths_do_not(tmp_path: Path) -> None:
+    job = Job(make(tmp_path / "in"), tmp_path / "out", robot(tmp_path, slow=False))
+    report = replay_bag(job)
+    (tmp_path / "elsewhere").mkdir()
+    moved = replace(job, robot=robot(tmp_path / "elsewhere", slow=False), bag=(tmp_path / "in").rename(tmp_path / "b"))
+    (kept,) = replay_bags([moved], resume=True)
+    assert kept.done_before and kept.report == report
+
+    heavier = Path(moved.robot).read_text(encoding="utf-8").replace("mass: 1.0", "mass: 1.5", 1)
+    Path(moved.robot).write_text(heavier, encoding="utf-8")
+    (refused,) = replay_bags([moved], resume=True)
+    assert refused.report is None and "(other: content of the robot); remove it" in refused.error
+
+    (unchanged,) = replay_bags([replace(job, bag=moved.bag)], resume=True)
+    assert unchanged.done_before
+    shutil.rmtree(moved.bag)
+    make(moved.bag, seed=1)
+    (refused,) = replay_bags([replace(job, bag=moved.bag)], resume=True)
+    assert refused.report is None and "(other: content of the bag); remove it" in refused.error
+
+
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     job = Job(long_bag(tmp_path / "in"), tmp_path / "out/0", robot(tmp_path, slow=True))
     command = PROCESSES.Process(target=replay_bags, args=([job],), kwargs={"processes": 1})
@@ -206,6 +229,34 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("later", [0.0, 0.1, 0.2, 0.4])
+def test_ctrl_c_while_processes_start_is_one_line(tmp_path: Path, later: float) -> None:
+    """All processes of the terminal get it: the command, and those that still import their modules."""
+    for k in range(2):
+        make(tmp_path / f"in/{k}")
+    code = "import sys; from eom_dynamics.tools.cli.main import main; print('ready', flush=True); sys.exit(main())"
+    command = [sys.executable, "-c", code, "replay", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [*command, "--robot", "planar_2r"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+
+    def starting() -> list[int]:
+        return [pid for pid in descendants(process.pid) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    wait_for(starting)
+    time.sleep(later)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    if process.returncode == 0:
+        pytest.skip("the replay was faster")
+    assert process.returncode == 130 and errors.splitlines() == ["eom_dynamics replay: interrupted"], errors
 
 
 @pytest.fixture

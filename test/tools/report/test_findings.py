@@ -10,7 +10,8 @@ import pytest
 from recorded_bags import LATENCY, NOISE, OFFSET, START, record
 
 import eom_dynamics as eom
-from eom_dynamics.robot import Limits
+from eom_dynamics.actuators.motor import Motor
+from eom_dynamics.robot import Limits, Mimic
 from eom_dynamics.tools.report.findings import deviation, intervals, latency, spring_deflection
 from eom_dynamics.tools.report.limits import uses
 from eom_dynamics.tools.report.record import Record, Stream
@@ -111,6 +112,25 @@ def test_utilization_of_a_position_range(limits: Limits, position: list[float], 
     setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
     (use,) = uses(Record("x", robot, setpoint=setpoint))
     assert (use.value, use.limit, str(use), use.t) == expected
+
+
+def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
+    robot = eom.load_robot("planar_2r")
+    first, second = robot.joints
+    motor = Motor(torque_constant=0.5, resistance=2.0, torque_limit=4.0, speed_limit=1.0, voltage_limit=100.0)
+    first = replace(first, limits=Limits(jerk=10.0), gear_ratio=-10.0, actuator=replace(first.actuator, motor=motor))
+    second = replace(second, mimic=Mimic(0, ratio=-2.0, offset=1.0), limits=Limits(lower=-4.0, upper=4.0))
+    robot = replace(robot, joints=(first, second))
+    setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], jerk=[[-9], [3]])
+    motors = stream([0, 1], ("joint_1",), motor_velocity=[[9.954], [0]], motor_effort=[[0], [-20]])
+    found = {use.what: use for use in uses(Record("x", robot, setpoint=setpoint, motors=motors))}
+    assert list(found) == ["motor speed", "jerk", "position", "motor torque", "motor voltage"]
+    speed, jerk, position, torque, voltage = found.values()
+    assert (speed.joint, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
+    assert str(speed) == "9954%" and (jerk.value, str(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
+    assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
+    assert (position.joint, position.value, str(position)) == ("joint_2", -3.0, "75%")
+    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and str(torque) == "50%"
 
 
 @pytest.mark.filterwarnings("error")

@@ -78,9 +78,11 @@ def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
     found.setpoint.values["velocity"][7, 3] = -4.0
     page = report_page([found], {})
     section = page.partition('<section class="limits"><h2>Limits</h2>')[2].partition("</section>")[0]
+    header = re.findall(r"<th(?: class=\"number\")?>(.*?)</th>", section)
+    assert header == ["joint", "limit of", "used", "peak", "limit", "at"], "a phone shows the first three"
     rows = re.findall(r'<tr data-group="(\w+)"( class="strong")?>(.*?)</tr>', section)
     used = [int(re.search(r">(\d+)%<", cells).group(1)) for _, _, cells in rows]
-    assert used == sorted(used, reverse=True) and len(rows) == 3 * 7
+    assert used == sorted(used, reverse=True) and len(rows) == 6 * 7
     assert rows[0][:2] == ("fer_joint4", ' class="strong"') and not any(strong for _, strong, _ in rows[1:])
     options = re.findall(r'<option value="(\w*)">', section)
     assert options == ["", *(f"fer_joint{k}" for k in range(1, 8))]
@@ -97,6 +99,23 @@ def test_a_fit_is_called_a_fit() -> None:
         assert title == f"<b>{name} − measured position</b>"
         assert f"{other} − measured" not in page.text
     assert "not a tracking error" in page.text and "Commanded minus" not in page.text
+
+
+def test_phases_without_a_setpoint_are_shaded() -> None:
+    found = record("planar_2r")
+    command = found.command
+    assert command is not None
+    status = np.zeros((len(command), 1))
+    status[100:150], status[150:200] = 2, 1
+    shaded = replace(found, status=replace(command, names=("status",), values={"status": status}))
+    page = Page(report_page([shaded], {}))
+    for figure in (json.loads(page.scripts[-2])[name] for name in ("0_position", "0_effort", "0_motor_effort")):
+        assert [(round(shape["x0"], 9), round(shape["x1"], 9)) for shape in figure["layout"]["shapes"]] == [
+            (0.2, 0.3),
+            (0.3, 0.4),
+        ]
+    assert "Shaded: orange, commands bring the arm to rest; grey, commands repeat an earlier one." in page.text
+    assert "Shaded" not in Page(report_page([found], {})).text
 
 
 def test_a_rigid_robot_has_no_charts_of_motors() -> None:

@@ -16,8 +16,9 @@ pytest.importorskip("rosbags", reason="reads bags")
 pytest.importorskip("mcap", reason="reads bags")
 
 from eom_dynamics.tools.bags import BagError
+from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.compute import Settings
-from eom_dynamics.tools.report.findings import deviation, latency
+from eom_dynamics.tools.report.findings import deviation, interruptions, latency
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.report.record import Stream
 
@@ -193,12 +194,43 @@ def test_positions_of_motors_are_not_fitted(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "measured"])
     (actual,) = read_records(path, eom.load_robot("planar_2r"))
     assert actual.motors is not None and actual.command is None and actual.measured is None
-    assert actual.about == "Neither efforts nor a motion of the joints to compute them from was recorded."
+    assert actual.about == "Neither commands nor a motion of the joints to compute them from was recorded."
 
 
 def test_held_commands_are_counted(tmp_path: Path) -> None:
-    (actual,) = read_records(write_bag(tmp_path / "bag", record("planar_2r", count=20), held=3))
-    assert actual.notes == ("/feedforward: 3 commands answer no setpoint: it was refused, or lost",)
+    (actual,) = read_records(write_bag(tmp_path / "bag", record("planar_2r", count=20), status=[0, 1, 1, 0, 1]))
+    assert actual.notes == ("/feedforward: 3 commands repeat an earlier one for refused setpoints",)
+
+
+def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) -> None:
+    status = [0, 1, 0, 0, 0, 2, 2, 1, 1, 1, 0, 0, 3, 1]
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=20), status=status)
+    (actual,) = read_records(path, eom.load_robot("planar_2r"))
+    assert actual.notes == (
+        "/feedforward: setpoints were lost 2 times, first before 0.010 s; of the commands after that, 2 bring the arm "
+        "to rest, 1 fade efforts to zero, 4 repeat an earlier one",
+        "/feedforward: 1 commands repeat an earlier one for refused setpoints",
+    )
+    found = [
+        (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in interruptions(actual)
+    ]
+    assert found == [
+        ("HELD", 0.002, 0.004, False),
+        ("STOPPING", 0.01, 0.014, True),
+        ("HELD", 0.014, 0.02, True),
+        ("RAMPING", 0.024, 0.026, True),
+        ("HELD", 0.026, 0.028, True),
+    ]
+
+
+def test_what_was_measured_is_not_called_computed(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", record("planar_2r", count=500), without=["setpoint", "command", "motors"])
+    (actual,) = read_records(path)
+    assert actual.about == "Commands were not recorded; to compute them, name a robot: --robot ROBOT."
+    for section in ("motion", "effort"):
+        assert heading(actual, section)[0].endswith(", measured") and "τ" not in heading(actual, section)[1]
+    (commanded,) = read_records(path, eom.load_robot("planar_2r"))
+    assert heading(commanded, "effort")[1].startswith("τ, the effort of the rigid-body dynamics")
 
 
 def test_a_bag_without_these_topics_is_refused(tmp_path: Path) -> None:
