@@ -138,7 +138,7 @@ def test_antagonistic_pairs() -> None:
         # At one stiffness both springs are always stretched about alike; the recording's goes up and down.
         fits[name] = fit_spring(delta, 0 * delta, noisy.tau[:, j], spring.kind)
         stiffness = [
-            fit.tangents(exact.theta[:, 2 * j : 2 * j + 2] - exact.q[:, [j]])[0] for fit in (fits[name].spring, spring)
+            fit.tangent(exact.theta[:, 2 * j : 2 * j + 2] - exact.q[:, [j]]) for fit in (fits[name].spring, spring)
         ]
         assert np.max(np.abs(stiffness[0] / stiffness[1] - 1)) < 0.01
     changed = with_springs(robot, fits)
