@@ -59,8 +59,9 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
             by_x, by_y = inverse_XY * Y, inverse_XY * X
             values.append(more * (first * by_x + second * by_y) + self.inner)
         if len(delta) > 2:
-            bend = (0.5 * more * square) * (by_x * by_x * by_x - by_y * by_y * by_y)
-            values.append(select(delta[0], bend, -bend))
+            # X⁻³ - Y⁻³ = (Y - X)(X² + X Y + Y²)/(X Y)³, without the difference.
+            cubes = (inverse_XY * inverse_XY * inverse_XY) * (whole * whole - X * Y)
+            values.append((2 * more * square * self.half_gap) * (delta[0] * (inverse * near * far) * cubes))
         if len(delta) > 3:
             sides = [self._inverse_cube(delta[0] - edge, len(delta) - 2) for edge in (self.half_gap, -self.half_gap)]
             values += list((0.5 * more * square) * (sides[0] - sides[1]))[1:]
