@@ -40,6 +40,11 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         if self.inner > self.outer:
             refuse("inner_stiffness", f"must not exceed stiffness, {self.outer}, is {self.inner}")
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """A gap of a fifth of the reach."""
+        return {"outer": 1.2 * stiffness, "inner": 0.2 * stiffness, "half_gap": 0.2 * reach, "width": 0.1 * reach}
+
     def law(self, delta: Jet) -> Jet:
         """See the class; without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y likewise.
 
