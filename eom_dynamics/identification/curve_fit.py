@@ -110,7 +110,8 @@ def curve_fit(
         independent: whether errors of the samples are independent, as those of frequencies are.
 
     Raises:
-        IdentificationError: there are fewer samples than parameters, or a number is not finite.
+        IdentificationError: there are fewer samples than parameters, a number is not finite, or the residual is not
+            finite next to the solution.
     """
     names = tuple(start)
     low, high = np.array([bounds.get(name, (-np.inf, np.inf)) for name in names]).T
@@ -120,7 +121,11 @@ def curve_fit(
         raise IdentificationError(f"{len(errors)} samples do not determine {len(names)} parameters; record more")
     if not np.all(np.isfinite(errors)):
         raise IdentificationError("the recording has entries that are not finite; leave those samples out")
-    solution = least_squares(residual, first, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    try:
+        solution = least_squares(residual, first, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    except ValueError:
+        # Of derivatives where the residual exists on one side alone.
+        raise IdentificationError("the best parameters are next to impossible ones; choose a simpler law") from None
     if not np.all(np.isfinite(solution.x)):
         raise IdentificationError("the fit diverged; check units and signs of the recording")
     # The method stays strictly within the bounds. Closer than this share of a standard deviation is at them.

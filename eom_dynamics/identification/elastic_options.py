@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..actuators.springs import SPRINGS
 from ..exceptions import RobotDescriptionError
 from ..robot import Joint, Robot
 from ..spelling import hint
 from .exceptions import IdentificationError
 from .motor import TERMS as MOTOR_TERMS
-from .spring_laws import LAWS
-
-# Laws of identification by the kind of the spring in the robot's file.
-_LAW_OF = {"tabulated": "table"}
-
-JOINT_LAWS = tuple(law for law in LAWS if not law.startswith("antagonistic"))
-"""Laws of springs of one motor."""
+from .spring_laws import laws
 
 KEEP = "keep"
 """In place of a law: the spring of the file stays."""
@@ -32,12 +27,17 @@ ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio"
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
 
+def joint_laws() -> tuple[str, ...]:
+    """Laws of springs of one motor."""
+    return tuple(law for law, kind in laws().items() if len(kind.motors) == 1)
+
+
 @dataclass(frozen=True)
 class ElasticOptions:
     """What of springs and motors is identified.
 
     Attributes:
-        laws: of springs by joint, one of :data:`.LAWS` or KEEP, None for all others; by default that of the file.
+        laws: of springs by joint, one of :func:`joint_laws` or KEEP, None for all others; by default that of the file.
         spring_terms: of SPRING_TERMS.
         motor_terms: of ACTUATOR_TERMS; None for viscous and Coulomb friction, rotor inertia, offset and, where the file
             has gear loss, efficiency.
@@ -52,7 +52,7 @@ class ElasticOptions:
     def __post_init__(self) -> None:
         """Check names; raises IdentificationError."""
         for what, given, known in (
-            ("laws", tuple(self.laws.values()), (*JOINT_LAWS, KEEP)),
+            ("laws", tuple(self.laws.values()), (*joint_laws(), KEEP)),
             ("spring_terms", self.spring_terms, SPRING_TERMS),
             ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
         ):
@@ -68,8 +68,8 @@ class ElasticOptions:
 
     def law(self, joint: Joint) -> str:
         """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
-        given = self.laws.get(joint.name, self.laws.get(None))
-        return given or _LAW_OF.get(joint.spring.kind, joint.spring.kind)
+        given, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
+        return given or next((law for law, own in laws().items() if own is SPRINGS[kind]), kind)
 
     def terms(self, robot: Robot) -> tuple[str, ...]:
         """The terms of motors, with what was left to the robot."""
@@ -87,8 +87,8 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
     options.check(robot)
     for joint in robot.independent_joints:
         law = options.law(joint)
-        if len(joint.spring.motors) != 1 or law not in (*JOINT_LAWS, KEEP):
+        if len(joint.spring.motors) != 1 or law not in (*joint_laws(), KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(JOINT_LAWS))}"
+                f"types {', '.join(sorted(joint_laws()))}"
             )

@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ..actuators.springs import (
-    AntagonisticPair,
-    CubicSpring,
-    DampedSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    QuadraticPair,
-    Spring,
-    TabulatedSpring,
-)
+from ..actuators.checks import ParameterError, not_negative, positive
+from ..actuators.springs import SPRINGS, AntagonisticPair, DampedSpring, LinearSpring, Spring, TabulatedSpring
 from ..arrays import Array
 from .exceptions import IdentificationError
 
@@ -58,39 +49,49 @@ class Law(ABC):
 class _Declared(Law):
     """A law whose parameters are those of a spring class, all positive or zero."""
 
-    def __init__(self, kind: type[Spring], delta: Array, start: Mapping[str, float]) -> None:
+    def __init__(self, kind: type[Spring], delta: Array, stiffness: float, fixed: tuple[str, ...] = ()) -> None:
         self._kind: Any = kind
         self._delta = delta
-        self._attributes = list(start)
-        names = {attribute: declared.name for attribute, declared in kind.parameters().items()}
-        self.start = {names[attribute]: value for attribute, value in start.items()}
-        # Zero is a spring for the cubic coefficient alone.
-        least = {name: 0.0 if name == "cubic" else 1e-9 * value for name, value in self.start.items()}
-        self.bounds = {name: (low, np.inf) for name, low in least.items()}
+        first = kind.first_values(stiffness, float(np.max(np.abs(delta))))
+        declared = {name: entry for name, entry in kind.parameters().items() if name not in fixed}
+        self._attributes = list(declared)
+        self.start = {entry.name: first[attribute] for attribute, entry in declared.items()}
+        self.bounds = {
+            entry.name: (1e-9 * first[attribute] if entry.check is positive else 0.0, np.inf)
+            for attribute, entry in declared.items()
+        }
 
     def spring(self, p: Array) -> Spring:
         return self._kind(**dict(zip(self._attributes, p, strict=True)))
 
     def effort(self, p: Array) -> Array:
-        return self._summed(self.spring(p).load(self._delta))
+        return self._summed(p, lambda spring: spring.load(self._delta))
 
     def slope(self, p: Array) -> Array:
-        return self._summed(self.spring(p).tangent(self._delta))
+        return self._summed(p, lambda spring: spring.tangent(self._delta))
 
-    def _summed(self, x: Array) -> Array:
-        """Over both motors of a pair."""
+    def _summed(self, p: Array, of: Callable[[Spring], Array]) -> Array:
+        """Over both motors of a pair; NaN where parameters contradict each other, from where the fit steps back."""
+        try:
+            x = of(self.spring(p))
+        except ParameterError:
+            return np.full(len(self._delta), np.nan)
         return x if self._delta.ndim == 1 else np.sum(x, axis=-1)
 
 
 class _Pair(_Declared):
     """An antagonistic pair, whose nominal stiffness is commanded, not identified: that of the recording, on average."""
 
+    def __init__(self, kind: type[Spring], delta: Array, stiffness: float) -> None:
+        super().__init__(kind, delta, stiffness, ("nominal",))
+
     def spring(self, p: Array) -> Spring:
         """The pair, at least so stiff that neither spring is slack without load."""
         given = dict(zip(self._attributes, p, strict=True))
         # The efforts of deflections do not depend on the nominal stiffness.
-        stiffness = np.sum(self._kind(**given, nominal=1e300).tangent(self._delta), axis=-1)
-        return self._kind(**given, nominal=max(2.0 * p[0], float(np.mean(stiffness))))
+        pair = self._kind(**given, nominal=1e300)
+        stiffness = float(np.mean(np.sum(pair.tangent(self._delta), axis=-1)))
+        return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
 
 
 class DampedLaw(_Declared):
@@ -154,15 +155,33 @@ class Table(Law):
         return self.x, self._sums @ p, np.sqrt(np.einsum("ij,jk,ik->i", self._sums, covariance, self._sums))
 
 
-LAWS = ("linear", "damped", "cubic", "table", "exponential", "antagonistic_exponential", "antagonistic_quadratic")
-"""Names of the laws that can be fitted: types of springs of robot files; ``table`` is ``tabulated`` there."""
+def laws() -> dict[str, type[Spring]]:
+    """Springs whose law can be fitted, by the name of the law: the type of robot files, or ``table`` for ``tabulated``.
+
+    These are all registered springs whose parameters are numbers, and tables.
+    """
+    known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
+    # The usual ones come first in errors and help.
+    names = dict.fromkeys((*_USUAL, *known))
+    return {name: known[name] for name in names if _can_be_fitted(known[name])}
+
+
+_USUAL = ("linear", "damped", "cubic", "table", "exponential")
+
+
+def _can_be_fitted(kind: type[Spring]) -> bool:
+    declared = kind.parameters().values()
+    numbers = bool(declared) and all(entry.check in (positive, not_negative) for entry in declared)
+    if kind.is_damped or len(kind.motors) > 1 or kind.is_variable:
+        return numbers and (kind is DampedSpring or issubclass(kind, AntagonisticPair))
+    return numbers or kind is TabulatedSpring
 
 
 def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
     """The law of this name, with first values from the data.
 
     Args:
-        name: one of LAWS.
+        name: one of :func:`laws`.
         delta: deflections (N,), or (N, 2) of an antagonistic pair, rad or m.
         effort: efforts (N,), N m or N.
         points: number of points of a table.
@@ -170,29 +189,18 @@ def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
     Raises:
         IdentificationError: the name is unknown, or the deflections have the wrong shape.
     """
-    if name not in LAWS:
-        raise IdentificationError(f"law must be one of {', '.join(LAWS)}, is {name!r}")
-    pair = name.startswith("antagonistic")
+    kind = laws().get(name)
+    if kind is None:
+        raise IdentificationError(f"law must be one of {', '.join(laws())}, is {name!r}")
+    pair = len(kind.motors) > 1
     if delta.ndim != (2 if pair else 1):
         raise IdentificationError(f"law {name} takes deflections {'(N, 2)' if pair else '(N,)'}, got {delta.shape}")
-    if pair:
-        return _pair(name, delta, effort)
-    if name == "table":
+    if kind is TabulatedSpring:
         return Table(delta, effort, points)
-    K, reach = _secant(delta, effort), float(np.max(np.abs(delta)))
-    if name == "cubic":
-        return _Declared(CubicSpring, delta, {"linear": 0.7 * K, "cubic": 0.3 * K / reach**2})
-    if name == "exponential":
-        return _Declared(ExponentialSpring, delta, {"constant": 0.7 * K, "growth": 1 / reach})
-    kind = DampedLaw if name == "damped" else _Declared
-    return kind(LinearSpring, delta, {"constant": K})
-
-
-def _pair(name: str, delta: Array, effort: Array) -> Law:
-    kind: type[AntagonisticPair] = ExponentialPair if name == "antagonistic_exponential" else QuadraticPair
-    K, reach = _secant(np.sum(delta, axis=-1), effort) / 4, float(np.max(np.abs(delta)))
-    second = {"growth": 1 / reach} if kind is ExponentialPair else {"slope": K / reach}
-    return _Pair(kind, delta, {"constant": K, **second})
+    stiffness = _secant(np.sum(delta, axis=-1) if pair else delta, effort)
+    if kind is DampedSpring:
+        return DampedLaw(LinearSpring, delta, stiffness)
+    return (_Pair if pair else _Declared)(kind, delta, stiffness)
 
 
 def _secant(delta: Array, effort: Array) -> float:

@@ -103,8 +103,8 @@ def fit_spring(
         deflection: (N,), motor minus link, both on the link side of the gear, rad or m; (N, 2) of an antagonistic pair.
         deflection_rate: (N,), rad/s or m/s; not read for a pair.
         effort: on the link (N,), N m or N.
-        law: ``linear``, ``cubic``, ``table``, ``damped`` (linear; the robot file gets the damper, too),
-            ``exponential``, ``antagonistic_exponential`` or ``antagonistic_quadratic``.
+        law: ``linear``, ``cubic``, ``table``, ``damped`` (linear; the robot file gets the damper, too), or any other
+            type of spring of robot files with one motor, or an antagonistic pair, whose parameters are numbers.
         damping, hysteresis, offset: whether to fit D, h and o; a pair has an offset alone.
         noise: standard deviations of deflection and effort; by default the deflection is exact.
         points: number of points of a table, at least 3.

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 from scipy.interpolate import CubicSpline
-from springs import EVERY_KIND, MEMORYLESS
+from springs import EVERY_KIND, MEMORYLESS, with_springs
 
-from eom_dynamics import RobotDescriptionError, StateError
+from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.actuators.springs import (
     AntagonisticPair,
     CoupledSpring,
@@ -64,13 +64,17 @@ def test_effort_and_its_derivatives_are_those_of_the_formula(spring: MemorylessS
 @KINDS
 def test_slopes_are_the_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
     delta = DELTA[::7]
-    slopes = spring.slopes(delta, 3)
+    zero = np.zeros_like(delta)
+    _, *slopes = (zero + x for x in spring.law(Jet([delta, zero + 1, zero, zero])))
     assert np.all(slopes[0] > 0)
     np.testing.assert_allclose([spring.stiffness(delta), spring.stiffness_rate(delta)], slopes[:2], rtol=1e-11)
     smooth = spring.kind != "tabulated"
     for function, slope in ((spring.effort, slopes[0]), (spring.stiffness, slopes[1])):
         found = derivative(lambda t, f=function: f(delta + t), 1e-4 if smooth else 1e-6)
         assert deviation(slope, found, floor=slopes[0].max()) < (1e-8 if smooth else 1e-6)
+    if smooth:
+        third = derivative(lambda t: spring.stiffness_rate(delta + t), 1e-4)
+        assert deviation(slopes[2], third, floor=np.abs(slopes[1:]).max()) < 1e-8
 
 
 @KINDS
@@ -146,27 +150,11 @@ def test_deflection_and_effort_along_a_motion(spring: MemorylessSpring) -> None:
     delta = [np.array(0.1), np.array(0.15), np.array(-0.3)]
     k, bend = spring.stiffness(delta[0]), spring.stiffness_rate(delta[0])
     efforts = spring.effort(delta[0]), k * delta[1], k * delta[2] + bend * delta[1] ** 2
-    np.testing.assert_allclose(spring.deflections(efforts), [*delta, efforts[0]], rtol=1e-12)
-    np.testing.assert_allclose(spring.deflection_jet(Jet(efforts))[0], delta, rtol=1e-12)
-    np.testing.assert_allclose(spring.effort_jet(Jet(delta))[0], efforts, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        *((spring, spring) for spring in MEMORYLESS.values()),
-        (MEMORYLESS["tabulated"], MEMORYLESS["tabulated_one_sided"]),
-        (MEMORYLESS["polynomial"], PolynomialSpring([100.0])),
-        (MEMORYLESS["dead_zone"], DeadZoneSpring(1e4, 10.0, 1e-3, 1e-4)),
-    ],
-    ids=lambda spring: spring.kind,
-)
-def test_stacked_springs_are_the_single_ones(one: MemorylessSpring, other: MemorylessSpring) -> None:
-    both = type(one).stacked([one, other])
-    pairs = np.stack([DELTA, DELTA[::-1]], axis=-1)
-    for name in ("effort", "stiffness", "stiffness_rate", "energy", "inverse"):
-        expected = np.stack([getattr(one, name)(DELTA), getattr(other, name)(DELTA[::-1])], axis=-1)
-        np.testing.assert_allclose(getattr(both, name)(pairs), expected, rtol=1e-12, atol=1e-12)
+    (found,), (load,) = spring.deflections([Jet(efforts)])
+    np.testing.assert_allclose(list(found), delta, rtol=1e-12)
+    np.testing.assert_array_equal(list(load), efforts)
+    for (jet,) in spring.efforts([Jet(delta)])[:2]:
+        np.testing.assert_allclose(list(jet), efforts, rtol=1e-12)
 
 
 @pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
@@ -174,20 +162,20 @@ def test_scaled_springs_have_as_much_more_effort(spring: Spring) -> None:
     delta = np.array([0.03, -0.02]) if len(spring.motors) == 2 else np.array(0.03)
     stiffer = spring.scaled(1.1)
     assert type(stiffer) is type(spring)
-    for got, expected in zip(
-        (stiffer.energy(delta), *stiffer.tangents(delta)), (spring.energy(delta), *spring.tangents(delta)), strict=True
-    ):
-        np.testing.assert_allclose(got, np.multiply(1.1, expected), rtol=1e-13)
+    for quantity in ("energy", "tangent"):
+        expected = 1.1 * getattr(spring, quantity)(delta)
+        np.testing.assert_allclose(getattr(stiffer, quantity)(delta), expected, rtol=1e-13)
     np.testing.assert_allclose(stiffer.load(delta, 2 * delta), 1.1 * spring.load(delta, 2 * delta), rtol=1e-13)
     np.testing.assert_allclose(stiffer.rest_stiffness, 1.1 * spring.rest_stiffness, rtol=1e-13)
 
 
 def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
     assert RigidSpring().scaled(1.1).rest_stiffness == np.inf
-    with pytest.raises(StateError, match="rigid"):
-        RigidSpring().load(np.zeros(1), np.zeros(1))
-    with pytest.raises(StateError, match="rigid"):
-        RigidSpring().effort_jet(Jet([0.0]))
+    (link,), (motor,), stiffness = RigidSpring().efforts([Jet([0.0, 0.0])])
+    assert np.all(np.isnan(list(link))) and list(motor) == [0.0, 0.0] and stiffness is None
+    arm = ElasticArm(with_springs(load_robot("pendulum"), RigidSpring()))
+    with pytest.raises(StateError, match="a rigid joint does not determine the effort"):
+        arm.efforts_of_deflections([0.0], [0.0])
 
 
 # Damped springs.
@@ -195,12 +183,13 @@ def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
 
 def test_damped_deflection_obeys_its_equation() -> None:
     spring = DampedSpring(500.0, 15.0)
-    efforts = np.array(7.0), np.array(-3.0), np.array(2.0)
-    delta, deltad, deltadd, _ = spring.deflections(efforts, state=np.array(0.02))
-    assert float(delta) == 0.02
+    efforts = [7.0, -3.0, 2.0]
+    ((delta, deltad, deltadd),), (load,) = spring.deflections([Jet(efforts)], state=0.02)
+    assert delta == 0.02 and list(load) == efforts
     assert float(spring.load(delta, deltad)) == pytest.approx(7.0, rel=1e-14)
     assert float(spring.load(deltad, deltadd)) == pytest.approx(-3.0, rel=1e-14)
-    np.testing.assert_allclose(spring.effort_jet(Jet([delta, deltad, deltadd]))[0], efforts[:2], rtol=1e-14)
+    for (jet,) in spring.efforts([Jet([delta, deltad, deltadd])])[:2]:
+        np.testing.assert_allclose(list(jet), efforts[:2], rtol=1e-14)
 
 
 @pytest.mark.parametrize(("dt", "damping"), [(1e-6, 15.0), (1e-3, 0.01), (0.05, 4e4), (0.2, 15.0), (3.0, 0.01)])
@@ -208,7 +197,7 @@ def test_damped_step_is_exact_for_quintic_efforts(dt: float, damping: float) -> 
     spring = DampedSpring(500.0, damping)
     effort = np.polynomial.Polynomial([3.0, -2.0, 1.5, 4.0, -3.0, 2.0])
     ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, dt)]
-    got = float(spring.advance(np.array(0.03), *ends, dt))
+    got = spring.advanced(0.03, *ends, dt)
     solution = solve_ivp(
         lambda t, x: (effort(t) - 500 * x) / damping, (0, dt), [0.03], method="Radau", rtol=1e-11, atol=1e-15
     )
@@ -219,8 +208,8 @@ def test_settled_deflection_stays_settled() -> None:
     spring = DampedSpring(500.0, 15.0)
     effort = np.polynomial.Polynomial([3.0, -2.0, 1.5])
     ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, 0.3)]
-    start, end = (spring.settled(*map(np.array, values)) for values in ends)
-    assert float(spring.advance(start, *ends, 0.3)) == pytest.approx(float(end), rel=1e-13)
+    start, end = (spring.settled(Jet(values)) for values in ends)
+    assert spring.advanced(start, *ends, 0.3) == pytest.approx(end, rel=1e-13)
 
 
 # Commanded stiffness.
@@ -230,35 +219,57 @@ def test_variable_deflection_and_rates() -> None:
     """tau = k delta for k = 400 + 30 t + 10 t², delta = 0.1 + 0.2 t - 0.15 t², by Leibniz' rule at t = 0."""
     spring = VariableSpring(50.0, 2e3, 400.0)
     k, delta = Jet([400.0, 30.0, 20.0]), Jet([0.1, 0.2, -0.3])
-    effort, stiffness = spring.effort_jet(delta, k)
+    (effort,), (load,), stiffness = spring.efforts([delta], k)
+    assert stiffness is not None
     np.testing.assert_allclose([*effort, *stiffness], [*(k * delta), *k], rtol=1e-13)
-    np.testing.assert_allclose(spring.deflections(tuple(effort), tuple(k))[:3], delta, rtol=1e-13)
+    (found,), _ = spring.deflections([effort], k)
+    np.testing.assert_allclose(list(found), delta, rtol=1e-13)
+    assert list(load) == list(effort)
+
+
+COMMANDED = (VariableSpring(50.0, 2e3, 400.0), ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0))
+
+
+@pytest.fixture(scope="module")
+def arm() -> ElasticArm:
+    """With the springs of commanded stiffness at its first three joints."""
+    return ElasticArm(with_springs(load_robot("iiwa"), *COMMANDED, *[RigidSpring()] * 4))
 
 
 @pytest.mark.parametrize("k", [49.9, 2001.0, -100.0, float("nan")])
-def test_variable_stiffness_out_of_range_is_refused(k: float) -> None:
-    with pytest.raises(StateError, match=r"outside the actuator's range 50 … 2000"):
-        VariableSpring(50.0, 2e3, 400.0).deflections((1.0, 0.0, 0.0), (k, 0.0, 0.0))
+def test_variable_stiffness_out_of_range_is_refused(arm: ElasticArm, k: float) -> None:
+    (delta,), _ = COMMANDED[0].deflections([Jet([1.0, 0.0, 0.0])], Jet([k, 0.0, 0.0]))
+    assert np.all(np.isnan(list(delta)))
+    command = np.array([k, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(StateError, match=r"outside the actuator's range 50 … 2000" if k == k else "must be finite"):
+        arm.deflections(*np.eye(3, 7), stiffness=(command,))
+
+
+@pytest.mark.parametrize("k", [50.0, 2000.0])
+def test_variable_stiffness_at_its_limits_is_admitted(k: float) -> None:
+    (delta,), _ = COMMANDED[0].deflections([Jet([1.0, 0.0, 0.0])], Jet([k, 0.0, 0.0]))
+    assert delta[0] == 1.0 / k
 
 
 # Antagonistic pairs.
 
-PAIRS = pytest.mark.parametrize(
-    "pair", [ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0)], ids=lambda pair: pair.kind
-)
+PAIRS = pytest.mark.parametrize("pair", COMMANDED[1:], ids=lambda pair: pair.kind)
 
 
 @PAIRS
 def test_pair_has_the_commanded_effort_and_stiffness(pair: AntagonisticPair) -> None:
     rng = np.random.default_rng(0)
     tau, k = rng.uniform(-20, 20, 50), rng.uniform(700, 1500, 50)
-    found = pair.deflections((tau, *np.zeros((2, 50))), (k, *np.zeros((2, 50))))
-    np.testing.assert_allclose(found.tau.sum(axis=-1), tau, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(pair.effort_jet(Jet([found.delta]))[1][0], k, rtol=1e-12)
-    assert np.all(found.delta[:, 0] >= 0) and np.all(found.delta[:, 1] <= 0)
-    assert np.all(found.tau[:, 0] >= 0) and np.all(found.tau[:, 1] <= 0)
+    deflections, loads = pair.deflections([Jet([tau])], Jet([k]))
+    delta, load = (np.stack([jet[0] for jet in jets], axis=-1) for jets in (deflections, loads))
+    np.testing.assert_allclose(load.sum(axis=-1), tau, rtol=1e-12, atol=1e-12)
+    efforts = pair.efforts(deflections)
+    assert efforts.stiffness is not None
+    np.testing.assert_allclose(efforts.stiffness[0], k, rtol=1e-12)
+    assert np.all(delta[:, 0] >= 0) and np.all(delta[:, 1] <= 0)
+    assert np.all(load[:, 0] >= 0) and np.all(load[:, 1] <= 0)
     # sigma is what the link feels: minus the derivative of its effort with respect to q.
-    felt = derivative(lambda t: pair.load(found.delta + t, found.deltad).sum(axis=-1), 1e-4)
+    felt = derivative(lambda t: pair.load(delta + t).sum(axis=-1), 1e-4)
     np.testing.assert_allclose(felt, k, rtol=1e-10)
 
 
@@ -269,14 +280,22 @@ def test_rates_of_a_pair_along_a_motion(pair: AntagonisticPair) -> None:
         b = [900 + 50 * np.cos(2 * t), -100 * np.sin(2 * t), -200 * np.cos(2 * t)]
         return np.array(a), np.array(b)
 
-    there = pair.deflections(*motion(0.0))
-    expected = [derivative(lambda t, k=k: pair.deflections(*motion(t))[k]) for k in (0, 1)]
-    np.testing.assert_allclose([there.deltad, there.deltadd], expected, rtol=1e-9, atol=1e-10)
-    found = [list(jet) for jet in pair.effort_jet(Jet(there[:3]))]
-    np.testing.assert_allclose(found, motion(0.0), rtol=1e-12, atol=1e-11)
-    delta, load = pair.deflection_jet(*map(Jet, motion(0.0)))
-    np.testing.assert_allclose(list(delta), there[:3], rtol=1e-13)
-    np.testing.assert_allclose([x.sum() for x in load], motion(0.0)[0], rtol=1e-12, atol=1e-11)
+    def deflections(t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Deflections and efforts at both motors with two derivatives, each (3, 2)."""
+        tau, stiffness = map(Jet, motion(t))
+        delta, load = pair.deflections([tau], stiffness)
+        return np.transpose(delta), np.transpose(load)
+
+    delta, load = deflections(0.0)
+    expected = [derivative(lambda t, k=k: deflections(t)[0][k]) for k in (0, 1)]
+    np.testing.assert_allclose(delta[1:], expected, rtol=1e-9, atol=1e-10)
+    rates = [derivative(lambda t, k=k: deflections(t)[1][k]) for k in (0, 1)]
+    np.testing.assert_allclose(load[1:], rates, rtol=1e-9, atol=1e-9)
+    (effort,), motors, stiffness = pair.efforts([Jet(x) for x in delta.T])
+    assert stiffness is not None
+    np.testing.assert_allclose([list(effort), list(stiffness)], motion(0.0), rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(np.transpose(motors), load, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(load.sum(axis=1), motion(0.0)[0], rtol=1e-12, atol=1e-11)
 
 
 @PAIRS
@@ -291,12 +310,16 @@ def test_energy_of_a_pair_is_the_work_of_its_motors(pair: AntagonisticPair) -> N
 
 
 @PAIRS
-def test_a_slack_pair_is_refused(pair: AntagonisticPair) -> None:
-    least = float(pair.least_stiffness(np.array(20.0)))
-    efforts = np.array(20.0), np.array(0.0), np.array(0.0)
-    assert abs(pair.deflections(efforts, (np.array(least * (1 + 1e-9)), 0.0, 0.0)).delta[..., 1]) < 1e-6
+def test_a_slack_pair_is_refused(arm: ElasticArm, pair: AntagonisticPair) -> None:
+    joint = COMMANDED.index(pair)
+    tau, (least,) = 20.0 * np.eye(7)[joint], [float(pair.least_stiffness(20.0))]
+    still, other = np.zeros(7), np.array([400.0, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
+    command = np.where(np.arange(7) == joint, least * (1 + 1e-9), other)
+    found = arm.deflections(tau, still, still, stiffness=(command,))
+    assert abs(found.delta[arm.motor_joint == joint][1]) < 1e-6
+    command[joint] = least * 0.999
     with pytest.raises(StateError, match="the least at which neither spring is slack"):
-        pair.deflections(efforts, (np.array(least * 0.999), 0.0, 0.0))
+        arm.deflections(tau, still, still, stiffness=(command,))
 
 
 # Coupled springs.
@@ -304,13 +327,15 @@ def test_a_slack_pair_is_refused(pair: AntagonisticPair) -> None:
 
 def test_coupled_spring() -> None:
     K = np.array([[300.0, 40.0, -20.0], [40.0, 200.0, 10.0], [-20.0, 10.0, 100.0]])
-    spring, tau = CoupledSpring(K), np.random.default_rng(1).uniform(-9, 9, (3, 5, 3))
-    delta = spring.deflections(tuple(tau))
-    np.testing.assert_allclose([spring.load(x, x) for x in delta[:3]], tau, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(spring.effort_jet(Jet(delta[:3]))[0], tau, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(np.einsum("ij,nj->ni", K, delta[1]), tau[1], rtol=1e-12, atol=1e-13)
-    energy = np.einsum("ni,ni->n", tau[2], delta[2]) / 2
-    np.testing.assert_allclose(spring.energy(delta[2]).sum(axis=1), energy, rtol=1e-12)
+    spring, tau = CoupledSpring(K), np.random.default_rng(1).uniform(-9, 9, (3, 3, 5))
+    delta, load = spring.deflections([Jet(x) for x in tau])
+    np.testing.assert_array_equal([list(x) for x in load], tau)
+    for jets in spring.efforts(delta)[:2]:
+        np.testing.assert_allclose([list(x) for x in jets], tau, rtol=1e-12, atol=1e-13)
+    found = np.array([list(x) for x in delta])
+    np.testing.assert_allclose(np.einsum("ij,jkn->ikn", K, found), tau, rtol=1e-12, atol=1e-13)
+    energy = np.einsum("jn,jn->n", tau[:, 2], found[:, 2]) / 2
+    np.testing.assert_allclose(spring.stored_energy(found[:, 2]), energy, rtol=1e-12)
     np.testing.assert_allclose(spring.scaled(2.0).matrix, 2 * K)
 
 

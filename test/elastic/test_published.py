@@ -37,9 +37,9 @@ def test_single_link_with_a_flexible_joint(state: tuple[float, ...], snap: float
 
 
 def stiffness(pair: AntagonisticPair, delta: np.ndarray) -> float:
-    jet = pair.effort_jet(Jet([delta]))[1]
+    jet = pair.efforts([Jet([x]) for x in delta]).stiffness
     assert jet is not None
-    return jet[0]
+    return float(jet[0])
 
 
 @given(pretension=st.floats(0.1, 0.4), share=st.floats(-0.9, 0.9))

@@ -18,6 +18,7 @@ from eom_dynamics.actuators.springs import (
     CoupledSpring,
     CubicSpring,
     DampedSpring,
+    DeadZoneSpring,
     ExponentialSpring,
     LinearSpring,
     TabulatedSpring,
@@ -128,6 +129,16 @@ def test_other_laws(law: str, spring: Any) -> None:
         assert getattr(found.spring, attribute) == pytest.approx(getattr(spring, attribute), rel=0.03)
 
 
+def test_dead_zones() -> None:
+    """Within the standard deviations; the width of the knee is the least certain."""
+    spring = DeadZoneSpring(800.0, 80.0, 0.02, 0.005)
+    found = fit_spring(DELTA, DELTAD, _noisy(spring.load(DELTA, DELTAD)), "dead_zone")
+    for attribute, declared in spring.parameters().items():
+        (value, std), true = found.parameters[declared.name], getattr(spring, attribute)
+        assert abs(value - true) < 3 * std < 0.2 * true
+        assert getattr(found.spring, attribute) == value
+
+
 def test_antagonistic_pairs() -> None:
     robot = load_robot("vsa_planar_2r")
     arm, exact = ElasticArm(robot), recording(robot, 10.0, speed=0.2)
@@ -138,7 +149,7 @@ def test_antagonistic_pairs() -> None:
         # At one stiffness both springs are always stretched about alike; the recording's goes up and down.
         fits[name] = fit_spring(delta, 0 * delta, noisy.tau[:, j], spring.kind)
         stiffness = [
-            fit.tangents(exact.theta[:, 2 * j : 2 * j + 2] - exact.q[:, [j]])[0] for fit in (fits[name].spring, spring)
+            fit.tangent(exact.theta[:, 2 * j : 2 * j + 2] - exact.q[:, [j]]) for fit in (fits[name].spring, spring)
         ]
         assert np.max(np.abs(stiffness[0] / stiffness[1] - 1)) < 0.01
     changed = with_springs(robot, fits)
@@ -202,6 +213,7 @@ def test_what_the_data_do_not_tell() -> None:
         ((0 * DELTA, DELTAD, DELTA), "does not deflect"),
         ((DELTA, DELTAD, DELTA[:-1]), "one shape"),
         ((np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
+        ((DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
         ((DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
         ((DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
     ],

@@ -50,7 +50,7 @@ def test_lossy_gears_at_rigid_joints_are_refused() -> None:
 def test_tangents_are_derivatives_of_efforts() -> None:
     for springs in (PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])):
         loads = plant(*springs).springs
-        delta, deltad = np.array([[0.3, 0.2, -0.4], [0.1, -0.2, 0.5]])[:, : len(loads.motor_joint)]
+        delta, deltad = np.array([[0.3, 0.2, -0.4], [0.1, -0.2, 0.5]])[:, : len(loads.side.motor_joint)]
         slope, damping = loads.tangents(delta)
         assert deviation(slope, gradient(lambda x: loads.loads(x, deltad), delta)) < 1e-10  # noqa: B023
         assert deviation(damping, gradient(lambda x: loads.loads(delta, x), deltad), floor=1.0) < 1e-10  # noqa: B023

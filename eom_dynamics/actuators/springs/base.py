@@ -110,6 +110,18 @@ class Spring(ABC):
         annotations = get_type_hints(cls, include_extras=True)
         return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """First values of its parameters by attribute, where identification fits them to recordings.
+
+        By default the stiffness for parameters proportional to the effort, and the reach for others.
+
+        Args:
+            stiffness: slope of the line through the recorded deflections and efforts, N m/rad (N/m).
+            reach: largest deflection, rad (m).
+        """
+        return {name: stiffness if declared.scales else reach for name, declared in cls.parameters().items()}
+
     def scaled(self: Kind, factor: float) -> Kind:
         """The spring with ``factor`` times the effort at every deflection."""
         scaling = [attribute for attribute, declared in self.parameters().items() if declared.scales]

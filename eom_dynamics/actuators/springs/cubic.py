@@ -29,6 +29,11 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
     linear: Annotated[float, Parameter("stiffness", positive, scales=True)]
     cubic: Annotated[float, Parameter("cubic", not_negative, scales=True)]
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Three tenths of the effort cubic at the reach."""
+        return {"linear": 0.7 * stiffness, "cubic": 0.3 * stiffness / reach**2}
+
     def law(self, delta: Jet) -> Jet:
         """K delta + K3 delta³."""
         return delta * (delta * delta * self.cubic + self.linear)

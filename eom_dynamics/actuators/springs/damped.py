@@ -11,6 +11,7 @@ from ...arrays import Array
 from ...jet import Jet
 from ..checks import positive
 from .base import Parameter, Scalar, Spring, SpringEfforts
+from .hermite import hermite_derivatives
 from .phi_functions import phi_functions
 
 
@@ -74,14 +75,3 @@ class DampedSpring(Spring, kind="damped"):
         terms = hermite_derivatives(before, after, dt)
         forced = sum((p * term for p, term in zip(phi[1:], terms, strict=True)), 0.0)
         return phi[0] * delta + dt * (1 / self.damping) * forced
-
-
-def hermite_derivatives(before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
-    """P^(k)(0) dt^k, k = 0 … 5, of the quintic with value and two derivatives given at 0 and at dt."""
-    square = dt * dt
-    p0, p1, p2 = before[0], dt * before[1], square * before[2]
-    # Differences at the end from the parabola of the start.
-    a = after[0] - p0 - p1 - 0.5 * p2
-    b = dt * after[1] - p1 - p2
-    c = square * after[2] - p2
-    return [p0, p1, p2, 60 * a - 24 * b + 3 * c, -360 * a + 168 * b - 24 * c, 720 * a - 360 * b + 60 * c]

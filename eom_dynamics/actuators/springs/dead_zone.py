@@ -40,6 +40,11 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         if self.inner > self.outer:
             refuse("inner_stiffness", f"must not exceed stiffness, {self.outer}, is {self.inner}")
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """A gap of a fifth of the reach."""
+        return {"outer": 1.2 * stiffness, "inner": 0.2 * stiffness, "half_gap": 0.2 * reach, "width": 0.1 * reach}
+
     def law(self, delta: Jet) -> Jet:
         """See the class; without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y likewise.
 
@@ -59,8 +64,9 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
             by_x, by_y = inverse_XY * Y, inverse_XY * X
             values.append(more * (first * by_x + second * by_y) + self.inner)
         if len(delta) > 2:
-            bend = (0.5 * more * square) * (by_x * by_x * by_x - by_y * by_y * by_y)
-            values.append(select(delta[0], bend, -bend))
+            # X⁻³ - Y⁻³ = (Y - X)(X² + X Y + Y²)/(X Y)³, without the difference.
+            cubes = (inverse_XY * inverse_XY * inverse_XY) * (whole * whole - X * Y)
+            values.append((2 * more * square * self.half_gap) * (delta[0] * (inverse * near * far) * cubes))
         if len(delta) > 3:
             sides = [self._inverse_cube(delta[0] - edge, len(delta) - 2) for edge in (self.half_gap, -self.half_gap)]
             values += list((0.5 * more * square) * (sides[0] - sides[1]))[1:]

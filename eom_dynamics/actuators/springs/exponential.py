@@ -26,6 +26,11 @@ class ExponentialSpring(MemorylessSpring, kind="exponential"):
     constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
     growth: Annotated[float, Parameter("growth", positive)]
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Grown by e at the reach."""
+        return {"constant": 0.7 * stiffness, "growth": 1 / reach}
+
     def law(self, delta: Jet) -> Jet:
         """K/a sinh(a delta)."""
         return hyperbolic_sine(delta * self.growth) * (self.constant / self.growth)

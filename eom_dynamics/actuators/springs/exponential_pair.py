@@ -28,6 +28,11 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
     growth: Annotated[float, Parameter("growth", positive)]
     nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Half the stiffness of the joint without stretch, grown by e at the reach."""
+        return {"constant": stiffness / 4, "growth": 1 / reach, "nominal": stiffness}
+
     def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
         """K/a (exp(a s) - 1) and K exp(a s)."""
         grown = exponential_less_one(stretch * self.growth)

@@ -28,6 +28,11 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
     slope: Annotated[float, Parameter("slope", positive, scales=True)]
     nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
 
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Half the stiffness of the joint without stretch, the other half by the stretch."""
+        return {"constant": stiffness / 4, "slope": stiffness / 4 / reach, "nominal": stiffness}
+
     def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
         """K s + C s²/2 and K + C s."""
         return stretch * (stretch * (0.5 * self.slope) + self.constant), stretch * self.slope + self.constant

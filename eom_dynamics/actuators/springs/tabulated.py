@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
+from math import factorial
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...jet import Jet
 from ...jet_functions import inverted
 from ..checks import refuse, row
 from .base import Parameter, Scalar
+from .hermite import hermite_derivatives
 from .memoryless import MemorylessSpring
 from .polynomial import polynomial_at
 
@@ -91,36 +92,40 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
 
     @cached_property
     def _pieces(self) -> _Pieces:
-        # Not at the top: it takes a second to import SciPy's splines, and few robots have tables.
+        # Not at the top: it takes a second to import SciPy's optimization, and few robots have tables.
         from .monotone_quintic import monotone_quintic
 
         x, y = self.delta, self.tau
-        if x[0] == 0:
+        mirrored = x[0] == 0
+        if mirrored:
             x, y = np.concatenate([-x[:0:-1], x]), np.concatenate([-y[:0:-1], y])
-        curve = monotone_quintic(x, y)
-        ends, inside = curve(x[[0, -1]], 1), curve.c[::-1].T
-        width, height, negative = np.diff(x), np.diff(y), x[:-1] < 0
-        inside[negative] = [_shifted(row, h) for row, h in zip(inside[negative], width[negative], strict=True)]
-        line = np.zeros((2, 6))
-        line[:, 0], line[:, 1] = y[[0, -1]], ends
-        effort = np.vstack([line[:1], inside, line[1:]])
-        # Exact at the points, also where rounding has shifted the value there.
-        effort[1:-1, 0] = np.where(negative, y[1:], y[:-1])
-        energy = np.column_stack([np.zeros(len(effort)), effort / np.arange(1, 7)])
         first = int(np.flatnonzero(x == 0)[0])
+        slope, bend = monotone_quintic(x, y)
+        if mirrored:
+            # Odd to the last digit.
+            slope[:first], bend[:first], bend[first] = slope[:first:-1], -bend[:first:-1], 0.0
+        ends = np.stack([np.arange(len(x) - 1), np.arange(1, len(x))])
+        origin, other = np.where(x[:-1] < 0, ends[::-1], ends)
+        width, values = x[other] - x[origin], np.stack([y, slope, bend])
+        terms = hermite_derivatives(list(values[:, origin]), list(values[:, other]), width)
+        line = np.zeros((2, 6))
+        line[:, 0], line[:, 1] = y[[0, -1]], slope[[0, -1]]
+        inside = np.stack([term / (factorial(k) * width**k) for k, term in enumerate(terms)], axis=1)
+        effort = np.vstack([line[:1], inside, line[1:]])
+        energy = np.column_stack([np.zeros(len(effort)), effort / np.arange(1, 7)])
         for k in range(first + 2, len(effort)):
             energy[k, 0] = energy[k - 1, 0] + polynomial_at(energy[k - 1, 1:].tolist(), width[k - 2]) * width[k - 2]
         for k in range(first - 1, -1, -1):
-            energy[k, 0] = energy[k + 1, 0] - polynomial_at(energy[k + 1, 1:].tolist(), -width[k]) * width[k]
+            energy[k, 0] = energy[k + 1, 0] + polynomial_at(energy[k + 1, 1:].tolist(), width[k]) * width[k]
         return _Pieces(
             x,
             y,
-            np.concatenate([x[:1], np.where(negative, x[1:], x[:-1]), x[-1:]]),
+            np.concatenate([x[:1], x[origin], x[-1:]]),
             effort,
             energy,
-            np.concatenate([[-np.inf], np.where(negative, -width, 0.0), [0.0]]),
-            np.concatenate([[0.0], np.where(negative, 0.0, width), [np.inf]]),
-            np.concatenate([1 / ends[:1], width / height, 1 / ends[1:]]),
+            np.concatenate([[-np.inf], np.minimum(width, 0.0), [0.0]]),
+            np.concatenate([[0.0], np.maximum(width, 0.0), [np.inf]]),
+            np.concatenate([1 / slope[:1], np.diff(x) / np.diff(y), 1 / slope[-1:]]),
         )
 
 
@@ -132,16 +137,6 @@ def _rise(distance: Jet, *powers: Scalar) -> Jet:
 def _columns(at: Scalar, coefficients: Array) -> Sequence[Scalar]:
     """Coefficients of the piece at an index."""
     return [lookup(at, column) for column in coefficients.T]
-
-
-def _shifted(coefficients: Array, distance: float) -> Array:
-    """Coefficients, lowest first, about a point at this distance."""
-    return np.array(
-        [
-            sum(comb(j, k) * c * distance ** (j - k) for j, c in enumerate(coefficients) if j >= k)
-            for k in range(len(coefficients))
-        ]
-    )
 
 
 def _check(delta: Array, tau: Array) -> None:

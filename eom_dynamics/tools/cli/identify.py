@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from ...extras import require
@@ -27,7 +27,7 @@ _TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia
 
 _SPRINGS = ("auto", "both", "resonance", "off")
 
-_LAWS = ("linear", "damped", "cubic", "table", "exponential", "keep")
+_LAWS = ("linear", "damped", "cubic", "table", "exponential", "dead_zone", "keep")
 
 _SPRING_TERMS = ("damping", "hysteresis", "offset")
 
@@ -309,10 +309,17 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     return names
 
 
+def _other_laws() -> Collection[str]:
+    """Laws of springs that are registered beside those of the package."""
+    from ...identification.elastic_options import joint_laws
+
+    return joint_laws()
+
+
 def _law(text: str) -> tuple[str | None, str]:
     joint, assigned, law = text.rpartition("=")
     if assigned and not joint:
         raise argparse.ArgumentTypeError(f"must be LAW or JOINT=LAW, is {text!r}")
-    if law not in _LAWS:
+    if law not in _LAWS and law not in _other_laws():
         raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(_LAWS)}")
     return joint or None, law

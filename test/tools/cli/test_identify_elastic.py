@@ -389,5 +389,5 @@ def test_wrong_use(arguments: list[str], message: str, tmp_path: Path, capsys: p
 def test_options_name_what_the_library_has() -> None:
     assert elastic_options.ACTUATOR_TERMS == command._MOTOR_TERMS
     assert elastic_options.SPRING_TERMS == command._SPRING_TERMS
-    assert (*elastic_options.JOINT_LAWS, elastic_options.KEEP) == command._LAWS
+    assert (*elastic_options.joint_laws(), elastic_options.KEEP) == command._LAWS
     assert elastic.MODES == command._SPRINGS

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A new kind of spring is one class: robot files, feedforward, stream, plant and identification take it from there."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from differences import derivative, deviation
+from scipy.optimize import brentq
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.actuators.checks import positive
+from eom_dynamics.actuators.springs import SPRINGS, MemorylessSpring, Parameter, Spring
+from eom_dynamics.arrays import Array
+from eom_dynamics.elementary import asinh, select, sqrt
+from eom_dynamics.identification.elastic_options import ElasticOptions, check_elastic
+from eom_dynamics.identification.springs import fit_spring
+from eom_dynamics.jet import Jet
+from eom_dynamics.jet_functions import quotient, square_root
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.robot import robot_from_parameters
+from eom_dynamics.robot.writers.parameters import robot_as_parameters
+from eom_dynamics.simulation import ElasticPlant, simulate
+from eom_dynamics.trajectory import paper_motion
+
+CONFIG = Path(__file__).parents[2] / "config" / "pendulum.yaml"
+MOTION = paper_motion(1)
+
+
+@pytest.fixture(scope="module")
+def bilinear() -> Iterator[Any]:
+    """The exercise: all that there is of the kind, registered for this module."""
+
+    @dataclass(frozen=True, eq=False)
+    class BilinearSpring(MemorylessSpring, kind="bilinear"):
+        """tau = (K + k)/2 delta + (K - k)/2 (sqrt(delta² + w²) - w): K pulls, k pushes.
+
+        Attributes:
+            pull, push: K and k > 0, N m/rad (N/m).
+            width: w > 0 of the knee between them, rad (m).
+        """
+
+        pull: Annotated[float, Parameter("stiffness", positive, scales=True)]
+        push: Annotated[float, Parameter("push_stiffness", positive, scales=True)]
+        width: Annotated[float, Parameter("width", positive)]
+
+        def law(self, delta: Jet) -> Jet:
+            """The root less w, without its difference, is delta²/(root + w)."""
+            square = delta * delta
+            beyond = quotient(square, square_root(square + self.width**2) + self.width)
+            return delta * (0.5 * (self.pull + self.push)) + beyond * (0.5 * (self.pull - self.push))
+
+        def energy_law(self, delta: Any) -> Any:
+            """Integral of the law."""
+            w, root = self.width, sqrt(delta * delta + self.width**2)
+            knee = 0.5 * (delta * root + w * w * asinh(delta * (1 / w))) - w * delta
+            return 0.25 * (self.pull + self.push) * delta * delta + 0.5 * (self.pull - self.push) * knee
+
+        def bounds(self, tau: Any) -> Any:
+            """Between both lines."""
+            near, far = (tau / k for k in (max(self.pull, self.push), min(self.pull, self.push)))
+            return (select(tau, near, far), select(tau, far, near)), near
+
+    yield BilinearSpring
+    del SPRINGS["bilinear"]
+
+
+@pytest.fixture(scope="module")
+def arm(bilinear: type[Spring], tmp_path_factory: pytest.TempPathFactory) -> ElasticArm:
+    """The pendulum, whose file has the new kind."""
+    linear = "{type: linear, stiffness: 200.0}"
+    text = CONFIG.read_text()
+    assert linear in text
+    file = tmp_path_factory.mktemp("robots") / "pendulum.yaml"
+    file.write_text(
+        text.replace(linear, "{type: bilinear, stiffness: 300.0, push_stiffness: 90.0, width: 0.01}"), encoding="utf-8"
+    )
+    return ElasticArm(load_robot(file))
+
+
+def effort(delta: Any) -> Any:
+    """The law of the file's spring, written once more."""
+    return 195 * delta + 105 * (np.sqrt(delta**2 + 1e-4) - 0.01)
+
+
+def motion(t: Any) -> Array:
+    return np.array(MOTION.derivatives(t))
+
+
+def test_robot_file(arm: ElasticArm, bilinear: type[Spring]) -> None:
+    again = robot_from_parameters(robot_as_parameters(arm.robot, []))
+    for robot in (arm.robot, again):
+        spring = robot.joints[0].spring
+        assert isinstance(spring, bilinear) and vars(spring) == {"pull": 300.0, "push": 90.0, "width": 0.01}
+    assert arm.stiffness == pytest.approx(195.0, rel=1e-15)
+
+
+def test_feedforward(arm: ElasticArm) -> None:
+    """By SciPy's root and differences in time; a batch has the bits of its states."""
+    t = np.linspace(0.0, 3.0, 9)
+
+    def theta(time: float) -> float:
+        q, *rates = motion(time)
+        tau = arm.dynamics.inverse_dynamics(q, *rates)[0][0]
+        return float(q[0] + brentq(lambda delta: effort(delta) - tau, -1.0, 1.0, xtol=1e-16, rtol=1e-15))
+
+    batch = arm.feedforward(*motion(t))
+    for k, time in enumerate(t):
+        one = arm.feedforward(*motion(time))
+        assert [x.tobytes() for x in one] == [x[k].tobytes() for x in batch]
+        assert one.motor_position[0] == pytest.approx(theta(time), rel=1e-13)
+        velocity = derivative(lambda s, time=time: theta(time + s), 2e-3)
+        assert one.motor_velocity[0] == pytest.approx(float(velocity), rel=1e-9, abs=1e-9)
+        acceleration = derivative(lambda s, time=time: arm.feedforward(*motion(time + s)).motor_velocity[0], 2e-3)
+        assert one.motor_acceleration[0] == pytest.approx(float(acceleration), rel=1e-8, abs=1e-8)
+        assert one.motor_effort[0] == pytest.approx(0.05 * one.motor_acceleration[0] + one.tau[0], rel=1e-14)
+    assert np.ptp(np.sign(batch.tau)) == 2, "both sides of the knee"
+
+
+def test_stream(arm: ElasticArm) -> None:
+    fields = dict.fromkeys((*WRENCH_FIELDS, *STIFFNESS_FIELDS), array("d"))
+    rows = {name: array("d", row) for name, row in zip(STATE_FIELDS, motion(0.7), strict=True)}
+    message = SimpleNamespace(joint_names=[], base=[], **(fields | {name: [] for name in WRENCH_FIELDS} | rows))
+    solution = Solver(arm).solve(message, stamp=1)
+    expected = arm.feedforward(*motion(0.7))
+    np.testing.assert_array_equal([*solution.efforts, *solution.motors], expected)
+
+
+def test_simulation(arm: ElasticArm) -> None:
+    """Feedforward alone keeps the plant on the motion, and energy is that of the law."""
+    plant, t = ElasticPlant(arm), np.linspace(0.0, 0.5, 11)
+    start = plant.on_trajectory(*MOTION.derivatives(0.0))
+    found = simulate(plant, lambda now, _: arm.feedforward(*MOTION.derivatives(now)).motor_effort, t, start)
+    assert np.max(np.abs(plant.parts(found.states).q - motion(t)[0])) < 1e-9
+    (spring,) = arm.springs
+    delta = np.linspace(-0.2, 0.2, 41)
+    assert deviation(derivative(lambda s: spring.energy(delta + s), 3e-4), effort(delta)) < 1e-11
+
+
+def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:
+    t = np.linspace(0, 10, 1000)
+    delta, deltad = 0.05 * np.sin(4 * t), 0.2 * np.cos(4 * t)
+    noise = 0.02 * np.random.default_rng(0).normal(size=1000)
+    found = fit_spring(delta, deltad, effort(delta) + 0.5 * deltad + noise, "bilinear")
+    assert isinstance(found.spring, bilinear) and found.law == "bilinear" and not found.table
+    for name, value in (("stiffness", 300.0), ("push_stiffness", 90.0), ("width", 0.01), ("damping", 0.5)):
+        assert found.parameters[name][0] == pytest.approx(value, abs=4 * found.parameters[name][1])
+        assert found.parameters[name][1] < 0.1 * value
+    check_elastic(arm.robot)
+    assert ElasticOptions({None: "bilinear"}).law(arm.robot.joints[0]) == "bilinear"
