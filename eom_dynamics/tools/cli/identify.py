@@ -19,11 +19,11 @@ from ..writing import check_file, whole_file
 from .arguments import html_path, not_negative, number, path, positive, whole_number
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
-from .robot_arguments import add_robot_arguments, load
+from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 
-_TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "offset")
+_TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "parallel_spring", "offset")
 
 _SPRINGS = ("auto", "both", "resonance", "off")
 
@@ -78,6 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         help="exit code 1 if the RMS residual of a joint exceeds X, N m or N, on validation (else on training)",
     )
+    judge.add_argument(
+        "--keep",
+        choices=("joint", "file"),
+        default="joint",
+        help="where the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
+        "given ones are kept: of that joint, or of the whole file; default: %(default)s",
+    )
     what = parser.add_argument_group("what is identified")
     what.add_argument(
         "--side",
@@ -91,6 +98,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_names(_TERMS),
         help=f"terms besides inertias, of {', '.join(_TERMS)}; none for no terms; default: viscous,coulomb,offset, and "
         "rotor_inertia on the motor side; offset where springs and motors are identified, too",
+    )
+    what.add_argument(
+        "--offset",
+        choices=("arm", "sensor"),
+        default="arm",
+        help="whether offsets are constant efforts of the arm, such as of a counterbalance, which its file gets, or "
+        "biases of the sensors; one recording cannot tell; default: %(default)s",
     )
     what.add_argument(
         "--no-inertia", action="store_true", help="keep the inertias of the file, and identify terms alone"
@@ -140,7 +154,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Identify, write and print; returns the exit code, 1 if a residual exceeds the tolerance.
+    """Identify, write and print; returns the exit code, 1 if a check fails.
+
+    A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
 
     Raises:
         EomDynamicsError: a recording or the robot cannot be used, or a library is missing.
@@ -153,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     from ...identification import Options
     from ...identification.elastic_options import ElasticOptions
     from .. import provenance
-    from ..identify.outputs import robot_file
+    from ..identify.outputs import write_robot
     from ..identify.read import Source
     from ..identify.run import Request, identify
     from ..identify.sides import MotorSource
@@ -184,6 +200,8 @@ def run(options: argparse.Namespace) -> int:
             cutoff=options.cutoff,
             measured_velocity={"auto": None, "measured": True, "position": False}[options.velocity],
             payload=options.payload,
+            keep=options.keep,
+            offset=options.offset,
         ),
         elastic=ElasticOptions(
             dict(options.spring_law), options.spring_terms, options.motor_terms, options.spring_points
@@ -205,9 +223,8 @@ def run(options: argparse.Namespace) -> int:
             "Date": provenance.date(),
             "Software": provenance.software(),
         }
-        text, lost = robot_file(options.output, options.robot, found.robot, found.links, about, found.elastic)
         with whole_file(options.output, force=options.force) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            found, lost = write_robot(temporary, options.robot, robot_options(options), found, about)
         if options.page:
             report("draw the page", 0.0)
             from ..identify.identification_page import identification_page
@@ -215,14 +232,14 @@ def run(options: argparse.Namespace) -> int:
             html = identification_page(found, about)
             with whole_file(options.page, force=options.force) as temporary:
                 temporary.write_text(html, encoding="utf-8")
+    for line in found.failures:
+        complain(options.program, f"failed: {line}")
     print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
     for line in lost:
         complain(options.program, f"warning: {line}")
     if options.json:
         for note in found.notes:
             complain(options.program, f"note: {note}")
-    for line in found.failures:
-        complain(options.program, f"failed: {line}")
     return 1 if found.failures else 0
 
 

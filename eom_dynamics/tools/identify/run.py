@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot
+from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot, verified
 from ...identification.elastic_options import ElasticOptions
 from ...robot import Robot
 from . import elastic_summary, summary
@@ -51,19 +51,40 @@ class Identified:
     """An identified robot.
 
     Attributes:
+        given: the robot as its file describes it.
         robot: with all that was identified.
         links: what was found of the links; None if they were not recorded.
         elastic: what was found of springs and motors; None if that was not asked for, or not possible.
         training, validation: recordings of the links.
-        failures: of checks, a line each.
+        tolerance: of RMS residuals of the links, N m or N, or None.
     """
 
+    given: Robot
     robot: Robot
     links: Fit | None
     elastic: Elastic | Resonant | None
     training: tuple[Recording, ...]
     validation: tuple[Recording, ...]
-    failures: tuple[str, ...]
+    tolerance: float | None = None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Failed checks, a line each."""
+        if self.links is None:
+            return ()
+        beyond = [] if self.tolerance is None else summary.failures(self.links, self.tolerance)
+        return (*summary.verdict(self.links), *beyond)
+
+    def verified(self, written: Robot) -> Identified:
+        """These results with the figures of the robot that was written and loaded again.
+
+        If that robot predicts worse than the one that was given, the result is the given one.
+        """
+        if self.links is None:
+            return self
+        links = verified(self.links, written, self.training, self.validation)
+        rejected = len(links.kept) == written.n > len(self.links.kept)
+        return replace(self, links=links, robot=self.given if rejected else self.robot)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -134,14 +155,16 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
     links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
     links = replace(links, notes=(*links.notes, *notes, *sides[0][1]))
     found = identified_robot(links)
-    failed = [] if request.tolerance is None else summary.failures(links, request.tolerance)
+    if len(links.kept) == robot.n:
+        found = robot
     return Identified(
+        robot,
         found if elastic is None else elastic.on(found),
         links,
         elastic,
         tuple(sides[0][0]),
         tuple(sides[1][0]),
-        tuple(failed),
+        request.tolerance,
     )
 
 
@@ -178,4 +201,4 @@ def _from_motors(robot: Robot, request: Request, training: Sequence[Sides], note
             )
     found = identify_motor_side(robot, training, request.elastic, request.motors)
     found = replace(found, notes=(*found.notes, *notes))
-    return Identified(found.on(robot), None, found, (), (), ())
+    return Identified(robot, found.on(robot), None, found, (), ())
