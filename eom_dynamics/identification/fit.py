@@ -160,6 +160,8 @@ def fit(
     term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
     notes += [*hints, *opposite_signs(robot, data.samples, [predictions(regressor, x, file) for x in data.samples])]
+    if best.rejected is not None and not best.rejected.surely_worse.any():
+        notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]
     if options.payload is None:
         notes += base_parameters_without_data(regressor, deviations) if options.inertia else []

@@ -39,7 +39,7 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
     clean = recording.cleaned()
     notes = list(clean.notes)
     motions = list(clean.motions())
-    if len(motions) > 1:
+    if len(motions) > recording.pieces:
         notes.append(f"pauses or jumps of the clock separate {len(motions)} motions")
     still = np.ptp(clean.q, axis=0) <= REST
     silent = np.asarray(np.isnan(clean.tau).all(axis=0))

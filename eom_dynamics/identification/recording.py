@@ -21,6 +21,9 @@ _DISORDER = 5
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
+# Most blocks of a recording that are held out, and the shortest of them, s.
+_MOST_BLOCKS, _BLOCK = 4, 5.0
+
 # Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
 _LARGEST = 1e9
 
@@ -37,6 +40,7 @@ class Recording:
         qd: joint velocities (N, n), or None if they were not recorded.
         name: of the recording, for messages.
         notes: what is to be known of the recording, a line each.
+        pieces: number of parts, with pauses in between, of which it was made up.
     """
 
     joint_names: tuple[str, ...]
@@ -46,6 +50,7 @@ class Recording:
     qd: Array | None = None
     name: str = "recording"
     notes: tuple[str, ...] = ()
+    pieces: int = 1
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
@@ -132,6 +137,26 @@ class Recording:
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]
+
+    def held_out(self, share: float) -> tuple[Recording, Recording, list[tuple[float, float]]]:
+        """What is left for training, the blocks that are held out, and their times from and to, s.
+
+        Blocks are the last ``share`` of up to four equal parts, each block of some seconds, so that poses and
+        temperatures of all of the recording are in both; a recording of a few seconds has one, at its end.
+
+        Raises:
+            IdentificationError: the share is not between 0 and 1, or a part has too few samples.
+        """
+        self.split(share)  # checks
+        self = self.cleaned()  # here, so that notes count the samples of the whole
+        count = max(1, min(_MOST_BLOCKS, int(share * self.duration / _BLOCK)))
+        edges = np.linspace(0, len(self), count + 1).astype(int)
+        held, spans = np.zeros(len(self), dtype=bool), []
+        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            first = end - round((end - start) * share)
+            held[first:end] = True
+            spans.append((float(self.t[first]), float(self.t[end]) if end < len(self) else np.inf))
+        return replace(self[~held], pieces=count), replace(self[held], pieces=count), spans
 
     def split(self, share: float) -> tuple[Recording, Recording]:
         """The first part, and the last ``share`` of the samples, 0 to 1, to judge by.

@@ -16,7 +16,7 @@ LAGS = 20
 """Autocorrelations that decide on whiteness."""
 
 # Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
-_SURE, _WORSE, _NOTHING = 2.0, 0.02, 1e-3
+_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
 
 # Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
 _BAND = 1.96
@@ -65,17 +65,22 @@ class Score(EffortErrors):
     samples: int
 
     @property
-    def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether the robot that was found predicts worse than the one that was given.
+    def surely_worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the robot that was found predicts worse than the one that was given, by more than the noise.
 
-        It does if its mean square is larger by more than two standard deviations of the difference, or its RMS by more
-        than 2 %, filtered or not. An RMS that is larger by less than 0.1 % never counts.
+        Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
+        0.1 %.
         """
         with np.errstate(invalid="ignore"):
             more = np.square(self.after) - np.square(self.before)
-            sure = (more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before)
+            return np.asarray((more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before))
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether it predicts worse by more than the noise, or by an RMS larger by 2 %, filtered or not."""
+        with np.errstate(invalid="ignore"):
             much = (self.after > (1 + _WORSE) * self.before) | (self.unfiltered > (1 + _WORSE) * self.before_unfiltered)
-        return np.asarray(sure | much)
+        return np.asarray(self.surely_worse | much)
 
 
 def score(

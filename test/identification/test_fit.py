@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from excited import efforts, motion, recording, true_robot
 
-from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.identification import (
     Fit,
@@ -25,11 +26,13 @@ from eom_dynamics.identification import (
 from eom_dynamics.identification.choice import blocks
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
-from eom_dynamics.identification.filtering import prepare, settings
+from eom_dynamics.identification.filtering import filtered_motion, prepare, settings
 from eom_dynamics.identification.fit_notes import doubtful_terms
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, whiteness
 from eom_dynamics.recursion import inertial_parameters
+from eom_dynamics.robot.model import ParallelSpring
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
@@ -102,6 +105,70 @@ def test_unidentifiable_terms_stay_as_in_the_file() -> None:
     quick = fit(robot, source, options=replace(QUICK, side="motor"))
     assert quick.terms["rotor_inertia"][0] == 0
     assert np.all(quick.training.of_fit < 0.01 * quick.training.spread)
+
+
+def test_offsets_of_sensors_and_of_the_arm() -> None:
+    """A counterbalance is in the file, a bias of the sensor is not, by the option; figures are those of the file."""
+    robot = load_robot("sea_planar_2r")
+    source = recording(robot, true_robot(robot))
+    biased = replace(source, tau=source.tau + np.array([0.0, 3.0]))
+    arm, sensor = (fit(robot, biased, options=replace(QUICK, offset=kind)) for kind in ("arm", "sensor"))
+    assert identified_robot(arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
+    assert identified_robot(sensor).joints[1].constant_effort == 0
+    assert not_in_file(sensor)[0].startswith("offset: ")
+    # What only the fit knows is apart: the file alone is off by the bias.
+    assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
+    assert sensor.training.after[1] == pytest.approx(np.hypot(3.0, arm.training.after[1]), rel=0.02)
+    # Identified again from its own file, nothing changes.
+    again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
+    assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)
+    assert identified_robot(again).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
+
+
+def test_parallel_spring() -> None:
+    """A spring beside the motor, and its rest position, in the file of which there is none."""
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot)
+    spring = ParallelSpring(20.0, 0.4)
+    held = replace(true, joints=(true.joints[0], replace(true.joints[1], parallel_spring=spring)))
+    terms = ("viscous", "coulomb", "parallel_spring", "offset")
+    found = identified_robot(fit(robot, recording(robot, held), options=replace(QUICK, terms=terms))).joints[1]
+    assert found.parallel_spring.stiffness == pytest.approx(20.0, rel=0.01)
+    assert found.constant_effort == pytest.approx(-20.0 * 0.4, rel=0.02)
+
+
+def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
+    """By the call that the documentation names, of the file that was written and loaded."""
+    robot, _, found = arm()
+    path = tmp_path / "arm.yaml"
+    path.write_text(robot_as_yaml(identified_robot(found)).text)
+    source = recording(robot, true_robot(robot))
+    states = filtered_motion(source, found.filter, 4)
+    tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
+    inner = states.inner
+    for measured, figure in (
+        (states.smooth(source.tau), found.training.after),
+        (source.tau, found.training.unfiltered),
+    ):
+        rms = np.sqrt(np.mean(np.square(tau - measured)[inner], axis=0))
+        np.testing.assert_allclose(rms, figure, rtol=1e-9)
+
+
+@pytest.mark.parametrize("keep", ["joint", "file"])
+def test_worse_joints_keep_what_was_given(keep: str) -> None:
+    """Efforts of one joint in another sign: the file that was given stays the better one on data that are right."""
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot)
+    training, validation = recording(robot, true), recording(robot, true, seed=1)
+    wrong = replace(training, tau=training.tau * [1.0, -1.0])
+    found = fit(robot, wrong, validation, replace(QUICK, keep=keep))
+    assert "joint_2" in found.kept and found.rejected is not None
+    assert found.rejected.surely_worse[1]
+    assert found.validation is not None and not found.validation.worse.any()
+    if keep == "file":
+        assert found.kept == robot.joint_names
+    if len(found.kept) == 2:
+        np.testing.assert_array_equal(found.validation.after, found.validation.before)
 
 
 @pytest.mark.parametrize("inertia", [True, False])

@@ -69,8 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--hold-out",
         metavar="SHARE",
-        type=number(lambda x: 0 < x < 1, "a number between 0 and 1"),
-        help="validate on this last part of each recording, such as 0.3",
+        type=number(lambda x: 0 <= x < 1, "a number from 0 to below 1"),
+        help="hold out this share of each recording, in blocks from all over it, to validate on; 0 validates on the "
+        "training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone",
     )
     judge.add_argument(
         "--tolerance",
@@ -218,7 +219,7 @@ def run(options: argparse.Namespace) -> int:
         about = {
             "Recordings": ", ".join(str(file) for file in options.bags),
             "Validation": ", ".join(map(str, options.validate))
-            or (f"the last {options.hold_out:g} of each" if options.hold_out else "none"),
+            or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
             "Robot": f"{robot.name}, from {options.robot:.200}",
             "Date": provenance.date(),
             "Software": provenance.software(),

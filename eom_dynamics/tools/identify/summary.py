@@ -73,7 +73,7 @@ def as_text(fit: Fit) -> str:
 
 def verdict(fit: Fit) -> list[str]:
     """Return a line on joints that the identified parameters predict worse than the given ones; none if none is."""
-    if fit.rejected is None:
+    if fit.rejected is None or not fit.rejected.surely_worse.any():
         return []
     which = "training" if fit.validation is None else "validation"
     values = zip(
@@ -81,16 +81,13 @@ def verdict(fit: Fit) -> list[str]:
         effort_units(fit.robot),
         fit.rejected.before,
         fit.rejected.after,
-        fit.rejected.before_unfiltered,
-        fit.rejected.unfiltered,
-        fit.rejected.worse,
+        fit.rejected.surely_worse,
         strict=True,
     )
     listed = []
-    for name, unit, before, after, raw_before, raw, worse in values:
+    for name, unit, before, after, worse in values:
         if worse:
-            pair = (before, after) if after > before else (raw_before, raw)
-            listed.append(f"{name} ({number(pair[1])} instead of {number(pair[0])} {unit})")
+            listed.append(f"{name} ({number(after)} instead of {number(before)} {unit})")
     kept = "all joints" if len(fit.kept) == fit.robot.n else ", ".join(fit.kept)
     return [
         f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "

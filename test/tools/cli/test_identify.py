@@ -48,7 +48,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     assert out.count("joint_1") == 3  # training, validation, terms
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
-    assert "# Validation: the last 0.3 of each" in text
+    assert "# Validation: 0.3 of each, in blocks" in text
     assert "#   joint_2: m2 " in text and "# offset: joint_1 " in text and "constant_effort: " in text
     robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
@@ -56,6 +56,36 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.02 * np.std(desired)
     html = page.read_text()
     assert "Identification of sea_planar_2r" in html and "Izz1 + 0.25 m2" in html and "friction_1" in html
+
+
+def test_held_out_by_default(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fifth, in blocks; a recording of a few seconds is judged as a whole, and so is one if that is asked for."""
+    assert identify(table, tmp_path / "a.yaml", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (
+        0.15 < found["validation"]["samples"] / (found["validation"]["samples"] + found["training"]["samples"]) < 0.25
+    )
+    assert not any("motions" in note for note in found["notes"])
+    assert identify(table, tmp_path / "b.yaml", "--hold-out", "0", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["validation"] is None
+    short = rewritten(table, tmp_path / "short.csv", lambda rows: rows[:700])
+    assert identify(short, tmp_path / "c.yaml", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["validation"] is None and any("too short to hold out" in note for note in found["notes"])
+
+
+def test_worse_files(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line says so, the exit code is 1, and the file predicts as well as the one that was given."""
+    wrong = rewritten(table, tmp_path / "wrong.csv", lambda rows: rows * [1, 1, 1, 1, -1])
+    output = tmp_path / "arm.yaml"
+    assert identify(wrong, output, "--validate", str(table), "--keep", "file") == 1
+    out, err = capsys.readouterr()
+    words = "identified parameters predict validation efforts worse than the given ones of joint_"
+    assert out.startswith(words) and words in err.splitlines()[0]
+    assert f"# Failed: {words}" in output.read_text()
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
+    ours, given = (Dynamics(load_robot(r)).effort(q, qd, qdd) for r in (output, "sea_planar_2r"))
+    np.testing.assert_allclose(ours, given, rtol=1e-12)
 
 
 def test_json(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +115,7 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     # Without its springs and rotors the URDF predicts worse than the robot that was given.
     assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 1
     out, err = capsys.readouterr()
-    assert out.startswith("identified parameters predict training efforts worse than the given ones of joint_1 (")
+    assert out.startswith("identified parameters predict validation efforts worse than the given ones of joint_1 (")
     assert "write .yaml, or identify with --side joint" in err
     assert load_robot(tmp_path / "motors.urdf").joints[0].damping == 0
 
@@ -94,7 +124,7 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ("arguments", "message"),
     [
         (["--terms", "viscous,stiction"], "there is no term 'stiction'; there are viscous, coulomb"),
-        (["--hold-out", "1.5"], "must be a number between 0 and 1"),
+        (["--hold-out", "1.5"], "must be a number from 0 to below 1"),
         (["--estimator", "magic"], "invalid choice"),
         (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
         (["-o", "arm.sdf"], "must end in .yaml, .yml or .urdf"),
@@ -238,7 +268,7 @@ def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, capsys: pytest
     at_limit = rows[:, 3] == rows[:, 3].max()
     runs = np.split(at_limit, np.flatnonzero(np.diff(at_limit.astype(int))) + 1)
     count = sum(len(run) for run in runs if run[0] and len(run) >= 4)
-    assert identify(path, tmp_path / "arm.yaml") == 0
+    assert identify(path, tmp_path / "arm.yaml", "--hold-out", "0") == 0
     lines = capsys.readouterr().out.splitlines()
     (left_out,) = (line for line in lines if line.startswith("efforts left out of training: "))
     assert " saturated" in left_out
