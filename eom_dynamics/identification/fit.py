@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..robot import Robot
 from .choice import Trial, choose
+from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
@@ -33,7 +34,7 @@ from .regressor import Regressor
 from .residuals import Score
 from .solutions import Solution, as_in_file, payload_alone, possible_inertias, terms_alone
 from .training_data import TrainingData, training_data
-from .unit_hints import opposite_signs, unit_hints
+from .unit_hints import unit_hints
 from .verification import Judge
 
 # Times that joints with worse predictions are held before all are: each such time, others that rely on them may follow.
@@ -61,6 +62,8 @@ class Fit:
         training, validation: figures of the robot that was found, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
         rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
+        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
+            parameters of the file then.
         counts: of training efforts left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
     """
@@ -82,6 +85,7 @@ class Fit:
     validation: Score | None
     kept: tuple[str, ...]
     rejected: Score | None
+    contradictions: tuple[str, ...]
     counts: dict[str, int]
     notes: tuple[str, ...]
 
@@ -151,15 +155,25 @@ def fit(
         data = training_data(regressor, file, unknown, using, inertia=options.inertia)
     except IdentificationError as error:
         raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
+    report("compare with the file", 0.0)
+    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
+    late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
+    wrong += late
+    notes += lines
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
     deviations = linear.estimate.deviations()
     report("possible inertias", 0.0)
-    best = _best(data, linear, options, training, validation, report)
+    held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
+    best = _best(data, linear, options, held, training, validation, report)
+    if not held.any() and (noise := unexplained(best.training)):
+        wrong += noise
+        held[:] = options.suspect == "keep"
+        best = _best(data, linear, options, held, training, validation, report) if held.all() else best
     solution, terms = best.solution, best.terms
     term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
-    notes += [*hints, *opposite_signs(robot, data.samples, [predictions(regressor, x, file) for x in data.samples])]
+    notes += hints
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]
@@ -184,6 +198,7 @@ def fit(
         validation=best.validation,
         kept=best.kept,
         rejected=best.rejected,
+        contradictions=tuple(each.words for each in wrong),
         counts=data.counts,
         notes=tuple(notes),
     )
@@ -211,15 +226,18 @@ def _best(
     data: TrainingData,
     linear: Weighted,
     options: Options,
+    held: NDArray[np.bool_],
     training: Sequence[Recording],
     validation: Sequence[Recording],
     report: Callable[[str, float], None],
 ) -> _Judged:
-    """The solution, in which joints that it predicts worse than the file does keep the parameters of the file."""
+    """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
+
+    So do joints (n,) that are held.
+    """
     robot = data.regressor.robot
     judges = _judges(options, data.filter, training, validation)
     given = [judge.efforts(robot) for judge in judges]
-    held: NDArray[np.bool_] = np.zeros(robot.n, dtype=bool)
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         held = np.ones_like(held) if attempt == _TRIES else held

@@ -20,6 +20,9 @@ KEPT = ("joint", "file")
 OFFSETS = ("arm", "sensor")
 """Where an offset belongs: a constant effort of the arm, in its file, or a bias of the sensor, of the recording."""
 
+SUSPECT = ("keep", "use")
+"""What happens if a recording contradicts the file: its parameters are kept, or the recording is used all the same."""
+
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
 
@@ -39,6 +42,7 @@ class Options:
         measured_velocity: use recorded velocities; None to choose.
         offset: where offsets belong, one of OFFSETS.
         keep: what is kept of the file if it predicts the efforts of a joint better, one of KEPT.
+        suspect: what happens if a recording contradicts the file, one of SUSPECT.
         payload: joint whose body carries a payload, which is identified alone with the offsets.
     """
 
@@ -52,6 +56,7 @@ class Options:
     measured_velocity: bool | None = None
     offset: str = "arm"
     keep: str = "joint"
+    suspect: str = "keep"
     payload: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +67,7 @@ class Options:
             ("side", self.side or SIDES[0], SIDES),
             ("keep", self.keep, KEPT),
             ("offset", self.offset, OFFSETS),
+            ("suspect", self.suspect, SUSPECT),
         ):
             if value not in known:
                 raise IdentificationError(f"{name} must be {' or '.join(known)}, is {value!r}")

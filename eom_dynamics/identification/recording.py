@@ -83,6 +83,11 @@ class Recording:
         return float(np.median(forward))
 
     @property
+    def _longest_step(self) -> float:
+        """Longest time between two samples of one motion, s."""
+        return max(_PAUSE, _PAUSE_STEPS * self.period)
+
+    @property
     def duration(self) -> float:
         """Sum of the durations of all motions, s."""
         return sum(float(motion.t[-1] - motion.t[0]) for motion in self.motions())
@@ -90,6 +95,24 @@ class Recording:
     def with_note(self, note: str) -> Recording:
         """This recording with one more line on it."""
         return replace(self, notes=(*self.notes, note))
+
+    def without_delay(self, delay: float) -> Recording:
+        """This recording, cleaned, with efforts that are late by ``delay``, s, at the times of the positions.
+
+        Raises:
+            IdentificationError: there are not enough samples.
+        """
+        clean = self.cleaned()
+        tau = np.full_like(clean.tau, np.nan)
+        steps = np.diff(clean.t)
+        cuts = np.flatnonzero((steps <= 0) | (steps > clean._longest_step)) + 1
+        for rows in np.split(np.arange(len(clean)), cuts):
+            t = clean.t[rows]
+            for own, recorded in zip(tau.T, clean.tau.T, strict=True):
+                known = np.isfinite(recorded[rows])
+                if known.any():
+                    own[rows] = np.interp(t + delay, t[known], recorded[rows][known], np.nan, np.nan)
+        return replace(clean, tau=tau)
 
     def cleaned(self) -> Recording:
         """Leave out samples that are not finite or have the same time as the one before, and count them.
@@ -132,8 +155,8 @@ class Recording:
 
     def motions(self) -> Iterator[Recording]:
         """Yield the parts between pauses, and where the clock was set."""
-        steps, period = np.diff(self.t), self.period
-        cuts = np.flatnonzero((steps <= 0) | (steps > max(_PAUSE, _PAUSE_STEPS * period))) + 1
+        steps = np.diff(self.t)
+        cuts = np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]

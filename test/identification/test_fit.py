@@ -161,7 +161,7 @@ def test_worse_joints_keep_what_was_given(keep: str) -> None:
     true = true_robot(robot)
     training, validation = recording(robot, true), recording(robot, true, seed=1)
     wrong = replace(training, tau=training.tau * [1.0, -1.0])
-    found = fit(robot, wrong, validation, replace(QUICK, keep=keep))
+    found = fit(robot, wrong, validation, replace(QUICK, keep=keep, suspect="use"))
     assert "joint_2" in found.kept and found.rejected is not None
     assert found.rejected.surely_worse[1]
     assert found.validation is not None and not found.validation.worse.any()
@@ -293,7 +293,7 @@ def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> No
     """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
     robot, true, _ = arm("motor")
     source = recording(robot, true, "motor", rate=100.0)
-    options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1)
+    options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
     for body in found.parameters.reshape(-1, 10):
         values = np.linalg.eigvalsh(pseudo_inertia_of(body))

@@ -86,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
         "given ones are kept: of that joint, or of the whole file; default: %(default)s",
     )
+    judge.add_argument(
+        "--suspect",
+        choices=("keep", "use"),
+        default="keep",
+        help="where a recording contradicts the robot's file in signs, units, order of joints, gravity or time, the "
+        "exit code is 1, and the given parameters are kept, or it is used all the same; default: %(default)s",
+    )
     what = parser.add_argument_group("what is identified")
     what.add_argument(
         "--side",
@@ -151,6 +158,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="of recorded positions; default: degrees if only then positions are within the robot's limits",
     )
+    source.add_argument(
+        "--effort-delay",
+        metavar="S",
+        type=number(lambda x: True, "a number"),
+        default=0.0,
+        help="time by which recorded efforts are late, s; default: %(default)s",
+    )
     add_convention_arguments(parser)
 
 
@@ -182,7 +196,9 @@ def run(options: argparse.Namespace) -> int:
         training=options.bags,
         validation=options.validate,
         hold_out=options.hold_out,
-        source=Source(options.topic, options.effort_topic, conventions(options), options.position_unit),
+        source=Source(
+            options.topic, options.effort_topic, conventions(options), options.position_unit, options.effort_delay
+        ),
         motors=MotorSource(
             options.motor_topic,
             options.motor_effort_topic,
@@ -202,6 +218,7 @@ def run(options: argparse.Namespace) -> int:
             measured_velocity={"auto": None, "measured": True, "position": False}[options.velocity],
             payload=options.payload,
             keep=options.keep,
+            suspect=options.suspect,
             offset=options.offset,
         ),
         elastic=ElasticOptions(

@@ -121,6 +121,7 @@ def read_sides(
         source,
         effort_topic=motors.effort_topic,
         conventions=replace(source.conventions, effort_scale=(), effort_offset=()),
+        effort_delay=0.0,
         position_unit="rad",
         columns=_MOTOR_COLUMNS,
     )

@@ -72,9 +72,11 @@ def as_text(fit: Fit) -> str:
 
 
 def verdict(fit: Fit) -> list[str]:
-    """Return a line on joints that the identified parameters predict worse than the given ones; none if none is."""
+    """Return lines on recordings that contradict the file, and on joints that are predicted worse than by the file."""
+    end = ": the given parameters are kept; --suspect use takes the recording all the same"
+    lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
     if fit.rejected is None or not fit.rejected.surely_worse.any():
-        return []
+        return lines
     which = "training" if fit.validation is None else "validation"
     values = zip(
         fit.robot.joint_names,
@@ -90,8 +92,9 @@ def verdict(fit: Fit) -> list[str]:
             listed.append(f"{name} ({number(after)} instead of {number(before)} {unit})")
     kept = "all joints" if len(fit.kept) == fit.robot.n else ", ".join(fit.kept)
     return [
+        *lines,
         f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
-        f"ones of {kept} are kept"
+        f"ones of {kept} are kept",
     ]
 
 
