@@ -30,6 +30,9 @@ FOLDS = 4
 # Samples that decide on the filter: windows from all over a longer recording are enough.
 _MOST_SAMPLES, _WINDOW = 36_000, 12_000
 
+# Logarithm of the ratio of errors that makes no difference.
+_FLAT = 0.01
+
 # Equations for each parameter below which a cut-off leaves too few samples.
 _LEAST_EQUATIONS = 3.0
 
@@ -127,7 +130,9 @@ def others(parts: Sequence[Equations], left_out: int) -> Equations:
 
 
 def _parsimonious(trials: Sequence[Trial]) -> Trial:
-    """The lowest cut-off whose error is that of the best within the noise, one standard deviation over the blocks.
+    """The lowest cut-off whose error is that of the best within the noise, and larger by 1 % at most.
+
+    The noise is one standard deviation of the difference over the blocks.
 
     The curve is flat near its minimum, and what is identified at a high cut-off has more noise of accelerations.
     """
@@ -137,7 +142,7 @@ def _parsimonious(trials: Sequence[Trial]) -> Trial:
     for trial in sorted(trials, key=lambda each: (each.cutoff, each.error)):
         if trial.cutoff < best.cutoff and trial.by_block:
             more = np.subtract(trial.by_block, best.by_block)
-            if np.mean(more) <= np.std(more, ddof=1) / np.sqrt(len(more)):
+            if trial.error - best.error <= min(_FLAT, np.std(more, ddof=1) / np.sqrt(len(more))):
                 return trial
     return best
 
