@@ -23,7 +23,14 @@ from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
 from .filtering import Filter, FilteredMotion, Samples, prepare, settings
-from .fit_notes import base_parameters_without_data, doubtful_terms, recording_notes, unexplained_efforts
+from .fit_notes import (
+    base_parameters_without_data,
+    doubtful_terms,
+    implausible_bodies,
+    recording_notes,
+    unexplained_efforts,
+    untreated_transmission,
+)
 from .joint_terms import TERMS, Motion
 from .linear_estimate import Weighted, linear_estimate
 from .options import Options
@@ -173,7 +180,7 @@ def fit(
     solution, terms = best.solution, best.terms
     term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
-    notes += hints
+    notes += [*hints, *untreated_transmission(robot, options.side), *implausible_bodies(robot, solution.parameters)]
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]

@@ -13,6 +13,7 @@ from excited import efforts, motion, recording, true_robot
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.identification import (
     Fit,
     IdentificationError,
@@ -27,7 +28,7 @@ from eom_dynamics.identification.choice import blocks
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
 from eom_dynamics.identification.filtering import filtered_motion, prepare, settings
-from eom_dynamics.identification.fit_notes import doubtful_terms
+from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bodies, untreated_transmission
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, whiteness
 from eom_dynamics.recursion import inertial_parameters
@@ -169,6 +170,21 @@ def test_worse_joints_keep_what_was_given(keep: str) -> None:
         assert found.kept == robot.joint_names
     if len(found.kept) == 2:
         np.testing.assert_array_equal(found.validation.after, found.validation.before)
+
+
+def test_implausible_masses_are_named() -> None:
+    robot, _, found = arm()
+    assert not any("implausible" in note for note in found.notes)
+    light = found.parameters * np.repeat([1.0, 1e-3], 10)
+    (line,) = implausible_bodies(robot, light)
+    assert line.startswith("implausible masses of bodies: joint_2 0.00") and "joint_1" not in line
+
+
+def test_a_transmission_is_named() -> None:
+    robot = load_robot("planar_2r")
+    driven = replace(robot, transmission=((0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))))
+    assert untreated_transmission(driven, "joint") == [] == untreated_transmission(robot, "motor")
+    assert untreated_transmission(driven, "motor")[0].startswith("the transmission of joint_1, joint_2 is not part")
 
 
 @pytest.mark.parametrize("inertia", [True, False])
