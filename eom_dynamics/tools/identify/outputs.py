@@ -93,11 +93,16 @@ def _patched(output: Path, source: str) -> bool:
 
 
 def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
+    lines: tuple[str, ...] = ()
+    passive = {"offset", "parallel_spring"} & set(() if fit is None else fit.regressor.terms)
+    if fit is not None and passive and fit.options.offset == "arm":
+        lines = ("constant efforts and parallel springs are left out: a URDF has none; write .yaml",)
     if elastic is not None:
-        return ("springs, rotors and motor friction are left out: a URDF has none; write .yaml",)
+        return (*lines, "springs, rotors and motor friction are left out: a URDF has none; write .yaml")
     if fit is not None and fit.options.side == "motor":
         return (
+            *lines,
             "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
             "identify with --side joint",
         )
-    return ()
+    return lines
