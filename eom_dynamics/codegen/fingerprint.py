@@ -43,6 +43,10 @@ def _robot_fingerprint(robot: Robot) -> str:
     for joint in robot.joints:
         numbers = [joint.screw, joint.reference_pose, joint.center_of_mass, joint.inertia_about_origin]
         parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]
+    for joint in robot.joints:
+        spring = joint.parallel_spring
+        passive = (joint.constant_effort, spring.stiffness, spring.rest_position)
+        parts += [float(x).hex() for x in passive]
     if robot.joint_friction:
         parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
     return digest(*parts)

@@ -20,6 +20,7 @@ from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import BASE
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.joint_friction import joint_friction
+from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
@@ -104,7 +105,7 @@ def bias(robot: Robot) -> Program:
 
 
 def gravity(robot: Robot) -> Program:
-    """Joint efforts against gravity: Q_grav."""
+    """Joint efforts at rest: Q_grav, and those against parallel springs and constant loads."""
     tree, rest = link_tree(robot), [0.0] * robot.n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
@@ -220,12 +221,12 @@ def kinetic_energy(robot: Robot) -> Program:
 
 
 def potential_energy(robot: Robot) -> Program:
-    """-g' times the first moment of the mass, zero where that is zero."""
+    """-g' times the first moment of the mass, zero where that is zero, and the energy of passive efforts."""
     tree = link_tree(robot, regrouped=False)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         _, (moment,) = first_moment(tree, [x["q"]])
-        return {"U": [-dot(robot.gravity.tolist(), moment)]}
+        return {"U": [passive_energy(tree, x["q"]) - dot(robot.gravity.tolist(), moment)]}
 
     return trace(c_name("potential_energy"), {"q": robot.n}, compute)
 
@@ -245,8 +246,8 @@ def _of_joints(matrix: Matrix) -> Matrix:
 
 
 def _weightless(tree: LinkTree) -> LinkTree:
-    """Inertia alone: without gravity and joint friction."""
-    return replace(tree, gravity=np.zeros(3), friction=())
+    """Inertia alone: without gravity, joint friction and passive efforts."""
+    return replace(tree, gravity=np.zeros(3), friction=(), passive=())
 
 
 PROGRAMS: Mapping[str, Recipe] = MappingProxyType(

@@ -5,7 +5,7 @@ from .base_parameters import BaseParameters, base_parameters, parameter_names
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
 from .excitation import Excitation, OptimalExcitation
-from .fit import Fit, fit
+from .fit import Fit, fit, verified
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
 from .motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
@@ -45,6 +45,7 @@ __all__ = [
     "identified_robot",
     "not_in_file",
     "parameter_names",
+    "verified",
     "with_coupled_spring",
     "with_motors",
     "with_resonance",

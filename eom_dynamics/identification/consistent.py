@@ -208,7 +208,12 @@ def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[
 
 def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
     """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
-    centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
+    try:
+        centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
+    except np.linalg.LinAlgError:
+        # A start at the edge of the cone, but for rounding: that of the file instead.
+        theta = np.zeros_like(theta)
+        centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
     cost = 0.5 * float(right @ right)
     # From a distance that outweighs the data to the one that is wanted: the path through the middle of the cone.
     steps = max(0, int(np.ceil(np.log10(max(cost, 1e-300) / weight)))) if not np.any(theta) else 0

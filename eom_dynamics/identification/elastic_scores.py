@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well efforts of springs and motors are predicted, before and after an identification.
 
-    springs:  tau - f(delta, deltad) - o,        motors:  u - (B thetadd + load(tau, v) + friction(v)) - o,
+    springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
 
-filtered as for the fit of the motors, with the offsets of the identification after it, and none before.
+filtered as for the fit of the motors, by the springs and motors of the file: without offsets, which it does not have.
 """
 
 from __future__ import annotations
@@ -71,18 +71,16 @@ def _residuals(
     delta, found = theta - given.q[:, k], {}
     if spring is not None and measured(sensed.tau[:, k]):
         rate, value = rate_of(delta, period), low_pass(tau[2:-2])
-        offset = spring.parameters.get("offset", (0.0, 0.0))[0]
         loads = [
             np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
             for joint in (before, after)
         ]
-        found["springs"] = (value - loads[0], value - loads[1] - offset, value)
+        found["springs"] = (value - loads[0], value - loads[1], value)
     if measured(effort):
         velocity = rate_of(theta, period)
         acceleration, v = rate_of(velocity, period), low_pass(velocity[2:-2])
         inner = slice(low_pass.reach, -low_pass.reach)
         load, value = low_pass(tau[4:-4]), low_pass(low_pass(effort[4:-4]))
-        offset = motor.parameters.get("offset", (0.0, 0.0))[0]
         linear = low_pass(effort[4:-4] - tau[4:-4])[inner], low_pass(acceleration)[inner]
         residuals = [
             linear[0]
@@ -90,7 +88,7 @@ def _residuals(
             - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
             for joint in (before, after)
         ]
-        found["motors"] = (residuals[0], residuals[1] - offset, value)
+        found["motors"] = (residuals[0], residuals[1], value)
     return found
 
 

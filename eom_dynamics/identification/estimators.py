@@ -76,14 +76,14 @@ def ordinary(system: Equations, file: Array) -> Estimate:
     return _solve(system, np.ones(len(system.factors)), file)
 
 
-def weighted(system: Equations, file: Array) -> Estimate:
+def weighted(system: Equations, file: Array, tolerance: float = 1e-6) -> Estimate:
     """Least squares with each joint weighted by the standard deviation of its residual, iterated until both agree."""
     weights: Array = np.ones(len(system.factors))
     for _ in range(_ITERATIONS):
         estimate = _solve(system, weights, file)
         scale = np.nanmean(estimate.sigma)
         new = np.where(estimate.sigma > 0, 1 / np.maximum(np.nan_to_num(estimate.sigma), 1e-9 * scale), 0.0)
-        done = np.allclose(new, weights, rtol=1e-6)
+        done = np.allclose(new, weights, rtol=tolerance)
         weights = new
         if done:
             break

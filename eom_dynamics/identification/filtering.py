@@ -125,14 +125,14 @@ def prepare(recording: Recording, terms: Sequence[str], using: Filter) -> list[S
     return [samples for samples in found if len(samples)]
 
 
-def differentiated(t: Array, values: Array) -> tuple[Array, Array]:
-    """First and second time derivatives (N, n) of filtered values (N, n) at uniform times.
+def differentiated(t: Array, values: Array, count: int = 2) -> tuple[Array, ...]:
+    """The first time derivatives, at most four, each (N, n), of filtered values (N, n) at uniform times.
 
     By a spline of degree five: central differences are off by (w h)²/6 for a frequency w and a step h, 7 % at a tenth
     of the sampling rate; the spline by less than 0.1 %.
     """
     spline = make_interp_spline(t, values, k=5)
-    return spline(t, 1), spline(t, 2)
+    return tuple(spline(t, k) for k in range(1, count + 1))
 
 
 def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
@@ -157,23 +157,67 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
     return Recording(kept.joint_names, t, between(kept.q), tau, qd, kept.name, kept.notes), near, int(repeats.sum())
 
 
-def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples:
+@dataclass(frozen=True, eq=False)
+class FilteredMotion:
+    """One motion at uniform times: filtered states, and efforts as they were recorded, with the ends of the filter.
+
+    Attributes:
+        recorded: the samples at uniform times.
+        states: q, qd, qdd and higher time derivatives, each (N, n), filtered.
+        low_pass: the filter.
+        near: (N,) whether a sample was measured rather than interpolated.
+        repeats: number of samples that repeat another.
+    """
+
+    recorded: Recording
+    states: tuple[Array, ...]
+    low_pass: LowPass
+    near: NDArray[np.bool_]
+    repeats: int
+
+    @property
+    def inner(self) -> slice:
+        """The samples without the transients of the filter."""
+        window, count = self.low_pass.reach, len(self.recorded)
+        return slice(window, max(window, count - window))
+
+    def smooth(self, efforts: Array) -> Array:
+        """Filtered efforts (N, n); NaN where they are."""
+        absent = np.isnan(efforts)
+        result = self.low_pass.whole(_filled(efforts))
+        result[absent] = np.nan
+        return result
+
+
+def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> FilteredMotion:
+    """Filter a motion and differentiate it; ``derivatives`` of positions, at most four.
+
+    Raises:
+        IdentificationError: the motion has too few samples.
+    """
     samples, near, repeats = uniform(motion)
     low_pass = LowPass(motion.period, min(using.cutoff, HIGHEST / (2 * motion.period)))
+    q = low_pass.whole(samples.q)
+    if using.measured_velocity and samples.qd is not None:
+        qd = low_pass.whole(samples.qd)
+        rates = (qd, *differentiated(samples.t, qd, derivatives - 1))
+    else:
+        rates = differentiated(samples.t, q, derivatives)
+    return FilteredMotion(samples, (q, *rates), low_pass, near, repeats)
+
+
+def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples:
+    filtered = filtered_motion(motion, using)
+    samples, low_pass, near = filtered.recorded, filtered.low_pass, filtered.near
+    q, qd, qdd = filtered.states
     smooth, window = low_pass.whole, low_pass.reach
     absent = np.isnan(samples.tau)
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
 
-    q, tau = smooth(samples.q), smooth(_filled(samples.tau))
-    if using.measured_velocity and samples.qd is not None:
-        qd = smooth(samples.qd)
-        qdd = differentiated(samples.t, qd)[0]
-    else:
-        qd, qdd = differentiated(samples.t, q)
-    tau[absent] = np.nan
-    state = Motion(qd, qdd, np.nan_to_num(tau), using.smoothing_velocity, using.stribeck_velocity)
+    tau = filtered.smooth(samples.tau)
+    state = Motion(qd, qdd, np.nan_to_num(tau), using.smoothing_velocity, using.stribeck_velocity, q)
     # What is filtered already, or constant, stays.
-    done = ("viscous", "rotor_inertia", "offset")
+    done = ("viscous", "rotor_inertia", "parallel_spring", "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
     bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
 
@@ -184,12 +228,12 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
         "at rest or near reversal": (np.abs(qd) < _least_velocity(qd, using)) | (np.ptp(q, axis=0) < REST),
     }
     step = low_pass.decimation if using.decimate else 1
-    inner = slice(window, max(window, len(tau) - window), step)
+    inner = slice(filtered.inner.start, filtered.inner.stop, step)
     used, counts = np.ones(tau[inner].shape, dtype=bool), {}
     for reason, bad in reasons.items():
         counts[reason] = int(np.sum(used & bad[inner]))
         used &= ~bad[inner]
-    counts |= {"repeated": repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
+    counts |= {"repeated": filtered.repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
     return Samples(
         samples.t[inner],
         q[inner],

@@ -8,8 +8,9 @@ that are physically possible, explain the data as well, and are close to those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +18,34 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..robot import Robot
 from .choice import Trial, choose
+from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare, settings
-from .fit_notes import base_parameters_without_data, doubtful_terms, recording_notes, unexplained_efforts
+from .filtering import Filter, FilteredMotion, Samples, prepare, settings
+from .fit_notes import (
+    base_parameters_without_data,
+    doubtful_terms,
+    implausible_bodies,
+    recording_notes,
+    unexplained_efforts,
+    untreated_transmission,
+)
+from .joint_terms import TERMS, Motion
 from .linear_estimate import Weighted, linear_estimate
 from .options import Options
 from .parameter_vector import by_term, parameter_vector, vector_of_file
+from .parameters_in_robot import known_efforts, with_parameters, without_place
 from .recording import Recording
 from .regressor import Regressor
-from .residuals import Score, score
-from .sampling import PER_PERIOD
-from .solutions import Solution, payload_alone, possible_inertias, terms_alone
-from .training_data import TrainingData, prepared, training_data
-from .unit_hints import opposite_signs, unit_hints
+from .residuals import Score
+from .solutions import Solution, as_in_file, payload_alone, possible_inertias, terms_alone
+from .training_data import TrainingData, training_data
+from .unit_hints import unit_hints
+from .verification import Judge
 
-# Samples beyond which only those that the cut-off needs are judged by; the RMS is the same.
-_JUDGED = 20_000
+# Times that joints with worse predictions are held before all are: each such time, others that rely on them may follow.
+_TRIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +66,11 @@ class Fit:
         term_deviations: likewise.
         term_of_file: (n,) by name, whether the value is that of the file.
         prior_weight: of the distance from the file.
-        training, validation: figures of the data; None without validation.
+        training, validation: figures of the robot that was found, by its feedforward; None without validation.
+        kept: joints that were predicted worse than by the file, and keep the parameters of the file.
+        rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
+        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
+            parameters of the file then.
         counts: of training efforts left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
     """
@@ -75,6 +90,9 @@ class Fit:
     prior_weight: float
     training: Score
     validation: Score | None
+    kept: tuple[str, ...]
+    rejected: Score | None
+    contradictions: tuple[str, ...]
     counts: dict[str, int]
     notes: tuple[str, ...]
 
@@ -84,12 +102,13 @@ class Fit:
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
     def predict(self, samples: Samples) -> Array:
-        """Efforts (N, n) of samples."""
+        """Efforts (N, n) of samples, with what only the fit knows, such as offsets."""
         return predictions(self.regressor, samples, self.vector)
 
     def prepare(self, recording: Recording, *, decimate: bool = False) -> list[Samples]:
-        """Samples of a recording, filtered as for the fit."""
-        return prepare(recording, self.regressor.terms, replace(self.filter, decimate=decimate))
+        """Samples of a recording, filtered as for the fit; efforts are those that are not known from the file."""
+        unknown = _unknown(self.robot, self.regressor.terms, recording)
+        return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
     def term_identifiable(self) -> dict[str, Array]:
@@ -126,35 +145,45 @@ def fit(
     report = progress or (lambda step, done: None)
     notes = recording_notes(robot, [*training, *validation])
     hints = unit_hints(robot, training)
+    unknown = [_unknown(robot, options.terms, each) for each in training]
     report("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms)
     file = vector_of_file(regressor, options.side)
     try:
         using, trials = choose(
             regressor,
-            training,
+            unknown,
             settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
             cutoff=options.cutoff,
             measured_velocity=options.measured_velocity,
             progress=lambda done: report("choose the cut-off", done),
         )
         report("filter", 0.0)
-        data = training_data(regressor, file, training, using, inertia=options.inertia)
+        data = training_data(regressor, file, unknown, using, inertia=options.inertia)
     except IdentificationError as error:
         raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
+    report("compare with the file", 0.0)
+    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
+    late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
+    wrong += late
+    notes += lines
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
     deviations = linear.estimate.deviations()
     report("possible inertias", 0.0)
-    solution = _solution(data, linear, options, lambda done: report("possible inertias", done))
-    terms, term_deviations = (by_term(regressor, x) for x in (solution.terms, solution.term_deviations))
+    held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
+    best = _best(data, linear, options, held, training, validation, report)
+    if not held.any() and (noise := unexplained(best.training)):
+        wrong += noise
+        held[:] = options.suspect == "keep"
+        best = _best(data, linear, options, held, training, validation, report) if held.all() else best
+    solution, terms = best.solution, best.terms
+    term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
-    report("judge", 0.0)
-    both = np.column_stack([file, parameter_vector(regressor, solution.parameters, terms)])
-    judged, validated = (_score(regressor, x, data.filter, both) if x else None for x in (training, validation))
-    assert judged is not None
-    notes += [*hints, *opposite_signs(robot, data.samples, [predictions(regressor, x, file) for x in data.samples])]
-    notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (judged, validated) if x is not None])]
+    notes += [*hints, *untreated_transmission(robot, options.side), *implausible_bodies(robot, solution.parameters)]
+    if best.rejected is not None and not best.rejected.surely_worse.any():
+        notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
+    notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]
     if options.payload is None:
         notes += base_parameters_without_data(regressor, deviations) if options.inertia else []
         notes += doubtful_terms(robot, terms, term_deviations, of_file)
@@ -172,28 +201,145 @@ def fit(
         term_deviations=term_deviations,
         term_of_file=of_file,
         prior_weight=solution.prior_weight,
-        training=judged,
-        validation=validated,
+        training=best.training,
+        validation=best.validation,
+        kept=best.kept,
+        rejected=best.rejected,
+        contradictions=tuple(each.words for each in wrong),
         counts=data.counts,
         notes=tuple(notes),
     )
 
 
-def _solution(data: TrainingData, linear: Weighted, options: Options, progress: Callable[[float], None]) -> Solution:
-    """A payload alone, friction alone, or all inertias, by the options."""
+def _unknown(robot: Robot, terms: Sequence[str], recording: Recording) -> Recording:
+    """The recording, with efforts less those of constant loads and parallel springs that are not identified."""
+    known = known_efforts(robot, terms, recording.q)
+    return replace(recording, tau=recording.tau - known) if np.any(known) else recording
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """A solution, and how well the feedforward of its robot predicts; see :class:`Fit`."""
+
+    solution: Solution
+    terms: dict[str, Array]
+    training: Score
+    validation: Score | None
+    kept: tuple[str, ...]
+    rejected: Score | None
+
+
+def _best(
+    data: TrainingData,
+    linear: Weighted,
+    options: Options,
+    held: NDArray[np.bool_],
+    training: Sequence[Recording],
+    validation: Sequence[Recording],
+    report: Callable[[str, float], None],
+) -> _Judged:
+    """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
+
+    So do joints (n,) that are held.
+    """
+    robot = data.regressor.robot
+    judges = _judges(options, data.filter, training, validation)
+    given = [judge.efforts(robot) for judge in judges]
+    rejected: Score | None = None
+    for attempt in range(_TRIES + 1):
+        held = np.ones_like(held) if attempt == _TRIES else held
+        solution = _solution(data, linear, options, held, lambda done: report("possible inertias", done))
+        terms = by_term(data.regressor, solution.terms)
+        report("verify", 0.0)
+        kept = tuple(compress(robot.joint_names, held))
+        found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept)
+        found = robot if held.all() else found
+        scores = _scores(judges, given, found, _unsaid(data.regressor, options, terms), data.filter)
+        worse = scores[-1].worse & ~held
+        if not worse.any() or held.all():
+            break
+        rejected = rejected or scores[-1]
+        # A payload is one body, and the efforts of all joints before it are those of the same numbers.
+        held = np.ones_like(held) if options.keep == "file" or options.payload else held | worse
+        options = replace(options, prior_weight=solution.prior_weight or None)
+    return _Judged(
+        solution,
+        terms,
+        scores[0],
+        scores[1] if len(scores) > 1 else None,
+        kept,
+        rejected,
+    )
+
+
+def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
+    """The fit with the figures of a robot, such as one that was loaded from the file that was written.
+
+    If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
+    count as kept, and the caller must write the given robot instead.
+    """
+    judges = _judges(found.options, found.filter, training, validation)
+    given = [judge.efforts(found.robot) for judge in judges]
+    unsaid = _unsaid(found.regressor, found.options, found.terms)
+    scores = _scores(judges, given, robot, unsaid, found.filter)
+    rejected, kept = found.rejected, found.kept
+    if scores[-1].worse.any():
+        rejected, kept = scores[-1], found.robot.joint_names
+        scores = _scores(judges, given, found.robot, {}, found.filter)
+    return replace(
+        found,
+        training=scores[0],
+        validation=scores[1] if len(scores) > 1 else None,
+        kept=kept,
+        rejected=rejected,
+    )
+
+
+def _judges(
+    options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
+) -> list[Judge]:
+    """Judges of the recordings for training, and of those for validation if there are any."""
+    return [Judge(x, using, motor_side=options.side == "motor") for x in (training, validation) if x]
+
+
+def _scores(
+    judges: Sequence[Judge], given: Sequence[Sequence[Array]], robot: Robot, unsaid: Mapping[str, Array], using: Filter
+) -> list[Score]:
+    """Figures of a robot beside predictions of the one that was given; ``unsaid`` are terms of the fit alone."""
+    result = []
+    for judge, before in zip(judges, given, strict=True):
+        besides = [_efforts(unsaid, motion, using) for motion in judge.motions]
+        result.append(judge.score(before, judge.efforts(robot), besides))
+    return result
+
+
+def _unsaid(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
+    """Terms (n,) by name as far as the robot's file does not have them."""
+    file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
+    return {name: terms[name] - file[name] for name in without_place(options) if name in terms}
+
+
+def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) -> Array:
+    """Efforts (N, n) of terms."""
+    q, qd, qdd, *_ = motion.states
+    tau = np.nan_to_num(motion.smooth(motion.recorded.tau))
+    state = Motion(qd, qdd, tau, using.smoothing_velocity, using.stribeck_velocity, q)
+    own = [values * TERMS[name].basis(state) for name, values in terms.items()]
+    return sum(own, np.zeros_like(qd))
+
+
+def _solution(
+    data: TrainingData,
+    linear: Weighted,
+    options: Options,
+    held: NDArray[np.bool_],
+    progress: Callable[[float], None],
+) -> Solution:
+    """A payload alone, friction alone, or all inertias, by the options; joints that are held are as in the file."""
+    if held.all():
+        return as_in_file(data)
     if options.payload is not None:
         return payload_alone(data, options.payload)
     if not options.inertia:
-        return terms_alone(data, linear)
-    return possible_inertias(data, linear, options, progress)
-
-
-def _score(regressor: Regressor, recordings: Sequence[Recording], using: Filter, both: Array) -> Score:
-    """Judge parameters (P, 2) of the file and of the fit by recordings."""
-    decimate = sum(map(len, recordings)) > _JUDGED
-    samples = prepared(recordings, regressor, replace(using, decimate=decimate))
-    found = [predictions(regressor, part, both) for part in samples]
-    before, after = ([efforts[..., k] for efforts in found] for k in (0, 1))
-    rate = (len(samples[0]) - 1) / (samples[0].t[-1] - samples[0].t[0]) if len(samples[0]) > 1 else 0.0
-    step = max(1, int(rate / (PER_PERIOD * using.cutoff)))
-    return score([part.tau for part in samples], [part.measured for part in samples], before, after, step)
+        return terms_alone(data, linear, options, held)
+    return possible_inertias(data, linear, options, held, progress)

@@ -20,6 +20,9 @@ from .residuals import Score
 # Share of an effort's standard deviation that is left, beyond which something is wrong.
 _UNEXPLAINED = 0.5
 
+# Factor of a mass that no estimate from drawings is off by.
+_PLAUSIBLE = 10.0
+
 # Base parameters that are named.
 _NAMED = 6
 
@@ -39,7 +42,7 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
     clean = recording.cleaned()
     notes = list(clean.notes)
     motions = list(clean.motions())
-    if len(motions) > 1:
+    if len(motions) > recording.pieces:
         notes.append(f"pauses or jumps of the clock separate {len(motions)} motions")
     still = np.ptp(clean.q, axis=0) <= REST
     silent = np.asarray(np.isnan(clean.tau).all(axis=0))
@@ -84,6 +87,30 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
         f"{len(infinite)} of {regressor.inertial} base parameters are not identifiable and stay close to the file: "
         f"{listed}"
     ]
+
+
+def implausible_bodies(robot: Robot, parameters: Array) -> list[str]:
+    """A line on bodies whose masses (10 B,) differ from those of the file by more than an estimate of it can."""
+    masses = parameters.reshape(len(robot.joints), -1)[:, 0]
+    listed = [
+        f"{joint.name} {mass:.2g} instead of {joint.mass:.2g} kg"
+        for joint, mass in zip(robot.joints, masses, strict=True)
+        if joint.mass and not 1 / _PLAUSIBLE < mass / joint.mass < _PLAUSIBLE
+    ]
+    if not listed:
+        return []
+    return [
+        f"implausible masses of bodies: {', '.join(listed)}; they stand for what is not modelled, such as efforts in "
+        "another unit, or for bodies that the motion does not show"
+    ]
+
+
+def untreated_transmission(robot: Robot, side: str | None) -> list[str]:
+    """A line on a transmission that the fit of motor efforts does not know."""
+    if robot.transmission is None or side != "motor":
+        return []
+    names = ", ".join(robot.joint_names[i] for i in robot.transmission[0])
+    return [f"the transmission of {names} is not part of the fit: record efforts of their joints, --side joint"]
 
 
 def doubtful_terms(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Efforts of a joint's own that are linear in a parameter: friction, rotor and sensor offset.
+"""Efforts of a joint's own that are linear in a parameter: friction, rotor, parallel spring and offset.
 
 The friction laws are those of :class:`eom_dynamics.actuators.friction.Friction`; B. Armstrong-Hélouvry, P. Dupont,
 C. Canudas de Wit, Automatica 30 (1994).
@@ -26,6 +26,7 @@ class Motion:
         load: joint efforts (N, n) that the gears transmit, N m or N.
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         stribeck_velocity: v_s, one number or (n,), rad/s or m/s.
+        q: joint positions (N, n), rad or m.
     """
 
     qd: Array
@@ -33,6 +34,7 @@ class Motion:
     load: Array | float = 0.0
     smoothing_velocity: float | Array = float(FRICTIONLESS.smoothing_velocity)
     stribeck_velocity: float | Array = float(FRICTIONLESS.stribeck_velocity)
+    q: Array | float = 0.0
 
     @property
     def sign(self) -> Array:
@@ -74,6 +76,7 @@ TERMS = {
         Term("asymmetric", "A", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
         Term("load", "mu", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
         Term("rotor_inertia", "B", "kg m²", lambda motion: motion.qdd, "B qdd"),
+        Term("parallel_spring", "K", "N m/rad", lambda motion: motion.q + np.zeros_like(motion.qd), "K q"),
         Term("offset", "o", "N m", lambda motion: np.ones_like(motion.qd), "o"),
     )
 }

@@ -32,6 +32,16 @@ def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     )
 
 
+def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
+    """Terms (k n,) of the file's x (P,), without friction of joints that is not part of their efforts."""
+    terms = by_term(regressor, file[regressor.inertial :].copy())
+    if side == "joint" and not regressor.robot.joint_friction:
+        for name in ("viscous", "coulomb", "stribeck"):
+            if name in terms:
+                terms[name][:] = 0.0
+    return np.concatenate([*terms.values(), np.zeros(0)])
+
+
 def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
     """Parameters (n,) of all terms as the file has them, zero where it cannot have them."""
     joints = robot.independent_joints
@@ -40,6 +50,9 @@ def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
     values["viscous"] = np.array([float(law.viscous) for law in laws])
     values["coulomb"] = np.array([float(law.coulomb) for law in laws])
     values["stribeck"] = np.array([float(law.static) - float(law.coulomb) for law in laws])
+    springs = [joint.parallel_spring for joint in joints]
+    values["parallel_spring"] = np.array([spring.stiffness for spring in springs])
+    values["offset"] = np.array([j.constant_effort + s.effort_at_zero for j, s in zip(joints, springs, strict=True)])
     if motor_side:
         values["rotor_inertia"] = np.asarray(robot.rotor_inertia)
     return values

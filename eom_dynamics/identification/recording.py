@@ -21,6 +21,9 @@ _DISORDER = 5
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
+# Most blocks of a recording that are held out, and the shortest of them, s.
+_MOST_BLOCKS, _BLOCK = 4, 5.0
+
 # Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
 _LARGEST = 1e9
 
@@ -37,6 +40,7 @@ class Recording:
         qd: joint velocities (N, n), or None if they were not recorded.
         name: of the recording, for messages.
         notes: what is to be known of the recording, a line each.
+        pieces: number of parts, with pauses in between, of which it was made up.
     """
 
     joint_names: tuple[str, ...]
@@ -46,6 +50,7 @@ class Recording:
     qd: Array | None = None
     name: str = "recording"
     notes: tuple[str, ...] = ()
+    pieces: int = 1
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
@@ -78,6 +83,11 @@ class Recording:
         return float(np.median(forward))
 
     @property
+    def _longest_step(self) -> float:
+        """Longest time between two samples of one motion, s."""
+        return max(_PAUSE, _PAUSE_STEPS * self.period)
+
+    @property
     def duration(self) -> float:
         """Sum of the durations of all motions, s."""
         return sum(float(motion.t[-1] - motion.t[0]) for motion in self.motions())
@@ -85,6 +95,24 @@ class Recording:
     def with_note(self, note: str) -> Recording:
         """This recording with one more line on it."""
         return replace(self, notes=(*self.notes, note))
+
+    def without_delay(self, delay: float) -> Recording:
+        """This recording, cleaned, with efforts that are late by ``delay``, s, at the times of the positions.
+
+        Raises:
+            IdentificationError: there are not enough samples.
+        """
+        clean = self.cleaned()
+        tau = np.full_like(clean.tau, np.nan)
+        steps = np.diff(clean.t)
+        cuts = np.flatnonzero((steps <= 0) | (steps > clean._longest_step)) + 1
+        for rows in np.split(np.arange(len(clean)), cuts):
+            t = clean.t[rows]
+            for own, recorded in zip(tau.T, clean.tau.T, strict=True):
+                known = np.isfinite(recorded[rows])
+                if known.any():
+                    own[rows] = np.interp(t + delay, t[known], recorded[rows][known], np.nan, np.nan)
+        return replace(clean, tau=tau)
 
     def cleaned(self) -> Recording:
         """Leave out samples that are not finite or have the same time as the one before, and count them.
@@ -127,11 +155,31 @@ class Recording:
 
     def motions(self) -> Iterator[Recording]:
         """Yield the parts between pauses, and where the clock was set."""
-        steps, period = np.diff(self.t), self.period
-        cuts = np.flatnonzero((steps <= 0) | (steps > max(_PAUSE, _PAUSE_STEPS * period))) + 1
+        steps = np.diff(self.t)
+        cuts = np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]
+
+    def held_out(self, share: float) -> tuple[Recording, Recording, list[tuple[float, float]]]:
+        """What is left for training, the blocks that are held out, and their times from and to, s.
+
+        Blocks are the last ``share`` of up to four equal parts, each block of some seconds, so that poses and
+        temperatures of all of the recording are in both; a recording of a few seconds has one, at its end.
+
+        Raises:
+            IdentificationError: the share is not between 0 and 1, or a part has too few samples.
+        """
+        self.split(share)  # checks
+        self = self.cleaned()  # here, so that notes count the samples of the whole
+        count = max(1, min(_MOST_BLOCKS, int(share * self.duration / _BLOCK)))
+        edges = np.linspace(0, len(self), count + 1).astype(int)
+        held, spans = np.zeros(len(self), dtype=bool), []
+        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            first = end - round((end - start) * share)
+            held[first:end] = True
+            spans.append((float(self.t[first]), float(self.t[end]) if end < len(self) else np.inf))
+        return replace(self[~held], pieces=count), replace(self[held], pieces=count), spans
 
     def split(self, share: float) -> tuple[Recording, Recording]:
         """The first part, and the last ``share`` of the samples, 0 to 1, to judge by.

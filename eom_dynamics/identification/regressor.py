@@ -70,7 +70,8 @@ class Regressor:
         if not self.terms:
             return Y
         n = self.robot.n
-        bases = self.bases(Motion(np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float), **others))
+        positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
+        bases = self.bases(Motion(rates, accelerations, q=positions, **others))
         # Column j of each term is felt by joint j alone.
         columns = (basis[..., np.newaxis] * np.eye(n) for basis in bases)
         return np.concatenate([Y, *columns], axis=-1)

@@ -15,6 +15,9 @@ from ..arrays import Array
 LAGS = 20
 """Autocorrelations that decide on whiteness."""
 
+# Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
+_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
+
 # Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
 _BAND = 1.96
 
@@ -24,8 +27,8 @@ class EffortErrors:
     """How well efforts are predicted, by joint (n,), N m or N; NaN without efforts.
 
     Attributes:
-        before, after: RMS of predicted less measured efforts by the robot's file, and by the identified parameters;
-            efforts filtered like the positions.
+        before, after: RMS of predicted less measured efforts by the robot that was given, and by the one that was
+            found; motion and measured efforts filtered.
         spread: standard deviation of the measured efforts.
     """
 
@@ -42,50 +45,89 @@ class EffortErrors:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Score(EffortErrors):
-    """Errors of efforts, and whether the residuals are white, by joint (n,).
+    """Errors of the efforts that the feedforward of two robots predicts, by joint (n,).
 
     Attributes:
-        unfiltered: RMS of the identified prediction less the efforts as they were recorded, N m or N.
-        whiteness: share of the first autocorrelations of the residual that are those of white noise; 0.95 if it is, and
-            0.65 to 0.95 if it is white noise that passed the filter.
+        before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
+        of_fit: RMS of what the fit leaves, with what only the fit knows: dry friction that is filtered like the
+            efforts, and terms that no robot file has; N m or N.
+        noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
+        whiteness: share of the first autocorrelations of what the fit leaves that are those of white noise; 0.95 if it
+            is, and 0.65 to 0.95 if it is white noise that passed the filter.
         samples: number of them.
     """
 
+    before_unfiltered: Array
     unfiltered: Array
+    of_fit: Array
+    noise: Array
     whiteness: Array
     samples: int
 
+    @property
+    def surely_worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the robot that was found predicts worse than the one that was given, by more than the noise.
+
+        Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
+        0.1 %.
+        """
+        with np.errstate(invalid="ignore"):
+            more = np.square(self.after) - np.square(self.before)
+            return np.asarray((more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before))
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether it predicts worse by more than the noise, or by an RMS larger by 2 %, filtered or not."""
+        with np.errstate(invalid="ignore"):
+            much = (self.after > (1 + _WORSE) * self.before) | (self.unfiltered > (1 + _WORSE) * self.before_unfiltered)
+        return np.asarray(self.surely_worse | much)
+
 
 def score(
-    measured: Sequence[Array], raw: Sequence[Array], before: Sequence[Array], after: Sequence[Array], spacing: int = 1
+    measured: Array,
+    before: Array,
+    after: Array,
+    before_unfiltered: Array,
+    unfiltered: Array,
+    of_fit: Array,
+    *,
+    lengths: Sequence[int],
+    spacing: int = 1,
 ) -> Score:
-    """Compare predictions with measured efforts.
+    """Figures of residuals, each (N, n) of one motion after the other, NaN where efforts were not recorded.
 
     Args:
-        measured: filtered efforts of each motion (N, n); NaN where they were not recorded.
-        raw: the same as they were recorded.
-        before, after: predictions.
+        measured: filtered efforts.
+        before, after: errors of predictions, against filtered efforts.
+        before_unfiltered, unfiltered: of the same, against efforts as they were recorded.
+        of_fit: ``unfiltered`` with what only the fit knows, filtered.
+        lengths: of the motions, samples.
         spacing: samples between those that decide on whiteness.
     """
+    absent = np.isnan(measured).all(axis=0)
+    ends = np.cumsum(lengths)[:-1]
 
-    def rms(predicted: Sequence[Array], desired: Sequence[Array]) -> Array:
-        return root_mean_square(np.concatenate([p - d for p, d in zip(predicted, desired, strict=True)]))
+    def motions(values: Array) -> list[Array]:
+        # Some that are missing count as zero, which is all that is known of them.
+        return [np.where(absent, np.nan, np.nan_to_num(part)) for part in np.split(values, ends)]
 
-    everything = np.concatenate(list(measured))
-    absent = np.isnan(everything).all(axis=0)
-    # Some that are missing count as zero, which is all that is known of them.
-    residuals = [
-        np.where(absent, np.nan, np.nan_to_num((a - m)[::spacing])) for a, m in zip(after, measured, strict=True)
-    ]
-    center = np.where(absent, np.nan, np.nan_to_num(everything).sum(axis=0) / np.maximum(_known(everything), 1))
-    spread = root_mean_square(everything - center)
+    center = np.where(absent, np.nan, np.nan_to_num(measured).sum(axis=0) / np.maximum(_known(measured), 1))
+    gain = np.square(after) - np.square(before)
+    count = np.maximum(_known(gain), 1)
+    gain = gain - np.nan_to_num(gain).sum(axis=0) / count
+    spaced = [part[::spacing] for part in motions(gain)]
+    spread = np.nan_to_num(root_mean_square(np.concatenate(spaced)))
+    independent = np.maximum(sum(map(len, spaced)) / correlation_time(spaced), 1.0)
     return Score(
-        before=rms(before, measured),
-        after=rms(after, measured),
-        spread=spread,
-        unfiltered=rms(after, raw),
-        whiteness=whiteness(residuals),
-        samples=len(everything),
+        before=root_mean_square(before),
+        after=root_mean_square(after),
+        spread=root_mean_square(measured - center),
+        before_unfiltered=root_mean_square(before_unfiltered),
+        unfiltered=root_mean_square(unfiltered),
+        of_fit=root_mean_square(of_fit),
+        noise=spread / np.sqrt(independent),
+        whiteness=whiteness([part[::spacing] for part in motions(of_fit)]),
+        samples=len(measured),
     )
 
 

@@ -20,7 +20,7 @@ from .estimators import DEPENDENT, Estimate
 from .exceptions import IdentificationError
 from .linear_estimate import Weighted
 from .options import Options
-from .parameter_vector import lower_bounds
+from .parameter_vector import lower_bounds, terms_in_effect
 from .payload import find_payload
 from .training_data import TrainingData
 
@@ -50,9 +50,13 @@ class Solution:
 
 
 def possible_inertias(
-    data: TrainingData, linear: Weighted, options: Options, progress: Callable[[float], None]
+    data: TrainingData,
+    linear: Weighted,
+    options: Options,
+    held: NDArray[np.bool_],
+    progress: Callable[[float], None],
 ) -> Solution:
-    """Possible inertias of all bodies with mass, and terms.
+    """Possible inertias of all bodies with mass, and terms; joints (n,) that are held are as in the file.
 
     They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances of the bodies from the file) over
     possible pi and terms x_t within their bounds.
@@ -61,9 +65,13 @@ def possible_inertias(
         IdentificationError: no body has mass.
     """
     regressor, k = data.regressor, data.regressor.inertial
-    bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior)
+    robot = regressor.robot
+    free = set(range(len(robot.joints))) - {robot.independent[j] for j in np.flatnonzero(held).tolist()}
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior, sorted(free))
     if not bodies.free:
-        raise IdentificationError(f"{regressor.robot.name}: no body has mass; give each body an estimate of its mass")
+        if held.any():
+            return as_in_file(data)
+        raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
     of_file = _of_file(linear.estimate, k)
     likely = np.where(of_file | (~identifiable & (file != 0)), file, np.nan)
@@ -76,12 +84,16 @@ def possible_inertias(
     if options.estimator == "total":
         right = R @ linear.estimate.x
     K, lower = regressor.base.combinations, lower_bounds(regressor)
-    found = consistent.solve(bodies, R, right, K, lower, weight, likely=likely)
+    fixed = np.tile(held, len(regressor.terms))
+    file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
+    right = right - R[:, k:][:, fixed] @ file[fixed]
+    found = consistent.solve(bodies, R, right, K, lower, weight, likely=np.where(fixed, 0.0, likely))
+    of_file |= fixed
     return Solution(
         found.parameters,
         found.parameter_deviations(bodies),
         np.where(of_file, file, found.terms),
-        np.where(identifiable, found.term_deviations, np.inf),
+        np.where(fixed, 0.0, np.where(identifiable, found.term_deviations, np.inf)),
         of_file,
         weight,
         () if found.converged else ("the optimiser stopped before it converged",),
@@ -125,12 +137,13 @@ def _prior_weight(
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
 
 
-def terms_alone(data: TrainingData, linear: Weighted) -> Solution:
-    """Terms of the linear estimate within their bounds, and the inertias of the file."""
+def terms_alone(data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_]) -> Solution:
+    """Terms of the linear estimate within their bounds, and the inertias and held joints (n,) of the file."""
     k, estimate = data.regressor.inertial, linear.estimate
     parameters = data.regressor.dynamics.inertial_parameters
-    of_file = _of_file(estimate, k)
-    terms = data.file[k:].copy()
+    fixed = np.tile(held, len(data.regressor.terms))
+    of_file = _of_file(estimate, k) | fixed
+    terms = np.where(fixed, terms_in_effect(data.regressor, data.file, options.side), data.file[k:])
     # Columns of inertias are zero here, and those of the terms that are left are independent.
     R = estimate.R[:, k:][:, ~of_file]
     terms[~of_file] = (
@@ -139,6 +152,13 @@ def terms_alone(data: TrainingData, linear: Weighted) -> Solution:
     )
     terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
     return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
+
+
+def as_in_file(data: TrainingData) -> Solution:
+    """All parameters of the file."""
+    parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :]
+    none = np.zeros_like(terms)
+    return Solution(parameters, np.zeros_like(parameters), terms, none, np.ones(len(terms), dtype=bool))
 
 
 def payload_alone(data: TrainingData, joint: str) -> Solution:

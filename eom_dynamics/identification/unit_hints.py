@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints at recordings whose times or efforts are in another unit, or of another sign, than those of the robot."""
+"""Hints at recordings whose times or efforts are in another unit than those of the robot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
 from ..robot import Robot
 from .exceptions import IdentificationError
-from .filtering import AT_LIMIT, Samples
+from .filtering import AT_LIMIT
 from .recording import Recording
 
 # Hz; the drives of no robot report at a lower or higher rate.
@@ -32,32 +31,11 @@ _FAR = 5.0
 
 _MILLI = "if they are in mN m, --effort-scale 0.001 converts them"
 
-# Correlation of measured efforts and those by the file below which signs differ.
-_OPPOSITE = -0.5
-
 
 def unit_hints(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
     """Lines on times that do not look like seconds, and on efforts that are mostly beyond their limits."""
     found = [hint for each in recordings for hint in (_on_times(robot, each), _on_efforts(robot, each)) if hint]
     return list(dict.fromkeys(found))
-
-
-def opposite_signs(robot: Robot, samples: Sequence[Samples], by_file: Sequence[Array]) -> list[str]:
-    """A line on joints whose measured efforts fall where those by the robot's file (N, n), of each motion, rise."""
-    measured, predicted = (np.concatenate(list(x)) for x in ([part.tau for part in samples], by_file))
-    used = np.concatenate([part.used for part in samples])
-    correlation = np.zeros(robot.n)
-    for j in range(robot.n):
-        x, y = measured[used[:, j], j], predicted[used[:, j], j]
-        if len(x) > 1 and np.std(x) > 0 and np.std(y) > 0:
-            correlation[j] = np.corrcoef(x, y)[0, 1]
-    names = list(compress(robot.joint_names, correlation < _OPPOSITE))
-    if not names:
-        return []
-    option = " ".join(f"--effort-scale {name}=-1" for name in names)
-    if np.all(correlation <= 0):
-        option = "--effort-scale -1"
-    return [f"efforts of {', '.join(names)} have the opposite sign of the file's prediction: {option} turns them"]
 
 
 def _on_times(robot: Robot, recording: Recording) -> str:

@@ -31,6 +31,7 @@ from ..jet import Jet
 from .composite import Step, along, axis_of, composites
 from .links import Link, LinkTree
 from .newton_euler import Motion, fixed_base, passes
+from .passive_efforts import passive_stiffness
 from .scalars import Matrix, Numbers, Scalar, dot, plus
 
 _NO_VELOCITY = [0.0, 0.0, 0.0]
@@ -54,7 +55,8 @@ def effort_by_position(
     steps = [Step.of(link, q, qd) for link in tree.links]
     bodies = composites(tree, steps, rates=True)
     changes = [_Change.of(link, motion) for link, motion in zip(tree.links, done.motions, strict=True)]
-    by_q: Matrix = [[0.0] * tree.n for _ in range(tree.n)]
+    slopes = passive_stiffness(tree)
+    by_q: Matrix = [[slopes[i] if i == k else 0.0 for k in range(tree.n)] for i in range(tree.n)]
     for k, link in enumerate(tree.links):
         axis, row, body, change = axis_of(link), link.coordinate, bodies[k], changes[k]
         w = _values(done.motions[k].w)

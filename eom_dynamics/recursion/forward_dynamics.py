@@ -22,6 +22,7 @@ from ..arrays import Array
 from .inverse_mass_matrix import reciprocal_pivot
 from .joint_friction import joint_friction
 from .links import Link, LinkTree, Moments
+from .passive_efforts import passive_efforts
 from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
 from .vectors import shifted_sincos
 
@@ -52,7 +53,7 @@ def forward_dynamics(
         RobotDescriptionError: a joint moves no mass.
     """
     bodies = _bodies(tree, q, qd, wrench, None)
-    _articulate(tree, bodies, qd, tau, added_inertia, None)
+    _articulate(tree, bodies, q, qd, tau, added_inertia, None)
     base = [0.0, 0.0, 0.0, *(-g for g in tree.gravity.tolist())]
     return _accelerations(tree, bodies, base)
 
@@ -77,7 +78,7 @@ def forward_dynamics_on_base(
     """
     base = _with_momentum(_Body([], [], list(nu[:6]), [], _rigid(tree.base), [], []))
     bodies = _bodies(tree, q, nu[6:], wrench, base)
-    _articulate(tree, bodies, nu[6:], tau[6:], (), base)
+    _articulate(tree, bodies, q, nu[6:], tau[6:], (), base)
     accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
     qdd = _accelerations(tree, bodies, accelerated)
     return [*accelerated[:3], *plus(accelerated[3:], gravity), *qdd]
@@ -101,13 +102,14 @@ def _bodies(
 def _articulate(
     tree: LinkTree,
     bodies: list[_Body],
+    q: Sequence[Scalar],
     qd: Sequence[Scalar],
     tau: Sequence[Scalar],
     added_inertia: Sequence[Scalar],
     base: _Body | None,
 ) -> None:
     """From the tips to the base, add to each link what it carries."""
-    friction = joint_friction(tree, [qd])
+    friction, passive = joint_friction(tree, [qd]), passive_efforts(tree, [q])
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
@@ -116,7 +118,7 @@ def _articulate(
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
         body.reciprocal = reciprocal_pivot(D)
-        body.u = tau[link.coordinate] - friction[link.coordinate][0] - dot(S, body.p)
+        body.u = tau[link.coordinate] - friction[link.coordinate][0] - passive[link.coordinate][0] - dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base
         if parent is not None:
             scaled = [x * body.reciprocal for x in body.U]

@@ -26,6 +26,7 @@ from typing import Any
 from ..jet import Jet
 from .joint_friction import joint_friction
 from .links import Link, LinkTree
+from .passive_efforts import passive_efforts
 from .scalars import Scalar, vector_cross
 from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos, times
 
@@ -129,7 +130,8 @@ def passes(
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
 
-    efforts = joint_friction(tree, states[1 : orders + 1])
+    rubbing, passive = joint_friction(tree, states[1 : orders + 1]), passive_efforts(tree, states[:orders])
+    efforts = [x + y for x, y in zip(rubbing, passive, strict=True)]
     for i in reversed(range(len(tree.links))):
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
         effort = moment[2] + link.pitch * force[2] if link.turns else force[2]

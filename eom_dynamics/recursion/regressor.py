@@ -44,7 +44,7 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
     for i, frame in enumerate(frames):
         for parameters in np.eye(PARAMETERS):
             links = (*empty[:i], _with_inertia(empty[i], *_in_frame(parameters, frame)), *empty[i + 1 :])
-            columns.append(inverse_dynamics(replace(tree, links=links, friction=()), states))
+            columns.append(inverse_dynamics(replace(tree, links=links, friction=(), passive=()), states))
     return [[[column[k][row] for column in columns] for row in range(tree.n)] for k in range(orders)]
 
 

@@ -20,7 +20,7 @@ from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
+from .model import NO_LIMITS, NO_PARALLEL_SPRING, STANDARD_GRAVITY, Limits, ParallelSpring
 
 MOVING_TYPES = ("revolute", "continuous", "prismatic", "helical", "planar", "floating")
 """Joint types that move their child link."""
@@ -110,7 +110,8 @@ class JointDescription:
         mimic: the mimic relation, or None.
         spring: the spring between motor and link.
         rotor: mounting of the rotor; None is the default.
-        limits, damping, friction, rotor_inertia, gear_ratio, actuator: see :class:`eom_dynamics.Joint`.
+        limits, damping, friction, constant_effort, parallel_spring, rotor_inertia, gear_ratio, actuator: see
+            :class:`eom_dynamics.Joint`.
         locked_because: why a joint that the file lets move is fixed, or None.
     """
 
@@ -125,6 +126,8 @@ class JointDescription:
     limits: Limits = NO_LIMITS
     damping: float = 0.0
     friction: float = 0.0
+    constant_effort: float = 0.0
+    parallel_spring: ParallelSpring = NO_PARALLEL_SPRING
     spring: Spring = RIGID
     rotor_inertia: float = 0.0
     gear_ratio: float = 1.0

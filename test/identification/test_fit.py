@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from excited import efforts, motion, recording, true_robot
 
-from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.identification import (
     Fit,
     IdentificationError,
@@ -25,11 +27,13 @@ from eom_dynamics.identification import (
 from eom_dynamics.identification.choice import blocks
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
-from eom_dynamics.identification.filtering import prepare, settings
-from eom_dynamics.identification.fit_notes import doubtful_terms
+from eom_dynamics.identification.filtering import filtered_motion, prepare, settings
+from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bodies, untreated_transmission
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, whiteness
 from eom_dynamics.recursion import inertial_parameters
+from eom_dynamics.robot.model import ParallelSpring
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
@@ -91,7 +95,7 @@ def test_notes_of_several_joints_are_in_the_plural() -> None:
 def test_unidentifiable_terms_stay_as_in_the_file() -> None:
     """A rotor that turns with its link, of a file without it, in data without accelerations, is not made up."""
     robot = load_robot("sea_planar_2r")
-    robot = replace(robot, joints=tuple(replace(joint, rotor_inertia=0.0) for joint in robot.joints))
+    robot = replace(robot, joints=tuple(replace(joint, rotor_inertia=0.0, spring=RIGID) for joint in robot.joints))
     source = recording(robot, true_robot(robot, "motor"), "motor")
     slow = replace(source, t=1000 * source.t)
     found = fit(robot, slow, options=replace(QUICK, side="motor", cutoff=0.008))
@@ -101,7 +105,86 @@ def test_unidentifiable_terms_stay_as_in_the_file() -> None:
     # In quick data the link has the inertia of both.
     quick = fit(robot, source, options=replace(QUICK, side="motor"))
     assert quick.terms["rotor_inertia"][0] == 0
-    assert np.all(quick.training.relative < 0.01)
+    assert np.all(quick.training.of_fit < 0.01 * quick.training.spread)
+
+
+def test_offsets_of_sensors_and_of_the_arm() -> None:
+    """A counterbalance is in the file, a bias of the sensor is not, by the option; figures are those of the file."""
+    robot = load_robot("sea_planar_2r")
+    source = recording(robot, true_robot(robot))
+    biased = replace(source, tau=source.tau + np.array([0.0, 3.0]))
+    arm, sensor = (fit(robot, biased, options=replace(QUICK, offset=kind)) for kind in ("arm", "sensor"))
+    assert identified_robot(arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
+    assert identified_robot(sensor).joints[1].constant_effort == 0
+    assert not_in_file(sensor)[0].startswith("offset: ")
+    # What only the fit knows is apart: the file alone is off by the bias.
+    assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
+    assert sensor.training.after[1] == pytest.approx(np.hypot(3.0, arm.training.after[1]), rel=0.02)
+    # Identified again from its own file, nothing changes.
+    again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
+    assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)
+    assert identified_robot(again).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
+
+
+def test_parallel_spring() -> None:
+    """A spring beside the motor, and its rest position, in the file of which there is none."""
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot)
+    spring = ParallelSpring(20.0, 0.4)
+    held = replace(true, joints=(true.joints[0], replace(true.joints[1], parallel_spring=spring)))
+    terms = ("viscous", "coulomb", "parallel_spring", "offset")
+    found = identified_robot(fit(robot, recording(robot, held), options=replace(QUICK, terms=terms))).joints[1]
+    assert found.parallel_spring.stiffness == pytest.approx(20.0, rel=0.01)
+    assert found.constant_effort == pytest.approx(-20.0 * 0.4, rel=0.02)
+
+
+def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
+    """By the call that the documentation names, of the file that was written and loaded."""
+    robot, _, found = arm()
+    path = tmp_path / "arm.yaml"
+    path.write_text(robot_as_yaml(identified_robot(found)).text)
+    source = recording(robot, true_robot(robot))
+    states = filtered_motion(source, found.filter, 4)
+    tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
+    inner = states.inner
+    for measured, figure in (
+        (states.smooth(source.tau), found.training.after),
+        (source.tau, found.training.unfiltered),
+    ):
+        rms = np.sqrt(np.mean(np.square(tau - measured)[inner], axis=0))
+        np.testing.assert_allclose(rms, figure, rtol=1e-9)
+
+
+@pytest.mark.parametrize("keep", ["joint", "file"])
+def test_worse_joints_keep_what_was_given(keep: str) -> None:
+    """Efforts of one joint in another sign: the file that was given stays the better one on data that are right."""
+    robot = load_robot("sea_planar_2r")
+    true = true_robot(robot)
+    training, validation = recording(robot, true), recording(robot, true, seed=1)
+    wrong = replace(training, tau=training.tau * [1.0, -1.0])
+    found = fit(robot, wrong, validation, replace(QUICK, keep=keep, suspect="use"))
+    assert "joint_2" in found.kept and found.rejected is not None
+    assert found.rejected.surely_worse[1]
+    assert found.validation is not None and not found.validation.worse.any()
+    if keep == "file":
+        assert found.kept == robot.joint_names
+    if len(found.kept) == 2:
+        np.testing.assert_array_equal(found.validation.after, found.validation.before)
+
+
+def test_implausible_masses_are_named() -> None:
+    robot, _, found = arm()
+    assert not any("implausible" in note for note in found.notes)
+    light = found.parameters * np.repeat([1.0, 1e-3], 10)
+    (line,) = implausible_bodies(robot, light)
+    assert line.startswith("implausible masses of bodies: joint_2 0.00") and "joint_1" not in line
+
+
+def test_a_transmission_is_named() -> None:
+    robot = load_robot("planar_2r")
+    driven = replace(robot, transmission=((0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))))
+    assert untreated_transmission(driven, "joint") == [] == untreated_transmission(robot, "motor")
+    assert untreated_transmission(driven, "motor")[0].startswith("the transmission of joint_1, joint_2 is not part")
 
 
 @pytest.mark.parametrize("inertia", [True, False])
@@ -118,7 +201,8 @@ def test_terms_identifiable_together(inertia: bool) -> None:
     assert found.term_of_file["offset"].tolist() == [True, False] and not found.term_of_file["coulomb"].any()
     assert found.terms["offset"][0] == 0
     assert found.terms["coulomb"][0] == pytest.approx(true.joints[0].friction + 2.0, rel=0.01)
-    assert not_in_file(found)[0].startswith("offset: joint_2 ")
+    assert not_in_file(found) == []
+    assert identified_robot(found).joints[1].constant_effort == found.terms["offset"][1]
 
 
 def test_deviations_are_honest() -> None:
@@ -136,16 +220,19 @@ def test_deviations_are_honest() -> None:
 
 
 def test_prediction_by_the_file() -> None:
-    """The identified robot, written and read, has the efforts that the fit predicts, but for offsets."""
+    """The identified robot, written and read, has the efforts that the fit predicts."""
     robot, true, found = arm()
     q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
     ours = efforts(identified_robot(found), q, qd, qdd)
     regressor = Regressor(robot, found.regressor.terms)
-    predicted = regressor(q, qd, qdd) @ found.vector - found.terms["offset"]
+    predicted = regressor(q, qd, qdd) @ found.vector
     np.testing.assert_allclose(ours, predicted, atol=1e-10)
+    of_sensor = replace(found, options=replace(found.options, offset="sensor"))
+    ours = efforts(identified_robot(of_sensor), q, qd, qdd)
+    np.testing.assert_allclose(ours, predicted - found.terms["offset"], atol=1e-10)
     desired = efforts(true, q, qd, qdd)
     assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
-    assert not_in_file(found)[0].startswith("offset: joint_1")
+    assert not_in_file(of_sensor)[0].startswith("offset: joint_1")
 
 
 def test_motor_side_of_the_file() -> None:
@@ -166,7 +253,7 @@ def test_six_joints_with_validation() -> None:
     assert np.all(found.validation.after < 0.1 * found.validation.before)
     # What is left is the noise of the sensors below the cut-off, 0.5 % of 150 and 28 N m at 125 Hz.
     noise = 0.005 * np.array([150, 150, 150, 28, 28, 28]) * np.sqrt(8.0 / 62.5)
-    assert np.all(found.validation.after < 1.3 * noise)
+    assert np.all(found.validation.of_fit < 1.3 * noise)
     assert np.all(found.validation.whiteness > 0.6)
     assert is_possible(found.parameters)
 
@@ -222,7 +309,7 @@ def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> No
     """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
     robot, true, _ = arm("motor")
     source = recording(robot, true, "motor", rate=100.0)
-    options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1)
+    options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
     for body in found.parameters.reshape(-1, 10):
         values = np.linalg.eigvalsh(pseudo_inertia_of(body))
@@ -375,15 +462,17 @@ def bad_recording(kind: str) -> Recording:
 )
 def test_bad_recordings(kind: str, note: str) -> None:
     """Inertias are possible all the same, and a line says what is wrong."""
-    found = fit(load_robot("sea_planar_2r"), bad_recording(kind), options=QUICK)
-    assert is_possible(found.parameters)
+    robot = load_robot("sea_planar_2r")
+    found = fit(robot, bad_recording(kind), options=QUICK)
+    of_file = np.concatenate([inertial_parameters(joint) for joint in robot.joints])
+    assert is_possible(np.where(found.parameters == of_file, 0.0, found.parameters))
     assert np.all(found.terms["viscous"] >= 0)
     assert not note or any(line.startswith(note) for line in found.notes)
     if kind in ("one joint at rest", "one effort zero"):
         assert not found.term_identifiable["viscous"][1]
         assert found.term_identifiable["viscous"][0]
     if kind == "clock":
-        assert np.all(found.training.after < 0.1)
+        assert np.all(found.training.of_fit < 0.1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...actuators.actuator import IDEAL_ACTUATOR
 from ...actuators.springs import RIGID
 from ..description import JointDescription
-from ..model import Limits
+from ..model import NO_PARALLEL_SPRING, Limits, ParallelSpring
 from .elasticity import read_actuator, read_rotor, read_spring
 from .section import Section
 
@@ -31,6 +31,8 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         limits=section.attempt(lambda of: _limits(of, joint.limits), joint.limits, one_entry=True),
         damping=section.not_negative("damping", joint.damping),
         friction=section.not_negative("friction", joint.friction),
+        constant_effort=section.number("constant_effort", joint.constant_effort),
+        parallel_spring=section.attempt(lambda of: _parallel_spring(of, joint.parallel_spring), NO_PARALLEL_SPRING),
     )
     if not actuated:
         return joint
@@ -54,6 +56,13 @@ def _limits(joint: Section, present: Limits) -> Limits:
         if lower > upper:
             limits.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
         return replace(present, lower=lower, upper=upper, **rates)
+
+
+def _parallel_spring(joint: Section, present: ParallelSpring) -> ParallelSpring:
+    if "parallel_spring" not in joint:
+        return present
+    with joint.section("parallel_spring") as spring:
+        return ParallelSpring(spring.number("stiffness"), spring.number("rest_position", 0.0))
 
 
 def _gear_ratio(joint: Section, present: float) -> float:

@@ -29,6 +29,8 @@ The section as in a parameter file (SI units, angles in rad):
           gear_ratio: 100.0               # optional (1); motor revolutions per joint revolution
           damping: 0.5                    # optional (0); viscous friction
           friction: 0.1                   # optional (0); dry friction
+          constant_effort: -3.0           # optional (0); joint effort that holds against a constant load
+          parallel_spring: {stiffness: 20.0, rest_position: 0.1}   # optional; between the link and its parent
           limits: {lower: -2.9, upper: 2.9, velocity: 2.0, effort: 80.0}   # each optional; also acceleration,
                                           # jerk and effort_rate
         elbow:

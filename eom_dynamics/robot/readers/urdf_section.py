@@ -17,6 +17,8 @@ these entries is optional:
         shoulder:
           limits: {velocity: 2.0, jerk: 500.0}   # replace those of the URDF; the others remain
           damping: 0.5                    # like friction, gear_ratio and rotor_inertia in place of that of the URDF
+          constant_effort: -3.0           # joint effort that holds against a constant load
+          parallel_spring: {stiffness: 20.0}   # between the link and its parent
           elasticity: {type: linear, stiffness: 1.0e4}
           actuator: {efficiency: 0.8}
           rotor_inertia: 0.2

@@ -107,9 +107,11 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     }
     if limits := _limits(joint, lost):
         entries["limits"] = limits
-    for name, default in (("damping", 0.0), ("friction", 0.0)):
-        if getattr(joint, name) != default:
+    for name in ("damping", "friction", "constant_effort"):
+        if getattr(joint, name):
             entries[name] = float(getattr(joint, name))
+    if joint.parallel_spring.stiffness:
+        entries["parallel_spring"] = {k: float(x) for k, x in dataclasses.asdict(joint.parallel_spring).items()}
     if joint.mimic is not None:
         leader = robot.joints[joint.mimic.joint].name
         entries["mimic"] = {"joint": leader, "ratio": float(joint.mimic.ratio), "offset": float(joint.mimic.offset)}

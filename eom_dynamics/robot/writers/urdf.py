@@ -153,6 +153,8 @@ def _lost(robot: Robot) -> list[str]:
     unsaid = {
         "springs (elasticity)": [joint.name for joint in joints if not joint.spring.is_rigid],
         "actuators": [joint.name for joint in joints if not _is_ideal(joint)],
+        "constant efforts": [joint.name for joint in robot.joints if joint.constant_effort],
+        "parallel springs": [joint.name for joint in robot.joints if joint.parallel_spring.stiffness],
         "rotor mounts": [joint.name for joint in joints if joint.rotor_mount is not None],
         "limits of acceleration, jerk and effort rate": [
             joint.name

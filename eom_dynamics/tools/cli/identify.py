@@ -19,11 +19,11 @@ from ..writing import check_file, whole_file
 from .arguments import html_path, not_negative, number, path, positive, whole_number
 from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
-from .robot_arguments import add_robot_arguments, load
+from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 
-_TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "offset")
+_TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "parallel_spring", "offset")
 
 _SPRINGS = ("auto", "both", "resonance", "off")
 
@@ -69,14 +69,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--hold-out",
         metavar="SHARE",
-        type=number(lambda x: 0 < x < 1, "a number between 0 and 1"),
-        help="validate on this last part of each recording, such as 0.3",
+        type=number(lambda x: 0 <= x < 1, "a number from 0 to below 1"),
+        help="hold out this share of each recording, in blocks from all over it, to validate on; 0 validates on the "
+        "training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone",
     )
     judge.add_argument(
         "--tolerance",
         metavar="X",
         type=not_negative,
         help="exit code 1 if the RMS residual of a joint exceeds X, N m or N, on validation (else on training)",
+    )
+    judge.add_argument(
+        "--keep",
+        choices=("joint", "file"),
+        default="joint",
+        help="where the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
+        "given ones are kept: of that joint, or of the whole file; default: %(default)s",
+    )
+    judge.add_argument(
+        "--suspect",
+        choices=("keep", "use"),
+        default="keep",
+        help="where a recording contradicts the robot's file in signs, units, order of joints, gravity or time, the "
+        "exit code is 1, and the given parameters are kept, or it is used all the same; default: %(default)s",
     )
     what = parser.add_argument_group("what is identified")
     what.add_argument(
@@ -91,6 +106,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_names(_TERMS),
         help=f"terms besides inertias, of {', '.join(_TERMS)}; none for no terms; default: viscous,coulomb,offset, and "
         "rotor_inertia on the motor side; offset where springs and motors are identified, too",
+    )
+    what.add_argument(
+        "--offset",
+        choices=("arm", "sensor"),
+        default="arm",
+        help="whether offsets are constant efforts of the arm, such as of a counterbalance, which its file gets, or "
+        "biases of the sensors; one recording cannot tell; default: %(default)s",
     )
     what.add_argument(
         "--no-inertia", action="store_true", help="keep the inertias of the file, and identify terms alone"
@@ -136,11 +158,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="of recorded positions; default: degrees if only then positions are within the robot's limits",
     )
+    source.add_argument(
+        "--effort-delay",
+        metavar="S",
+        type=number(lambda x: True, "a number"),
+        default=0.0,
+        help="time by which recorded efforts are late, s; default: %(default)s",
+    )
     add_convention_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Identify, write and print; returns the exit code, 1 if a residual exceeds the tolerance.
+    """Identify, write and print; returns the exit code, 1 if a check fails.
+
+    A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
 
     Raises:
         EomDynamicsError: a recording or the robot cannot be used, or a library is missing.
@@ -153,7 +184,7 @@ def run(options: argparse.Namespace) -> int:
     from ...identification import Options
     from ...identification.elastic_options import ElasticOptions
     from .. import provenance
-    from ..identify.outputs import robot_file
+    from ..identify.outputs import write_robot
     from ..identify.read import Source
     from ..identify.run import Request, identify
     from ..identify.sides import MotorSource
@@ -165,7 +196,9 @@ def run(options: argparse.Namespace) -> int:
         training=options.bags,
         validation=options.validate,
         hold_out=options.hold_out,
-        source=Source(options.topic, options.effort_topic, conventions(options), options.position_unit),
+        source=Source(
+            options.topic, options.effort_topic, conventions(options), options.position_unit, options.effort_delay
+        ),
         motors=MotorSource(
             options.motor_topic,
             options.motor_effort_topic,
@@ -184,6 +217,9 @@ def run(options: argparse.Namespace) -> int:
             cutoff=options.cutoff,
             measured_velocity={"auto": None, "measured": True, "position": False}[options.velocity],
             payload=options.payload,
+            keep=options.keep,
+            suspect=options.suspect,
+            offset=options.offset,
         ),
         elastic=ElasticOptions(
             dict(options.spring_law), options.spring_terms, options.motor_terms, options.spring_points
@@ -200,14 +236,13 @@ def run(options: argparse.Namespace) -> int:
         about = {
             "Recordings": ", ".join(str(file) for file in options.bags),
             "Validation": ", ".join(map(str, options.validate))
-            or (f"the last {options.hold_out:g} of each" if options.hold_out else "none"),
+            or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
             "Robot": f"{robot.name}, from {options.robot:.200}",
             "Date": provenance.date(),
             "Software": provenance.software(),
         }
-        text, lost = robot_file(options.output, options.robot, found.robot, found.links, about, found.elastic)
         with whole_file(options.output, force=options.force) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            found, lost = write_robot(temporary, options.robot, robot_options(options), found, about)
         if options.page:
             report("draw the page", 0.0)
             from ..identify.identification_page import identification_page
@@ -215,14 +250,14 @@ def run(options: argparse.Namespace) -> int:
             html = identification_page(found, about)
             with whole_file(options.page, force=options.force) as temporary:
                 temporary.write_text(html, encoding="utf-8")
+    for line in found.failures:
+        complain(options.program, f"failed: {line}")
     print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
     for line in lost:
         complain(options.program, f"warning: {line}")
     if options.json:
         for note in found.notes:
             complain(options.program, f"note: {note}")
-    for line in found.failures:
-        complain(options.program, f"failed: {line}")
     return 1 if found.failures else 0
 
 

@@ -32,6 +32,9 @@ _DOTS = 1500
 # Samples beyond which curves show those alone that the cut-off needs.
 _LONG = 20_000
 
+# Whiteness below which a residual is systematic.
+_SYSTEMATIC = 0.5
+
 # Apart on light and on dark ground, in all charts alike.
 _MEASURED, _PREDICTED = color(0), color(1)
 
@@ -67,7 +70,7 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
             f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
             f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
         ),
-        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in found.failures),
+        verdict=_verdict(found, fit),
         notes=notes,
         scores="".join(tables),
         efforts="".join(place(name) for name in figures if name.startswith(("effort", "residual"))),
@@ -79,6 +82,33 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
         about=definitions(about),
     )
     return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
+
+
+def _verdict(found: Identified, fit: Fit) -> str:
+    """Whether the new file is better, by how much, and what is still unexplained."""
+    score, which = (fit.validation, "that it has not seen") if fit.validation else (fit.training, "of the training")
+    failed = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in found.failures)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = score.after / score.before
+    known = np.isfinite(ratio)
+    if not known.any():
+        return failed
+    mean = float(np.exp(np.mean(np.log(np.maximum(ratio[known], 1e-12)))))
+    kept = f" {', '.join(fit.kept)}: as in the file that was given." if fit.kept else ""
+    lead = (
+        f"On data {which}, the RMS error of the new file is {number(100 * mean)} % of that of the given one, in the "
+        f"geometric mean of the joints.{kept}"
+    )
+    kind = "good" if not found.failures and mean < 1 else "bad"
+    rest = score.whiteness < _SYSTEMATIC
+    names = [name for name, left in zip(fit.robot.joint_names, rest, strict=True) if left]
+    remaining = ""
+    if names:
+        remaining = (
+            f"<p>What is left is systematic at {escape(', '.join(names))}: look for friction of another shape below, "
+            "flexibility, a payload, or efforts of cables.</p>"
+        )
+    return f'{failed}<p class="verdict {kind}">{escape(lead)}</p>{remaining}'
 
 
 def _template(name: str) -> Template:

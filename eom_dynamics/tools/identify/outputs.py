@@ -3,18 +3,53 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from ...exceptions import RobotDescriptionWarning
 from ...identification import Fit
 from ...robot import Robot
 from ...robot.readers.loading import MAX_BYTES
 from ...robot.writers.parameters import robot_as_yaml
 from ...robot.writers.urdf import robot_as_urdf
+from ..robot_options import RobotOptions
 from .elastic import Elastic, Resonant
 from .elastic_summary import comments as elastic_comments
 from .patched_urdf import patched_urdf
+from .run import Identified
 from .summary import comments
+
+
+def write_robot(
+    path: Path, source: str, part: RobotOptions, found: Identified, about: Mapping[str, str]
+) -> tuple[Identified, tuple[str, ...]]:
+    """Write the file of an identified robot, and verify it: what is reported is that of the file, loaded again.
+
+    Args:
+        path: of the file; its ending is the format.
+        source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
+        part: of the source that the robot is.
+        found: the results.
+        about: names and values for comments.
+
+    Returns:
+        The results with the figures of the file, and a line for each thing that it cannot say.
+
+    Raises:
+        RobotDescriptionError: the robot cannot be written in this format.
+        OSError: the file cannot be written.
+    """
+    whole = part if _patched(path, source) else RobotOptions()
+    path.write_text(robot_file(path, source, found.robot, None, {})[0], encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
+        # A URDF has no gravity: whoever loads it gives that of the robot.
+        found = found.verified(replace(whole.load(str(path)), gravity=found.robot.gravity))
+    text, lost = robot_file(path, source, found.robot, found.links, about, found.elastic)
+    path.write_text(text, encoding="utf-8")
+    return found, lost
 
 
 def robot_file(
@@ -39,7 +74,7 @@ def robot_file(
         RobotDescriptionError: the robot cannot be written in this format.
     """
     if output.suffix == ".urdf":
-        if source.endswith(".urdf") and Path(source).is_file():
+        if _patched(output, source):
             return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
         written = robot_as_urdf(robot)
         return written.text, (*written.lost, *_unsaid(fit, elastic))
@@ -52,12 +87,22 @@ def robot_file(
     return (remarks if fits else "") + written.text, written.lost
 
 
+def _patched(output: Path, source: str) -> bool:
+    """Whether the file is the URDF that the robot was loaded from, with other numbers."""
+    return output.suffix == ".urdf" and source.endswith(".urdf") and Path(source).is_file()
+
+
 def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
+    lines: tuple[str, ...] = ()
+    passive = {"offset", "parallel_spring"} & set(() if fit is None else fit.regressor.terms)
+    if fit is not None and passive and fit.options.offset == "arm":
+        lines = ("constant efforts and parallel springs are left out: a URDF has none; write .yaml",)
     if elastic is not None:
-        return ("springs, rotors and motor friction are left out: a URDF has none; write .yaml",)
+        return (*lines, "springs, rotors and motor friction are left out: a URDF has none; write .yaml")
     if fit is not None and fit.options.side == "motor":
         return (
+            *lines,
             "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
             "identify with --side joint",
         )
-    return ()
+    return lines

@@ -57,6 +57,7 @@ class Source:
         effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
         conventions: names of joints, and units of efforts.
         position_unit: one of UNITS.
+        effort_delay: by which efforts are late, s.
         columns: first parts of the names of a table's columns of positions, velocities and efforts.
     """
 
@@ -64,6 +65,7 @@ class Source:
     effort_topic: str | None = None
     conventions: Conventions = DEFAULT
     position_unit: str = "auto"
+    effort_delay: float = 0.0
     columns: tuple[str, ...] = MEASURED_FIELDS
 
 
@@ -111,7 +113,10 @@ def read_stamped(
     if efforts is not None:
         efforts.names = tuple(source.conventions.names(efforts.names))
         recording = _with_efforts(recording, columns, efforts, source)
-    return _in_radians(recording, robot, source.position_unit), int(columns.stamp[0]) if len(columns.stamp) else 0
+    recording = _in_radians(recording, robot, source.position_unit)
+    if source.effort_delay:
+        recording = recording.without_delay(source.effort_delay)
+    return recording, int(columns.stamp[0]) if len(columns.stamp) else 0
 
 
 def _bag(

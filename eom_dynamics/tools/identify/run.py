@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot
+from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot, verified
 from ...identification.elastic_options import ElasticOptions
+from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
 from . import elastic_summary, summary
 from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
@@ -17,6 +18,12 @@ from .read import TABLES, Source, read_recording
 from .sides import MotorSource, Sides, read_sides
 
 Progress = Callable[[str, float], None]
+
+HELD_OUT = 0.2
+"""Share of each recording that is held out for validation by default."""
+
+# s: recordings of less in all are not held out from unless that is asked for.
+_SHORT = 10.0
 
 # Of links whose motors are identified, too: friction is that of the motors.
 _LINK_TERMS = ("offset",)
@@ -28,7 +35,8 @@ class Request:
 
     Attributes:
         training, validation: files.
-        hold_out: share of each recording to hold out for validation, or None.
+        hold_out: share of each recording to hold out for validation; None for HELD_OUT where there are no files for
+            validation, and recordings are long enough.
         source, motors: where in the files links and motors are.
         springs: one of :data:`.elastic.MODES`.
         links, elastic: what is identified of links, and of springs and motors.
@@ -51,19 +59,42 @@ class Identified:
     """An identified robot.
 
     Attributes:
+        given: the robot as its file describes it.
         robot: with all that was identified.
         links: what was found of the links; None if they were not recorded.
         elastic: what was found of springs and motors; None if that was not asked for, or not possible.
         training, validation: recordings of the links.
-        failures: of checks, a line each.
+        held_out: share of each recording that was held out for validation.
+        tolerance: of RMS residuals of the links, N m or N, or None.
     """
 
+    given: Robot
     robot: Robot
     links: Fit | None
     elastic: Elastic | Resonant | None
     training: tuple[Recording, ...]
     validation: tuple[Recording, ...]
-    failures: tuple[str, ...]
+    held_out: float = 0.0
+    tolerance: float | None = None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Failed checks, a line each."""
+        if self.links is None:
+            return ()
+        beyond = [] if self.tolerance is None else summary.failures(self.links, self.tolerance)
+        return (*summary.verdict(self.links), *beyond)
+
+    def verified(self, written: Robot) -> Identified:
+        """These results with the figures of the robot that was written and loaded again.
+
+        If that robot predicts worse than the one that was given, the result is the given one.
+        """
+        if self.links is None:
+            return self
+        links = verified(self.links, written, self.training, self.validation)
+        rejected = len(links.kept) == written.n > len(self.links.kept)
+        return replace(self, links=links, robot=self.given if rejected else self.robot)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -122,8 +153,13 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
         return _from_motors(robot, request, training, notes)
     if mode == "off":
         training, validation = _links_alone(training), _links_alone(validation)
-    if request.hold_out:
-        training, validation = map(list, zip(*(each.split(request.hold_out) for each in training), strict=True))
+    share = request.hold_out
+    if share is None and not validation:
+        share = HELD_OUT if all(_long_enough(each) for each in training) else 0.0
+        if not share:
+            notes.append("the recording is too short to hold out a part of it: figures are of the training data")
+    if share:
+        training, validation = map(list, zip(*(each.split(share) for each in training), strict=True))
     elastic = None
     if mode == "both":
         elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, report)
@@ -134,14 +170,17 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
     links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
     links = replace(links, notes=(*links.notes, *notes, *sides[0][1]))
     found = identified_robot(links)
-    failed = [] if request.tolerance is None else summary.failures(links, request.tolerance)
+    if len(links.kept) == robot.n:
+        found = robot
     return Identified(
+        robot,
         found if elastic is None else elastic.on(found),
         links,
         elastic,
         tuple(sides[0][0]),
         tuple(sides[1][0]),
-        tuple(failed),
+        share or 0.0,
+        request.tolerance,
     )
 
 
@@ -163,6 +202,18 @@ def _without_effect(request: Request, mode: str) -> list[str]:
     return lines
 
 
+def _long_enough(sides: Sides) -> bool:
+    """Whether a part of a recording can be held out, and has all that was recorded."""
+    try:
+        if sides.links is None or sides.links.cleaned().duration < _SHORT:
+            return False
+        parts = sides.split(HELD_OUT)
+    except IdentificationError:
+        return False
+    recorded = [x for part in parts for x in (part.links, part.motors, part.currents) if x is not None]
+    return all(len(x) > LEAST_SAMPLES for x in recorded)
+
+
 def _links_alone(sides: Sequence[Sides]) -> list[Sides]:
     """Recordings of the links; motors alone count as those of rigid joints."""
     return [Sides(each.motors if each.links is None else each.links) for each in sides]
@@ -178,4 +229,4 @@ def _from_motors(robot: Robot, request: Request, training: Sequence[Sides], note
             )
     found = identify_motor_side(robot, training, request.elastic, request.motors)
     found = replace(found, notes=(*found.notes, *notes))
-    return Identified(found.on(robot), None, found, (), (), ())
+    return Identified(robot, found.on(robot), None, found, (), ())

@@ -73,7 +73,7 @@ class Sides:
     currents: Recording | None = None
 
     def split(self, share: float) -> tuple[Sides, Sides]:
-        """The first part, and the last ``share`` of the samples of the links, to judge by.
+        """What is left for training, and blocks of this ``share`` of the samples of the links to judge by.
 
         Raises:
             IdentificationError: a part has too few samples.
@@ -83,12 +83,16 @@ class Sides:
             raise IdentificationError(
                 f"{self.motors.name}: links were not recorded; no part of it can be held out for validation"
             )
-        first, last = self.links.split(share)
-        others = [
-            (None, None) if side is None else (side[side.t < last.t[0]], side[side.t >= last.t[0]])
-            for side in (self.motors, self.currents)
-        ]
-        return Sides(first, *(pair[0] for pair in others)), Sides(last, *(pair[1] for pair in others))
+        training, held_out, spans = self.links.held_out(share)
+
+        def parts(side: Recording | None) -> tuple[Recording | None, Recording | None]:
+            if side is None:
+                return None, None
+            held = np.any([(side.t >= start) & (side.t < end) for start, end in spans], axis=0)
+            return side[~held], side[held]
+
+        others = [parts(side) for side in (self.motors, self.currents)]
+        return Sides(training, *(pair[0] for pair in others)), Sides(held_out, *(pair[1] for pair in others))
 
 
 def read_sides(
@@ -117,6 +121,7 @@ def read_sides(
         source,
         effort_topic=motors.effort_topic,
         conventions=replace(source.conventions, effort_scale=(), effort_offset=()),
+        effort_delay=0.0,
         position_unit="rad",
         columns=_MOTOR_COLUMNS,
     )

@@ -28,22 +28,24 @@ _INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
 
 def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
     """Return a header, and a row of figures for each joint."""
-    header = ("joint", "unit", "before", "after", "relative", "unfiltered", "whiteness")
+    header = ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file")
     values = zip(
         fit.robot.joint_names,
         effort_units(fit.robot),
         score.before,
         score.after,
-        score.relative,
+        score.before_unfiltered,
         score.unfiltered,
+        score.relative,
         score.whiteness,
+        score.of_fit,
         strict=True,
     )
     return [
         header,
         *(
-            (name, unit, number(before), number(after), percent(relative), number(unfiltered), percent(white))
-            for name, unit, before, after, relative, unfiltered, white in values
+            (name, unit, *map(number, efforts), percent(relative), percent(white), number(of_fit))
+            for name, unit, *efforts, relative, white, of_fit in values
         ),
     ]
 
@@ -51,21 +53,49 @@ def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
 def as_text(fit: Fit) -> str:
     """Return the tables that the command prints."""
     lines = [
+        *verdict(fit),
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
         f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {_velocities(fit)}",
         f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
         "",
-        f"training, RMS residual of {fit.training.samples:,} samples",
-        *columns(rows(fit, fit.training), right_from=2),
     ]
     if fit.validation is not None:
-        lines += ["", f"validation, RMS residual of {fit.validation.samples:,} samples"]
-        lines += columns(rows(fit, fit.validation), right_from=2)
+        lines += [f"validation, RMS residual of the robot file on {fit.validation.samples:,} samples"]
+        lines += [*columns(rows(fit, fit.validation), right_from=2), ""]
+    lines += [f"training, RMS residual of the robot file on {fit.training.samples:,} samples"]
+    lines += columns(rows(fit, fit.training), right_from=2)
     lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
     lines += ["", f"efforts left out of training: {_counts(fit, recorded=False)}"]
     if any(fit.counts.get(reason) for reason in _OF_RECORDING):
         lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
     return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
+
+
+def verdict(fit: Fit) -> list[str]:
+    """Return lines on recordings that contradict the file, and on joints that are predicted worse than by the file."""
+    end = ": the given parameters are kept; --suspect use takes the recording all the same"
+    lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
+    if fit.rejected is None or not fit.rejected.surely_worse.any():
+        return lines
+    which = "training" if fit.validation is None else "validation"
+    values = zip(
+        fit.robot.joint_names,
+        effort_units(fit.robot),
+        fit.rejected.before,
+        fit.rejected.after,
+        fit.rejected.surely_worse,
+        strict=True,
+    )
+    listed = []
+    for name, unit, before, after, worse in values:
+        if worse:
+            listed.append(f"{name} ({number(after)} instead of {number(before)} {unit})")
+    kept = "all joints" if len(fit.kept) == fit.robot.n else ", ".join(fit.kept)
+    return [
+        *lines,
+        f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
+        f"ones of {kept} are kept",
+    ]
 
 
 def term_rows(fit: Fit) -> list[tuple[str, ...]]:
@@ -128,6 +158,7 @@ def as_json(fit: Fit) -> dict[str, Any]:
         "velocity": "measured" if fit.filter.measured_velocity else "position differences",
         "training": _figures(fit.training),
         "validation": None if fit.validation is None else _figures(fit.validation),
+        "kept": list(fit.kept),
         "left_out": fit.counts,
         "terms": {
             name: {"values": numbers(fit.terms[name]), "deviations": numbers(fit.term_deviations[name])}
@@ -160,8 +191,14 @@ def comments(fit: Fit, about: Mapping[str, str]) -> str:
     lines += [f"{name}: {value}" for name, value in about.items()]
     figures = fit.validation or fit.training
     which = "validation" if fit.validation is not None else "training"
-    for name, before, after in zip(fit.robot.joint_names, figures.before, figures.after, strict=True):
-        lines.append(f"RMS residual on {which}, {name}: {number(before)} before, {number(after)} after")
+    lines += [f"Failed: {line}" for line in verdict(fit)]
+    pairs = (figures.before, figures.after, figures.before_unfiltered, figures.unfiltered)
+    for name, *rms in zip(fit.robot.joint_names, *pairs, strict=True):
+        words = [number(x) for x in rms]
+        lines.append(
+            f"RMS residual on {which}, {name}: {words[0]} before, {words[1]} by this file; unfiltered {words[2]} and "
+            f"{words[3]}"
+        )
     if fit.options.inertia:
         lines.append("Inertias about the origins of the bodies, of the data and the prior together:")
         table = fit.parameters.reshape(-1, PARAMETERS), fit.parameter_deviations.reshape(-1, PARAMETERS)
@@ -209,7 +246,9 @@ def _figures(score: Score) -> dict[str, Any]:
     return {
         "samples": score.samples,
         **error_figures(score),
+        "rms_before_unfiltered": numbers(score.before_unfiltered),
         "rms_after_unfiltered": numbers(score.unfiltered),
+        "rms_of_fit_not_in_file": numbers(score.of_fit),
         "whiteness": numbers(score.whiteness),
     }
 

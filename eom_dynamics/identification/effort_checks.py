@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings that contradict the robot's file: signs, units and joints of efforts, the mounting of the base, and lag.
+
+All are found by least squares of the measured efforts on those that the file predicts, joint by joint, beside terms of
+the joint's own, such as friction. A contradiction beyond what wrong masses explain is a reason not to trust the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, compress
+
+import numpy as np
+
+from ..arrays import Array
+from ..dynamics import Dynamics
+from ..robot import Robot
+from .filtering import Filter, Samples, prepare
+from .recording import Recording
+from .regressor import Regressor
+from .residuals import Score, correlation_time
+
+# Samples that decide.
+_SAMPLES = 2000
+
+# Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
+_SURE, _LEAST, _MOST = 5.0, 0.2, 5.0
+
+# Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
+_MUCH_BETTER = 0.4
+
+# Singular values of gravity's columns, relative to the largest, below which a direction has no effect.
+_UNSEEN = 1e-3
+
+# Angle of gravity, rad, and factor of its size that wrong masses do not explain.
+_TURNED, _GRAVITY = np.radians(15.0), 1.5
+
+# Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
+_LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
+
+# s: a lag that shifts masses and friction by more than the noise.
+_TOO_LATE = 0.02
+
+# s of motion, below which a fit that explains it may be of noise.
+_SHORTEST = 3.0
+
+# Share of the efforts of most joints that any parameters leave unexplained, if they are not of this robot.
+_NOISE = 0.9
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What a recording and the file disagree on.
+
+    Attributes:
+        joints: whose efforts cannot be trusted.
+        words: what is wrong, and what to do.
+    """
+
+    joints: tuple[str, ...]
+    words: str
+
+
+def contradictions(regressor: Regressor, samples: Sequence[Samples], file: Array) -> list[Contradiction]:
+    """Contradictions between samples and the robot's parameters x (P,), those that explain the others first."""
+    check = _Check(regressor, samples, file)
+    if not check.known.any():
+        return []
+    found = check.base_mounting() or check.swapped() or check.signs_and_units()
+    return found
+
+
+class _Check:
+    """Least squares of efforts on predictions of the file and terms of each joint."""
+
+    def __init__(self, regressor: Regressor, samples: Sequence[Samples], file: Array) -> None:
+        self._regressor, self._robot = regressor, regressor.robot
+        step = max(1, sum(map(len, samples)) // _SAMPLES)
+        parts = [part[::step] for part in samples]
+        self._q, self._qd, self._qdd, self._tau = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("q", "qd", "qdd", "tau")
+        )
+        self._used = np.concatenate([part.used for part in parts])
+        # Gravity's part is the same for all terms that are not of the joint's own.
+        names = [name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms]
+        self._own = np.stack([np.concatenate([part.bases[name] for part in parts]) for name in names], axis=-1)
+        inertial = file.copy()
+        inertial[regressor.inertial :] = 0.0
+        self._inertial = inertial
+        self._by_file = self._predicted(self._q, self._qd, self._qdd)
+        self.known = self._used.sum(axis=0) > 4 * (1 + self._own.shape[-1])
+
+    def _predicted(self, q: Array, qd: Array, qdd: Array) -> Array:
+        return self._regressor.inertial_efforts(q, qd, qdd, self._inertial)
+
+    def _squares(self, j: int, predicted: Array, tau: Array, own: Array | None = None) -> float:
+        """Sum of squares of joint j's efforts (N,) that a prediction and terms of its own leave."""
+        rows = self._used[:, j]
+        A = (self._own[:, j] if own is None else own)[rows]
+        rest = (tau - predicted)[rows]
+        return float(np.sum(np.square(rest - A @ np.linalg.lstsq(A, rest, rcond=None)[0]))) if A.size else _square(rest)
+
+    def base_mounting(self) -> list[Contradiction]:
+        """Gravity by least squares, if it is another one than that of the file."""
+        robot, g = self._robot, np.asarray(self._robot.gravity)
+        size = float(np.linalg.norm(g))
+        if not size:
+            return []
+        none = _gravity_of(robot, np.zeros(3), self._q)
+        columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
+        rest = self._tau - (self._by_file - columns @ g)
+        A, b = [], []
+        before, opposite = 0.0, 0.0
+        for j in np.flatnonzero(self.known).tolist():
+            rows, own = self._used[:, j], self._own[:, j]
+            scale = float(np.std(self._tau[rows, j])) or 1.0
+            A.append(_without(own[rows], columns[rows, j]) / scale)
+            b.append(_without(own[rows], rest[rows, j][:, np.newaxis])[:, 0] / scale)
+            before += self._squares(j, self._by_file[:, j], self._tau[:, j]) / scale**2
+            opposite += self._squares(j, -self._by_file[:, j], self._tau[:, j]) / scale**2
+        stacked, right = np.concatenate(A), np.concatenate(b)
+        _, values, Vt = np.linalg.svd(stacked, full_matrices=False)
+        seen = Vt[values > _UNSEEN * values[0]]
+        found = seen.T @ np.linalg.lstsq(stacked @ seen.T, right, rcond=None)[0]
+        after = _square(right - stacked @ found)
+        g = seen.T @ (seen @ g)  # a planar arm does not see gravity along its axes
+        size = float(np.linalg.norm(g))
+        length = float(np.linalg.norm(found))
+        angle = np.arccos(np.clip(found @ g / max(size * length, 1e-9), -1, 1))
+        ratio = length / max(size, 1e-9)
+        if len(seen) < 2 or after > _MUCH_BETTER * min(before, opposite) or angle < _TURNED:
+            return []
+        if not 1 / _GRAVITY < ratio < _GRAVITY:
+            return []
+        vector = ", ".join(f"{x:.2f}" for x in found)
+        return [
+            Contradiction(
+                robot.joint_names,
+                f"efforts are those of a base that is mounted otherwise: gravity is about [{vector}] m/s² in the frame "
+                f"of the base, {np.degrees(angle):.0f} degrees from that of the file; set gravity in the robot's file",
+            )
+        ]
+
+    def swapped(self) -> list[Contradiction]:
+        """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
+        names = self._robot.joint_names
+        for j, k in combinations(np.flatnonzero(self.known).tolist(), 2):
+            before = [self._squares(i, self._by_file[:, i], self._tau[:, i]) for i in (j, k)]
+            efforts = [
+                self._squares(j, self._by_file[:, j], self._tau[:, k]),
+                self._squares(k, self._by_file[:, k], self._tau[:, j]),
+            ]
+            order = np.arange(len(names))
+            order[[j, k]] = k, j
+            at = self._predicted(*(x[:, order] for x in (self._q, self._qd, self._qdd)))
+            both = [
+                self._squares(j, at[:, j], self._tau[:, k], self._own[:, k]),
+                self._squares(k, at[:, k], self._tau[:, j], self._own[:, j]),
+            ]
+            for what, squares in (("efforts of ", efforts), ("", both)):
+                if all(s < _MUCH_BETTER * b for s, b in zip(squares, reversed(before), strict=True)) and all(
+                    s < _MUCH_BETTER * b for s, b in zip(squares, before, strict=True)
+                ):
+                    words = f"{what}{names[j]} and {names[k]} look swapped; check the order of joints in the recording"
+                    return [Contradiction((names[j], names[k]), words)]
+        return []
+
+    def signs_and_units(self) -> list[Contradiction]:
+        """Factors of the efforts that are negative, or far from one."""
+        robot, n = self._robot, self._robot.n
+        factor, deviation = np.full(n, np.nan), np.full(n, np.inf)
+        for j in np.flatnonzero(self.known).tolist():
+            factor[j], deviation[j] = self._factor(j)
+        with np.errstate(invalid="ignore"):
+            sure = np.abs(factor) > _SURE * deviation
+            negative = sure & (factor < 0)
+            positive = sure & (factor > 0)
+            far = (np.abs(factor) - _SURE * deviation > _MOST) | (np.abs(factor) + _SURE * deviation < _LEAST)
+        far &= sure
+        found = []
+        if negative.any():
+            wrong = np.ones(n, dtype=bool) if not positive.any() else negative
+            names = tuple(compress(robot.joint_names, wrong))
+            option = "--effort-scale -1" if wrong.all() else " ".join(f"--effort-scale {name}=-1" for name in names)
+            words = (
+                f"efforts of {', '.join(names)} have the opposite sign of the file's prediction: {option} turns them"
+            )
+            found.append(Contradiction(names, words))
+        if far.any():
+            found.append(self._units(factor, far, sure))
+        return found
+
+    def _units(self, factor: Array, far: Array, sure: Array) -> Contradiction:
+        size = np.abs(factor)
+        everywhere = np.all(far[sure])
+        names = self._robot.joint_names if everywhere else tuple(compress(self._robot.joint_names, far))
+        typical = float(np.exp(np.mean(np.log(size[far]))))
+        alike = bool(np.all(np.abs(np.log(size[far] / typical)) < np.log(2.0)))
+        listed = ", ".join(
+            f"{n} {x:.2g}" for n, x in zip(compress(self._robot.joint_names, far), size[far], strict=True)
+        )
+        if alike and everywhere:
+            remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
+        else:
+            remedy = "--effort-scale JOINT=X converts them"
+        if typical < 1:
+            remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
+        words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
+        return Contradiction(names, words)
+
+    def _factor(self, j: int) -> tuple[float, float]:
+        """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
+        rows = self._used[:, j]
+        own, tau = self._own[rows, j], self._tau[rows, j]
+        x = _without(own, self._by_file[rows, j][:, np.newaxis])[:, 0]
+        y = _without(own, tau[:, np.newaxis])[:, 0]
+        if not _square(x) > 1e-12 * _square(self._by_file[rows, j]):
+            return np.nan, np.inf
+        factor = float(x @ y / _square(x))
+        residual = y - factor * x
+        time = float(correlation_time([residual[:, np.newaxis]])[0])
+        return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
+
+
+def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
+    """A contradiction if there is so little motion that a fit cannot be judged by it."""
+    duration = sum(each.cleaned().duration for each in training)
+    if validation or duration >= _SHORTEST:
+        return []
+    return [Contradiction((), f"{duration:.2g} s of motion are too little to judge a fit by; record for longer")]
+
+
+def lag_notes(late: float, left: float) -> tuple[list[Contradiction], list[str]]:
+    """A contradiction or a note on efforts that are late by so many seconds, with the squares that are left without."""
+    if not late:
+        return [], []
+    when = "late" if late > 0 else "early"
+    words = f"efforts are {when} by {1e3 * abs(late):.0f} ms; --effort-delay {late:.2g} moves them"
+    return ([Contradiction((), words)], []) if abs(late) > _TOO_LATE and left < _MUCH_BETTER else ([], [words])
+
+
+def unexplained(score: Score) -> list[Contradiction]:
+    """A contradiction if nothing explains the efforts of most joints."""
+    with np.errstate(invalid="ignore"):
+        left = score.of_fit / score.spread
+    if not np.isfinite(left).any() or np.nanmedian(left) < _NOISE:
+        return []
+    return [Contradiction((), "no parameters of this robot explain the efforts of most joints; check topic and joints")]
+
+
+def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
+    """Time by which efforts are late, s, and the share of squares that is left without it; 0 and 1 if it is little.
+
+    The delay of all efforts with which least squares explain them best, if that is much better than without.
+    """
+    samples = [part for each in recordings for part in prepare(each, regressor.terms, replace(using, decimate=False))]
+    part = max(samples, key=len, default=None)
+    if part is None or len(part) < 3:
+        return 0.0, 1.0
+    period = float(part.t[1] - part.t[0])
+    reach = round(_LONGEST_LAG / period)
+    rows = np.arange(reach, len(part) - reach)
+    if not len(rows) or reach < 2:
+        return 0.0, 1.0
+    rows = rows[:: max(1, len(rows) // _SAMPLES)]
+    Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
+    steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 40) + 1).round().astype(int))
+    squares = np.zeros(len(steps))
+    for j in range(regressor.robot.n):
+        used = part.used[rows, j]
+        if used.sum() < 2 * Y.shape[-1]:
+            continue
+        A = np.column_stack([Y[used, j], *(part.bases[name][rows[used], j] for name in regressor.terms)])
+        b = np.column_stack([part.tau[rows[used] + step, j] for step in steps])
+        if np.isnan(b).any():
+            continue
+        rest = _without(A, b)
+        squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
+    best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
+    if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
+        return 0.0, 1.0
+    left, middle, right = squares[best - 1 : best + 2]
+    shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
+    late = period * (steps[best] + shift * (steps[best + 1] - steps[best]))
+    return (float(late), float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else (0.0, 1.0)
+
+
+def _gravity_of(robot: Robot, gravity: Array, q: Array) -> Array:
+    """Efforts (N, n) at rest with this gravity (3,)."""
+    return np.asarray(Dynamics(replace(robot, gravity=gravity), order=0, friction=False, backend="numpy").gravity(q))
+
+
+def _without(own: Array, columns: Array) -> Array:
+    """Columns (N, k) less their projections on others (N, m)."""
+    size = np.linalg.norm(own, axis=0)
+    basis, values, _ = np.linalg.svd(own[:, size > 0] / size[size > 0], full_matrices=False)
+    basis = basis[:, values > 1e-9]
+    return np.asarray(columns - basis @ (basis.T @ columns))
+
+
+def _square(x: Array) -> float:
+    return float(np.sum(np.square(x)))

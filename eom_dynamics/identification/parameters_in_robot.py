@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot with the parameters of a fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..actuators.friction import Friction
+from ..actuators.gear import LOSSLESS
+from ..arrays import Array
+from ..recursion import PARAMETERS
+from ..robot import Joint, Robot
+from ..robot.inertia import symmetric
+from .filtering import Filter
+from .options import Options
+
+_WITHOUT_PLACE = ("asymmetric", "load")
+
+
+def without_place(options: Options) -> tuple[str, ...]:
+    """Terms of efforts that the robot's file does not get."""
+    return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
+
+
+def with_parameters(
+    robot: Robot,
+    options: Options,
+    using: Filter,
+    parameters: Array,
+    terms: Mapping[str, Array],
+    kept: Collection[str] = (),
+) -> Robot:
+    """The robot with inertial parameters (10 B,), and terms (n,) by name.
+
+    Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
+    ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
+    efforts, and stands for the loss of the gears, too.
+
+    Args:
+        robot: as its file describes it.
+        options: what was identified.
+        using: filter, with the velocities of dry friction.
+        parameters, terms: what was found.
+        kept: joints that stay as they are.
+    """
+    joints = list(robot.joints)
+    if options.inertia:
+        table = parameters.reshape(-1, PARAMETERS)
+        joints = [_with_inertia(joint, pi) for joint, pi in zip(joints, table, strict=True)]
+    rubbing = options.side == "joint" and any(name in terms for name in ("viscous", "coulomb"))
+    for k, i in enumerate(robot.independent):
+        if joints[i].name in kept:
+            joints[i] = robot.joints[i]
+            if rubbing and not robot.joint_friction:  # friction that had no effect
+                joints[i] = replace(joints[i], damping=0.0, friction=0.0)
+            continue
+        own = {name: float(x[k]) for name, x in terms.items()}
+        velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
+        joints[i] = _with_terms(joints[i], own, velocities, joint_side=options.side == "joint")
+        joints[i] = _with_passive_efforts(joints[i], {k: x for k, x in own.items() if k not in without_place(options)})
+    return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
+
+
+def _with_inertia(joint: Joint, pi: Array) -> Joint:
+    mass = float(pi[0])
+    if not mass:
+        return joint
+    return replace(joint, mass=mass, center_of_mass=pi[1:4] / mass, inertia_about_origin=symmetric(*pi[4:]))
+
+
+def _with_terms(
+    joint: Joint, terms: Mapping[str, float], velocities: tuple[float, float], *, joint_side: bool
+) -> Joint:
+    if "rotor_inertia" in terms:
+        joint = replace(joint, rotor_inertia=terms["rotor_inertia"])
+    own = {name: terms[name] for name in ("viscous", "coulomb", "stribeck") if name in terms}
+    if not own:
+        return joint
+    if joint_side:
+        # What was not identified stays as in the file.
+        return replace(joint, damping=own.get("viscous", joint.damping), friction=own.get("coulomb", joint.friction))
+    old = joint.actuator.friction
+    coulomb = own.get("coulomb", float(old.coulomb))
+    extra = own.get("stribeck", max(0.0, float(old.static) - float(old.coulomb)))
+    law = Friction(
+        viscous=own.get("viscous", float(old.viscous)),
+        coulomb=coulomb,
+        static=coulomb + extra,
+        stribeck_velocity=velocities[1],
+        smoothing_velocity=velocities[0],
+    )
+    return replace(joint, actuator=dataclasses.replace(joint.actuator, friction=law, gear=LOSSLESS))
+
+
+def _with_passive_efforts(joint: Joint, terms: Mapping[str, float]) -> Joint:
+    """The joint with its effort o + K q as a constant effort and a spring with the rest position of the file."""
+    old = joint.parallel_spring
+    new = replace(old, stiffness=terms.get("parallel_spring", old.stiffness))
+    at_zero = terms.get("offset", joint.constant_effort + old.effort_at_zero)
+    return replace(joint, parallel_spring=new, constant_effort=at_zero - new.effort_at_zero)
+
+
+def known_efforts(robot: Robot, terms: Sequence[str], q: Array) -> Array:
+    """Efforts (N, n) at positions (N, n) of constant loads and parallel springs of the file that stay as they are."""
+    E, e = robot.coupling
+    result = np.zeros_like(q)
+    for joint, row, shift in zip(robot.joints, E, e, strict=True):
+        own = joint.mimic is None
+        spring = joint.parallel_spring
+        stiffness = 0.0 if own and "parallel_spring" in terms else spring.stiffness
+        constant = 0.0 if own and "offset" in terms else joint.constant_effort + spring.effort_at_zero
+        result += (constant + stiffness * (q @ row + shift))[:, np.newaxis] * row
+    return result

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification: the efforts that a robot's feedforward predicts, against those that were recorded.
+
+All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they are those of
+whoever loads its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..robot import Robot
+from .exceptions import IdentificationError
+from .filtering import Filter, FilteredMotion, filtered_motion
+from .recording import Recording
+from .residuals import Score, score
+from .sampling import PER_PERIOD
+
+# Samples that are evaluated at once: enough for speed, few enough for memory.
+_CHUNK = 50_000
+
+# Positions, and the time derivatives that a feedforward takes.
+_DERIVATIVES = 4
+
+# Periods of the cut-off in the shortest motion.
+_PERIODS = 3
+
+
+def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
+    """Efforts (N, n) of joints, or of the motors of each joint together, N m or N, for q … qdddd, each (N, n)."""
+    parts = []
+    for start in range(0, len(states[0]), _CHUNK):
+        command = arm.feedforward(*(np.ascontiguousarray(x[start : start + _CHUNK]) for x in states))
+        if not motor_side:
+            parts.append(command.tau)
+        elif len(arm.motor_joint) == arm.robot.n:
+            parts.append(command.motor_effort)
+        else:  # two motors pull at one joint
+            parts.append(command.motor_effort @ (arm.motor_joint[:, np.newaxis] == np.arange(arm.robot.n)))
+    return np.concatenate(parts)
+
+
+class Judge:
+    """Recordings to judge robots by, filtered once for all of them."""
+
+    def __init__(self, recordings: Sequence[Recording], using: Filter, *, motor_side: bool) -> None:
+        """Filter the recordings.
+
+        Raises:
+            IdentificationError: a recording has too few samples.
+        """
+        whole = replace(using, decimate=False)
+        motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
+        filtered = [filtered_motion(motion, whole, _DERIVATIVES) for motion in motions]
+        self._motions = [each for each in filtered if each.inner.stop > each.inner.start]
+        if not self._motions:
+            raise IdentificationError(
+                f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+                f"{_PERIODS / using.cutoff:.3g} s at least"
+            )
+        self._motor_side, self._cutoff = motor_side, using.cutoff
+
+    def efforts(self, robot: Robot) -> list[Array]:
+        """Efforts (N, n) that a robot's feedforward predicts of each motion, with the ends of the filter."""
+        arm = ElasticArm(robot)
+        return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
+
+    def score(self, before: Sequence[Array], after: Sequence[Array], unsaid: Sequence[Array] | None = None) -> Score:
+        """Compare predictions of two robots, each as of :meth:`efforts`, with what was recorded.
+
+        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
+
+        Args:
+            before, after: by the robot that was given, and by the one that was found.
+            unsaid: efforts (N, n) that the fit knows besides, such as offsets, and no robot has.
+        """
+        parts = []
+        for k, motion in enumerate(self._motions):
+            raw, inner = motion.recorded.tau, motion.inner
+            measured = motion.smooth(raw)
+            errors = [x - y for y in (measured, raw) for x in (before[k], after[k])]
+            of_fit = errors[3] if unsaid is None else errors[3] + unsaid[k]
+            parts.append([x[inner] for x in (measured, *errors, motion.smooth(of_fit))])
+        columns = [np.concatenate(x) for x in zip(*parts, strict=True)]
+        step = max(1, round(1 / (PER_PERIOD * self._cutoff * self._motions[0].recorded.period)))
+        return score(*columns, lengths=[len(part[0]) for part in parts], spacing=step)
+
+    @property
+    def motions(self) -> Sequence[FilteredMotion]:
+        """The motions, filtered."""
+        return self._motions

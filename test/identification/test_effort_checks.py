@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings that contradict the file: each is named, and the one that does not is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from excited import recording, true_robot
+
+from eom_dynamics import Robot, load_robot
+from eom_dynamics.identification import Options, Recording, Regressor
+from eom_dynamics.identification.effort_checks import contradictions, lag, lag_notes
+from eom_dynamics.identification.filtering import Filter, settings
+from eom_dynamics.identification.parameter_vector import vector_of_file
+from eom_dynamics.identification.training_data import training_data
+
+SIDEWAYS = np.array([9.80665, 0.0, 0.0])
+
+Case = tuple[str, str]
+
+CASES: tuple[Case, ...] = (("ur5e", "joint"), ("ur5e", "motor"), ("panda", "joint"), ("sea_planar_2r", "joint"))
+
+
+@cache
+def source(case: Case) -> tuple[Robot, Robot, Recording, Regressor]:
+    name, side = case
+    robot = load_robot(name)
+    true = true_robot(robot, side)
+    terms = Options(side=side).for_robot(robot).terms
+    assert terms is not None
+    return robot, true, recording(robot, true, side), Regressor(robot, terms)
+
+
+def words(case: Case, recorded: Recording) -> list[str]:
+    return [each.words for each in checked(case, recorded)[0]]
+
+
+def checked(case: Case, recorded: Recording) -> tuple[list, tuple[float, float]]:
+    robot, _, _, regressor = source(case)
+    using: Filter = settings(robot, 5.0, motor_side=case[1] == "motor")
+    file = vector_of_file(regressor, case[1])
+    data = training_data(regressor, file, [recorded], using)
+    return contradictions(regressor, data.samples, file), lag(regressor, [recorded], using)
+
+
+def scaled(recorded: Recording, *factors: float) -> Recording:
+    n = recorded.tau.shape[1]
+    return replace(recorded, tau=recorded.tau * np.resize(np.array(factors), n))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_said_of_a_recording_as_it_should_be(case: Case) -> None:
+    found, (late, left) = checked(case, source(case)[2])
+    assert found == [] and late == 0.0
+    assert lag_notes(late, left) == ([], [])
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("change", "start"),
+    [
+        (lambda r: scaled(r, -1.0), "efforts of {all} have the opposite sign"),
+        (lambda r: scaled(r, 1.0, -1.0, *5 * (1.0,)), "efforts of {second} have the opposite sign"),
+        (lambda r: scaled(r, 0.01), "efforts are another unit's, by factors of the file's prediction of {first} 0.01"),
+        (lambda r: scaled(r, 1 / 8, 1 / 15, 1 / 14), "efforts are another unit's"),
+        (lambda r: replace(r, tau=r.tau[:, [1, 0, *range(2, r.tau.shape[1])]]), "efforts of {first} and {second} look"),
+        (
+            lambda r: replace(r, **{x: getattr(r, x)[:, [1, 0, *range(2, r.q.shape[1])]] for x in ("q", "tau")}),
+            "{first} and {second} look swapped",
+        ),
+    ],
+    ids=["all signs", "one sign", "unit", "amperes", "efforts swapped", "joints swapped"],
+)
+def test_contradictions(case: Case, change: Callable[[Recording], Recording], start: str) -> None:
+    robot, _, recorded, _ = source(case)
+    names = robot.joint_names
+    expected = start.format(all=", ".join(names), first=names[0], second=names[1])
+    (found, *_) = words(case, change(recorded))
+    assert found.startswith(expected)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_base_on_the_wall(case: Case) -> None:
+    """Gravity is found by least squares; a planar arm sees that of its plane."""
+    robot, true, _, _ = source(case)
+    robot, true = (replace(r, gravity=SIDEWAYS) for r in (robot, true))
+    (found,) = words(case, recording(robot, true, case[1]))
+    assert found.startswith("efforts are those of a base that is mounted otherwise: gravity is about [")
+    vector = np.array([float(x) for x in found.partition("[")[2].partition("]")[0].split(",")])
+    assert vector @ SIDEWAYS > 0.9 * np.linalg.norm(vector) * np.linalg.norm(SIDEWAYS)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("delay", [0.05, -0.05])
+def test_lag(case: Case, delay: float) -> None:
+    recorded = source(case)[2]
+    _, (late, left) = checked(case, recorded.without_delay(-delay))
+    assert late == pytest.approx(delay, abs=1e-3)
+    ((found,), notes) = lag_notes(late, left)
+    assert f"--effort-delay {late:.2g}" in found.words and not notes
+    # Noise and friction of a real arm leave more.
+    assert lag_notes(late, 0.7)[0] == [] and len(lag_notes(late, 0.7)[1]) == 1
