@@ -38,6 +38,7 @@ from ..codegen.functions import (
     joint_vectors,
     wrench_keyword,
 )
+from ..codegen.programs import inverse_dynamics_of_order
 from ..codegen.recipe import recipe_of
 from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
@@ -45,14 +46,14 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
 from .drive import Drive
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
-from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES
+from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
 
@@ -208,6 +209,43 @@ class ElasticArm(CompiledMethods):
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
+    def feedforward_partials(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        qddd: ArrayLike | None = None,
+        qdddd: ArrayLike | None = None,
+        *,
+        wrench: Sequence[ArrayLike] = (),
+        stiffness: Sequence[ArrayLike] = (),
+        deflection: ArrayLike | None = None,
+    ) -> Feedforward:
+        """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
+
+        Arguments and errors are those of :meth:`feedforward`. The first use compiles code for it.
+
+        Returns:
+            For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
+            i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
+            each other. A deflection that is given is constant.
+        """
+        function = self._function("directional")
+        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
+        arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
+        inputs, samples = self.signature("feedforward").checked(arguments, given, finite=True)
+        n, orders = self.robot.n, len(STATE_NAMES)
+        directions = np.eye(orders * n).reshape(orders * n, orders, n)
+        known = dict(zip((vector.name for vector in self.signature("feedforward").inputs), inputs, strict=True))
+        rows = []
+        for vector in function.signature.inputs[:-orders]:
+            x = np.broadcast_to(known[vector.name], (*samples, *vector.shape)).reshape(-1, *vector.shape)
+            rows.append(np.repeat(x, orders * n, axis=0))
+        count = samples[0] if samples else 1
+        rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
+        found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
+        return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
+
     def signature(self, method: str) -> Signature:
         """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``."""
         n, m = self.robot.n, len(self.motor_joint)
@@ -251,6 +289,18 @@ class ElasticArm(CompiledMethods):
         return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
 
     def _function(self, name: str) -> CompiledFunction:
+        if name == "directional" and name not in self._functions:
+            links = (
+                inverse_dynamics_of_order(2)(self.robot)
+                if self.rotors is None
+                else links_with_rotors(self.robot, self.side)
+            )
+            program = directional(links, self.functions.program("motors", spin=self.rotors is not None))
+            known = {vector.name: vector.shape for vector in self.signature("feedforward").inputs}
+            vectors = [Vector(x, known.get(x, (size,))) for x, size in program.inputs.items()]
+            results = [Vector(x, (size,)) for x, size in program.outputs.items()]
+            kernel = KERNELS[self.backend](self.robot, recipe_of(program))
+            self._functions[name] = CompiledFunction(Signature(tuple(vectors), tuple(results)), kernel)
         if name not in self._functions:
             self._functions[name] = CompiledFunction(
                 self.signature(name),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.partials import Partials
 from ..codegen.program import Program, Sizes, c_name, trace
@@ -56,6 +57,28 @@ def motors(side: MotorSide, *, spin: bool = False) -> Program:
         return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
 
     return trace(c_name("motors"), inputs | ({"spin": m} if spin else {}), compute)
+
+
+def directional(links: Program, of_motors: Program) -> Program:
+    """Derivative of a feedforward along a change of q … qdddd, whose names have a ``_change`` behind them.
+
+    Args:
+        links: program of the links, which takes q … qdddd and returns efforts.
+        of_motors: program of the motors, of :func:`motors`.
+    """
+    given = dict(links.inputs) | {name: size for name, size in of_motors.inputs.items() if name not in links.outputs}
+    changes = {f"{name}_change": given[name] for name in STATE_NAMES}
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        values: dict[str, Sequence[Scalar]] = dict(x)
+        for program in (links, of_motors):
+            results = iter(python_function(program)([value for name in program.inputs for value in values[name]]))
+            values |= {name: [next(results) for _ in range(size)] for name, size in program.outputs.items()}
+        pairs = [pair for name in STATE_NAMES for pair in zip(x[name], x[f"{name}_change"], strict=True)]
+        along = Partials(pairs[0][0], along=pairs)
+        return {name: [along(value) for value in values[name]] for name in (*EFFORT_NAMES, *MOTOR_NAMES)}
+
+    return trace(c_name("directional"), given | changes, compute)
 
 
 def deflections(side: MotorSide) -> Program:
