@@ -161,7 +161,7 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
-    exact = exact and not ("plant" in project.functions and project.robot.transmission)
+    exact = exact and not ("spring_efforts" in project.functions and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cuda_on_host
 import numpy as np
@@ -17,13 +18,17 @@ from linkages import four_bar
 from springs import with_springs
 
 from eom_dynamics import ElasticArm, FloatingBase, Robot
-from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.actuators.springs.memoryless import MemorylessSpring
 from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.expressions import Op
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
+from eom_dynamics.elementary import select
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, capabilities, project, stored_values
+from eom_dynamics.jet import Jet
+from eom_dynamics.jet_functions import hyperbolic_tangent
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
 ROBOTS = ("sea_planar_2r", "vsa_planar_2r", "panda", "planar_pr", "scissors", *SPRING_ROBOTS, *LOSSY_ROBOTS)
@@ -150,19 +155,29 @@ def test_its_test_finds_errors(file: str, old: str, new: str, tmp_path: Path) ->
     assert "BAD" in done.stdout
 
 
+class BilinearSpring(MemorylessSpring):
+    """Stiffness K1 at rest and K2 far from it: tau = K2 delta + (K1 - K2) w tanh(delta/w)."""
+
+    kind = "bilinear"
+
+    def effort(self, delta: Jet, *parameters: Any) -> Jet:
+        return 800.0 * delta + -300.0 * 0.02 * hyperbolic_tangent(delta * 50.0)
+
+    def stored_energy(self, delta: Any) -> Any:
+        raise NotImplementedError
+
+    def bounds(self, tau: Any) -> tuple[tuple[Any, Any], Any]:
+        return (select(tau, tau / 800.0, tau / 500.0), select(tau, tau / 500.0, tau / 800.0)), tau / 500.0
+
+
+@needs_compiler
 def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
-    """A spring is its law alone: no other file has code of it."""
-
-    class NewSpring(LinearSpring):
-        kind = "new"
-
-        def force(self, delta: Array) -> Array:
-            return self.constant * delta
-
-    export(with_springs(robot("planar_2r"), NewSpring(5.0)), "c", tmp_path, ["motors"])
-    assert (
-        "5.0" in (tmp_path / "planar_2r_motors.c").read_text() or "0.2" in (tmp_path / "planar_2r_motors.c").read_text()
-    )
+    """Its law is all that it takes."""
+    exported, _ = export(with_springs(robot("planar_2r"), BilinearSpring(), rotor_inertia=0.1), "c", tmp_path, [PLANT])
+    assert exported.programs["motors"].uses(Op.ROOT)
+    succeed(["cc", *STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
+    lines = succeed([tmp_path / "built"], tmp_path).splitlines()
+    assert lines and all(line.startswith("ok") for line in lines)
 
 
 def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
