@@ -23,6 +23,7 @@ from eom_dynamics.tools.benchmark.machine import machine
 SECTIONS = (
     "one_state",
     "equations",
+    "motors",
     "batch",
     "first_use",
     "scaling",
@@ -45,6 +46,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
+    "equations": DOCS / "dynamics.md",
+    "motors": DOCS / "actuators.md",
     "kinematics": DOCS / "kinematics.md",
     "frames": DOCS / "recursion.md",
     "open_loop": DOCS / "elastic_joints.md",
