@@ -18,6 +18,10 @@ from .jet import Jet
 MOST_STEPS = 100
 """Steps of :func:`root`: bisection alone takes some 60 to neighbouring numbers; Halley's method rarely takes six."""
 
+OWN_STEPS = 12
+"""After so many steps of :func:`root` every other one is a bisection: Halley's method is slow where slopes grow fast.
+"""
+
 LAST_STEP = 1e-7
 """Halley's method triples the number of correct digits: after a step this small, relative to x, only rounding is left.
 """
@@ -118,7 +122,7 @@ def root(
     """x with f(x) = target for an increasing function f, by Halley's method inside a bracket, to full precision.
 
     W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step that leaves the bracket is replaced by a
-    bisection. The bracket shrinks at each step, so the iteration ends for every increasing function.
+    bisection, and from a number of steps on every other one, so that the iteration ends for every increasing function.
 
     Args:
         function: takes the jet of x, and the parameters; returns the jet of f. It may use numbers beside, but no other
@@ -135,7 +139,7 @@ def root(
     symbolic = any(hasattr(x, "is_symbolic") for x in scalars)
     low, high = bounds
     x, active = _clipped(start, low, high), 0.0 * target + 1.0
-    for _ in range(_SYMBOLIC_STEPS if symbolic else MOST_STEPS):
+    for k in range(_SYMBOLIC_STEPS if symbolic else MOST_STEPS):
         value, slope, curvature = function(Jet([x, 1.0, 0.0]), *parameters)
         residual = value - target
         # Newton's step, longer or shorter by the curvature; never more than twice or less than half of it.
@@ -144,8 +148,8 @@ def root(
         new = x - step
         low, high = select(residual, low, x), select(residual, x, high)
         going = select(absolute(step) - LAST_STEP * absolute(x), active, 0.0)
-        outside = select(low - new, going, select(new - high, going, 0.0))
-        x = select(active, select(outside, 0.5 * (low + high), new), x)
+        halved = going if k > OWN_STEPS and k % 2 else select(low - new, going, select(new - high, going, 0.0))
+        x = select(active, select(halved, 0.5 * (low + high), new), x)
         active = going
         if not symbolic and not np.any(active):
             break

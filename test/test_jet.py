@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jets: sums, products and constants against differences of polynomials."""
+"""Jets: sums, products, constants and elementary functions against differences of polynomials."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from chains import numbers
 from differences import derivative, deviation, polynomial_motion
 from hypothesis import given
 
+from eom_dynamics import jet_functions as functions
 from eom_dynamics.jet import Jet, leibniz
 
 
@@ -22,6 +23,9 @@ OPERATIONS = {
     "difference": lambda a, b: a - b,
     "negative": lambda a, b: -a,
     "scaled": lambda a, b: 0.5 * a + b * 2.0,
+    "constant terms": lambda a, b: 2.0 + a - 0.5,
+    "matrix less jet": lambda a, b: np.array([[1.0, 2.0], [3.0, 5.0]]) - a,
+    "jet and matrix": lambda a, b: (b + np.array([[1.0, 2.0], [3.0, 5.0]])) * a,
     "product": lambda a, b: a @ b,
     "elementwise product": lambda a, b: a * b,
     "three factors": lambda a, b: a @ b @ a,
@@ -61,3 +65,54 @@ def test_lower_order_of_two_jets() -> None:
 
 def test_constant() -> None:
     assert list(Jet.constant(3.0, 4)) == [3.0, 0.0, 0.0, 0.0]
+
+
+def test_constant_terms_leave_derivatives_alone() -> None:
+    x = Jet([3.0, 2.0, 1.0])
+    assert [list(y) for y in (x + 1.0, 1.0 + x, x - 1.0, 1.0 - x)] == [
+        *([4.0, 2.0, 1.0], [4.0, 2.0, 1.0], [2.0, 2.0, 1.0], [-2.0, -2.0, -1.0])
+    ]
+
+
+def hardening(x: Jet, scale: float = 0.5) -> Jet:
+    return x * x * x * scale + x
+
+
+# Arguments where square roots and logarithms exist, and whose derivatives are known to order three.
+FUNCTIONS = {
+    "exponential": (functions.exponential, np.exp),
+    "exponential_less_one": (functions.exponential_less_one, np.expm1),
+    "logarithm_of_one_plus": (lambda x: functions.logarithm_of_one_plus(x * x), lambda x: np.log1p(x**2)),
+    "hyperbolic_sine": (functions.hyperbolic_sine, np.sinh),
+    "hyperbolic_tangent": (functions.hyperbolic_tangent, np.tanh),
+    "square_root": (lambda x: functions.square_root(x * x + 0.5), lambda x: np.sqrt(x**2 + 0.5)),
+    "quotient": (lambda x: functions.quotient(x, x * x + 0.5), lambda x: x / (x**2 + 0.5)),
+    "inverted": (lambda x: functions.inverted(hardening, x[0], hardening(x)), lambda x: x),
+    "inverted with a parameter": (
+        lambda x: functions.inverted(hardening, x[0], hardening(x, 0.2), (0.2,)),
+        lambda x: x,
+    ),
+    "composed": (
+        lambda x: functions.composed([f(x[0]) for f in (np.sin, np.cos, minus_sine, minus_cosine)], x),
+        np.sin,
+    ),
+}
+
+
+def minus_sine(x: np.ndarray) -> np.ndarray:
+    return -np.sin(x)
+
+
+def minus_cosine(x: np.ndarray) -> np.ndarray:
+    return -np.cos(x)
+
+
+@pytest.mark.parametrize(("of_jets", "of_numbers"), FUNCTIONS.values(), ids=FUNCTIONS)
+@given(a=numbers(1.0, (4, 2, 2)))
+def test_functions_of_jets_agree_with_differences(of_jets, of_numbers, a: np.ndarray) -> None:
+    result = of_jets(jet(a))
+    assert len(result) == 4
+    np.testing.assert_allclose(result[0], of_numbers(a[0]), rtol=1e-14, atol=1e-15)
+    for k in range(3):
+        expected = derivative(lambda t, k=k: of_jets(jet(a, t))[k])
+        assert deviation(result[k + 1], expected, floor=10.0) < 1e-10

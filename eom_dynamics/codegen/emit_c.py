@@ -407,7 +407,10 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     for i, result in enumerate(program.results):
         if result.node is None:
             results[i] = _broadcast(results[i], suffix)
-    groups = _packed_order(program, values) if packed else _with_lookups_together(program)
+    # The same order whether packed or not: compilers fuse the product that is defined first.
+    groups = _packed_order(program, values)
+    if not packed:
+        groups = _with_lookups_together(program, [index for group in groups for index in group])
     lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
@@ -453,11 +456,11 @@ def _packed_order(program: Program, values: Values) -> list[list[int]]:
 _PACKED = ELEMENTARY | {Op.ROOT}
 
 
-def _with_lookups_together(program: Program) -> list[list[int]]:
+def _with_lookups_together(program: Program, order: Sequence[int]) -> list[list[int]]:
     """Definitions, each as a group of its own, but for lookups at one index, which are one group."""
     groups: list[list[int]] = []
     together: dict[int, list[int]] = {}
-    for index in definitions(program):
+    for index in order:
         node = program.nodes[index]
         if node.op is Op.LOOKUP and node.operands[0] in together:
             together[node.operands[0]].append(index)

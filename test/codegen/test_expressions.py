@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traced programs: exact, and without redundant operations."""
+"""Traced programs: exact, without redundant operations, and the same by every backend."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differences import derivative
 from exact import Dual, Exact, Tape, run_program, tapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eom_dynamics import load_robot
+from eom_dynamics import elementary, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.codegen.casadi_function import casadi_function
 from eom_dynamics.codegen.emit_python import python_function
+from eom_dynamics.codegen.evaluation import evaluate
 from eom_dynamics.codegen.expressions import Expression, Op
 from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.recipe import recipe_of
 from eom_dynamics.codegen.straight_line import used_inputs
+from eom_dynamics.jet import Jet
 
 points = st.lists(st.fractions(-3, 3, max_denominator=4), min_size=3, max_size=3)
 
@@ -151,3 +158,112 @@ def test_one_sine_and_one_cosine_for_each_joint(program: str) -> None:
     """Without the first joint of the iiwa: its axis is vertical, so that nothing depends on its angle."""
     counts = PROGRAMS[program](load_robot("iiwa")).operation_counts()
     assert (counts["sin"], counts["cos"]) == (6, 6)
+
+
+# Operations of the motor side.
+
+POINTS, TABLE = (-1.0, -0.25, 0.5, 2.0), (3.0, -1.0, 0.5, 0.25, 7.0)
+
+
+def hardening(x: Jet, stiffness: Any) -> Jet:
+    return x * (x * x * 2.0 + stiffness)
+
+
+def root_of(target: Any, stiffness: Any) -> Any:
+    """The deflection of a cubic spring."""
+    line = target / stiffness
+    bounds = elementary.select(target, 0.0, line), elementary.select(target, line, 0.0)
+    return elementary.root(hardening, target, bounds, line, (stiffness,))
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "exp": lambda a, b, c: elementary.exp(a * b),
+    "expm1": lambda a, b, c: elementary.expm1(a) * c,
+    "log": lambda a, b, c: elementary.log(a * a + 0.5) - b,
+    "log1p": lambda a, b, c: elementary.log1p(b * b) * a,
+    "sqrt": lambda a, b, c: elementary.sqrt(c * c + 0.1),
+    "tanh": lambda a, b, c: elementary.tanh(a * -2.0) * c,
+    "sinh": lambda a, b, c: elementary.sinh_cosh(a)[0] * elementary.sinh_cosh(b)[1],
+    "asinh": lambda a, b, c: elementary.asinh(a * b * 10.0),
+    "quotient": lambda a, b, c: (a + 2.0 * b) / (c * c + 0.3),
+    "select": lambda a, b, c: elementary.select(a - b, a * c, b),
+    "select of numbers": lambda a, b, c: elementary.select(a * b, 2.0, -1.0) * c,
+    "lookup": lambda a, b, c: elementary.lookup(elementary.index(a, POINTS), TABLE) * b,
+    "root": lambda a, b, c: root_of(a * 3.0, 5.0),
+    "flat root": lambda a, b, c: root_of(b, 1e-3) * c,
+    "root with a parameter": lambda a, b, c: root_of(a, elementary.exp(b)),
+}
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return trace("eom_operations", {"x": 3}, lambda x: {"y": [operation(*x["x"]) for operation in OPERATIONS.values()]})
+
+
+@pytest.fixture(scope="module")
+def backends(program: Program) -> dict[str, Callable[[Array], Array]]:
+    """Results (N, outputs) of states (N, 3), or of one, by backend."""
+    function, robot = python_function(program), load_robot("pendulum")
+    native, casadi = KERNELS["native"](robot, recipe_of(program)), casadi_function(program)
+
+    def compiled(x: Array) -> Array:
+        found = evaluate(native, x.shape[:-1], [x], [(len(OPERATIONS),)])
+        assert found is not None
+        return found[0]
+
+    return {
+        "floats": lambda x: np.array([[float(value) for value in function(row)] for row in x.tolist()]),
+        "arrays": lambda x: np.stack([value + 0 * x[:, 0] for value in function(list(x.T))], axis=1),
+        "direct": lambda x: np.stack([operation(*x.T) + 0 * x[:, 0] for operation in OPERATIONS.values()], axis=1),
+        "casadi": lambda x: np.array([casadi(row).full()[:, 0] for row in x]),
+        "compiled": compiled,
+        "compiled, one by one": lambda x: np.stack([compiled(row) for row in x]),
+    }
+
+
+numbers = st.one_of(st.floats(-3, 3), st.sampled_from([*POINTS, 0.0, -0.0, 1e-9]))
+
+
+@settings(max_examples=20)
+@given(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=9, max_size=9))
+def test_every_backend_computes_the_same(backends: dict[str, Callable[[Array], Array]], rows: list[Any]) -> None:
+    """To a few ulp of each function; a selection or an index is the same exactly."""
+    results = {name: backend(np.array(rows)) for name, backend in backends.items()}
+    for name, found in results.items():
+        np.testing.assert_allclose(found, results["floats"], rtol=2e-14, atol=1e-15, err_msg=name)
+    assert results["compiled"].tobytes() == results["compiled, one by one"].tobytes()
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "root with a parameter"])
+def test_partial_derivatives_of_the_motor_side(name: str) -> None:
+    operation = OPERATIONS[name]
+
+    def partials(x: list[Expression]) -> list[Any]:
+        value = operation(*x)
+        return [Partials(variable)(value) for variable in x]
+
+    function = python_function(traced(partials))
+    for at in np.random.default_rng(0).uniform(-1.5, 1.5, (6, 3)):
+        found = np.array([float(value) for value in function(at.tolist())])
+        expected = [derivative(lambda t, e=e: operation(*(at + t * e)), 1e-3) for e in np.eye(3)]  # noqa: B023
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_second_partial_derivative_of_a_root() -> None:
+    """-f''/f'³ of f = x³ 2 + 5 x."""
+    (found,) = python_function(traced(lambda x: [Partials(x[0])(Partials(x[0])(root_of(x[0], 5.0)))]))([3.0, 0.0, 0.0])
+    x = root_of(3.0, 5.0)
+    assert found == pytest.approx(-12 * x / (6 * x**2 + 5) ** 3, rel=1e-14)
+
+
+def test_partial_derivative_by_a_parameter_of_a_root_is_refused() -> None:
+    with pytest.raises(ValueError, match="a root whose function depends on the variable"):
+        traced(lambda x: [Partials(x[1])(OPERATIONS["root with a parameter"](*x))])
+
+
+def test_partial_derivatives_with_held_expressions() -> None:
+    def compute(x: list[Expression]) -> list[Any]:
+        held = elementary.exp(x[0])
+        return [Partials(x[0], [held])(held * x[0] * x[1])]
+
+    assert python_function(traced(compute))([0.3, 2.0, 0.0]) == [pytest.approx(2 * np.exp(0.3), rel=1e-15)]
