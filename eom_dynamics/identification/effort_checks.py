@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..dynamics import Dynamics
@@ -25,7 +26,13 @@ from .residuals import Score, correlation_time
 _SAMPLES = 2000
 
 # Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
-_SURE, _LEAST, _MOST = 5.0, 0.2, 5.0
+_SURE, _MOST = 5.0, 5.0
+
+# Standard deviations of a factor of a joint whose effort is nearly all gravity.
+_EVIDENT = 20.0
+
+# Factor beyond which the unit of one joint alone is another one: degrees and hundreds are, a missing tool is not.
+_ONE_JOINT = 40.0
 
 # Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
 _MUCH_BETTER = 0.4
@@ -67,8 +74,11 @@ def contradictions(regressor: Regressor, samples: Sequence[Samples], file: Array
     check = _Check(regressor, samples, file)
     if not check.known.any():
         return []
-    found = check.base_mounting() or check.swapped() or check.signs_and_units()
-    return found
+    signs = check.signs_and_units()
+    # Negative friction is that of a sign; what else looks wrong then may be the sign's doing.
+    if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
+        return check.base_mounting() or signs
+    return check.base_mounting() or check.swapped() or signs
 
 
 class _Check:
@@ -83,11 +93,14 @@ class _Check:
         )
         self._used = np.concatenate([part.used for part in parts])
         # Gravity's part is the same for all terms that are not of the joint's own.
-        names = [name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms]
+        names = self._names = [
+            name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms
+        ]
         self._own = np.stack([np.concatenate([part.bases[name] for part in parts]) for name in names], axis=-1)
         inertial = file.copy()
         inertial[regressor.inertial :] = 0.0
         self._inertial = inertial
+        self._columns = regressor.inertial_columns(self._q, self._qd, self._qdd)
         self._by_file = self._predicted(self._q, self._qd, self._qdd)
         self.known = self._used.sum(axis=0) > 4 * (1 + self._own.shape[-1])
 
@@ -172,12 +185,19 @@ class _Check:
         factor, deviation = np.full(n, np.nan), np.full(n, np.inf)
         for j in np.flatnonzero(self.known).tolist():
             factor[j], deviation[j] = self._factor(j)
+        dissipated = np.array([self._dissipated(j) if self.known[j] else 0.0 for j in range(n)])
         with np.errstate(invalid="ignore"):
-            sure = np.abs(factor) > _SURE * deviation
-            negative = sure & (factor < 0)
-            positive = sure & (factor > 0)
-            far = (np.abs(factor) - _SURE * deviation > _MOST) | (np.abs(factor) + _SURE * deviation < _LEAST)
-        far &= sure
+            known = np.abs(factor) > _SURE * deviation
+            # Friction never drives a joint, whatever its masses are; it decides where it is known.
+            decided = np.abs(dissipated) > _SURE
+            evident = np.abs(factor) > _EVIDENT * deviation
+            sure = known & (evident | ~np.any(dissipated > _SURE))
+            negative = np.where(decided, dissipated < 0, sure & (factor < 0))
+            positive = np.where(decided, dissipated > 0, sure & (factor > 0))
+            far = known & _beyond(factor, deviation, _MOST)
+            # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
+            if far.sum() <= known.sum() / 2:
+                far = known & _beyond(factor, deviation, _ONE_JOINT)
         found = []
         if negative.any():
             wrong = np.ones(n, dtype=bool) if not positive.any() else negative
@@ -188,7 +208,7 @@ class _Check:
             )
             found.append(Contradiction(names, words))
         if far.any():
-            found.append(self._units(factor, far, sure))
+            found.append(self._units(factor, far, known))
         return found
 
     def _units(self, factor: Array, far: Array, sure: Array) -> Contradiction:
@@ -208,6 +228,23 @@ class _Check:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
         words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
         return Contradiction(names, words)
+
+    def _dissipated(self, j: int) -> float:
+        """Power that friction takes from joint j for any masses, in standard deviations; 0 if it is not identified."""
+        friction = [k for k, name in enumerate(self._names) if name in ("viscous", "coulomb")]
+        rows = self._used[:, j]
+        if not friction:
+            return 0.0
+        own = self._own[rows, j]
+        others = np.column_stack([self._columns[rows, j], np.delete(own, friction, axis=1)])
+        A, b = _without(others, own[:, friction]), _without(others, self._tau[rows, j][:, np.newaxis])[:, 0]
+        inverse = np.linalg.pinv(A.T @ A)
+        found = inverse @ A.T @ b
+        residual = b - A @ found
+        power = np.mean(own[:, friction] * self._qd[rows, j][:, np.newaxis], axis=0)
+        time = float(correlation_time([residual[:, np.newaxis]])[0])
+        variance = float(power @ inverse @ power) * _square(residual) * time / max(len(b) - others.shape[1], 1)
+        return float(power @ found) / np.sqrt(variance) if variance > 0 else 0.0
 
     def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
@@ -297,6 +334,12 @@ def _without(own: Array, columns: Array) -> Array:
     basis, values, _ = np.linalg.svd(own[:, size > 0] / size[size > 0], full_matrices=False)
     basis = basis[:, values > 1e-9]
     return np.asarray(columns - basis @ (basis.T @ columns))
+
+
+def _beyond(factor: Array, deviation: Array, most: float) -> NDArray[np.bool_]:
+    """Which factors (n,) are surely larger than the most, or smaller than its inverse."""
+    size = np.abs(factor)
+    return np.asarray((size - _SURE * deviation > most) | (size + _SURE * deviation < 1 / most))
 
 
 def _square(x: Array) -> float:
