@@ -314,13 +314,7 @@ def test_compiled_losses(functions: MotorFunctions) -> None:
     [
         ("deflections", {}),
         ("spring_efforts", {"orders": 3}),
-        pytest.param(
-            "motors",
-            {"spin": False},
-            marks=pytest.mark.xfail(
-                strict=True, reason="of a sum of two products, that which is defined first is fused; the orders differ"
-            ),
-        ),
+        ("motors", {"spin": False}),
     ],
 )
 def test_one_state_and_batches_of_any_size_have_equal_bits(arm: ElasticArm, name: str, details: Any) -> None:
