@@ -349,8 +349,11 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
     found = estimate.by_name()
     coulomb, extra = (found.get(name, (0.0, 0.0))[0] for name in ("coulomb", "stribeck"))
     default = Friction()
+    viscous, half = (found.get(name, (0.0, 0.0))[0] for name in ("viscous", "asymmetry"))
+    # E |v| beside D v; a direction in which the motor would be driven by its friction has none.
     friction = Friction(
-        viscous=found.get("viscous", (0.0, 0.0))[0],
+        viscous=max(viscous + half, 0.0),
+        viscous_negative=max(viscous - half, 0.0) if half else np.nan,
         coulomb=coulomb,
         static=coulomb + extra,
         stribeck_velocity=found.get("stribeck_velocity", (default.stribeck_velocity, 0.0))[0],
@@ -363,8 +366,6 @@ def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float,
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
     if "coulomb" in found and "offset" in found:
         lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
-    if "asymmetry" in found:
-        lines.append("asymmetry: robot files have one viscous friction for both directions, the mean")
     return MotorFit(
         found["rotor_inertia"] if model.rotor_inertia is None else (model.rotor_inertia, 0.0),
         friction,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of a stream of setpoints, whose law is written in docs/watchdog.md, and its compiled way; without ROS.
+"""Supervision of a stream of setpoints, whose law is written in docs/watchdog.md, and its fast path; without ROS.
 
 ==============================  ======================================================================
 :mod:`.setpoint_age`            time since the last valid setpoint
@@ -10,7 +10,6 @@
 :mod:`.jumps`                   steps between setpoints that no motion within limits makes
 :mod:`.consistency`             whether each field is the time derivative of the one before
 :mod:`.doubts`                  these three checks of a stream, each ignored, reported or refused
-:mod:`.compiled_motors`         the motor side as compiled code
 :mod:`.compiled_stream`         from the bytes of a setpoint to those of its command in one call
 :mod:`.learned_shapes`          such calls for the shapes that messages turn out to have
 ==============================  ======================================================================

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled way of setpoints through the node: the bits of the library, held commands, and publishers in turn."""
+"""Fast path of setpoints through the node: the bits of the library, held commands, and publishers in turn."""
 
 import sys
 

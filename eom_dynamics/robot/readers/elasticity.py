@@ -13,7 +13,8 @@ The section ``actuator`` of a joint; all entries are optional:
 .. code-block:: yaml
 
     actuator:
-      friction: {viscous: 5.0, coulomb: 2.0, static: 3.0, stribeck_velocity: 0.1, smoothing_velocity: 0.01}
+      friction: {viscous: 5.0, coulomb: 2.0, static: 3.0, stribeck_velocity: 0.1, smoothing_velocity: 0.01,
+                 viscous_negative: 4.0, coulomb_negative: 1.5}   # of negative velocities; by default the same
       efficiency: 0.8
       smoothing_power: 0.1
       torque_constant: 0.1
@@ -145,10 +146,15 @@ def _group(
 def _friction(actuator: Section) -> Friction:
     with actuator.section("friction") as section, _named(section):
         coulomb = section.not_negative("coulomb", 0.0)
+        negative = {
+            name: section.not_negative(name) for name in ("viscous_negative", "coulomb_negative") if name in section
+        }
+        largest = max(coulomb, negative.get("coulomb_negative", 0.0))
         return Friction(
             viscous=section.not_negative("viscous", 0.0),
             coulomb=coulomb,
-            static=section.not_negative("static") if "static" in section else coulomb,
+            static=section.not_negative("static") if "static" in section else largest,
+            **negative,
             **_given(section, "stribeck_velocity", "smoothing_velocity"),
         )
 

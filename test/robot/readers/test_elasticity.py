@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from chains import packaged_parameters
 
 from eom_dynamics import RobotDescriptionError, robot_from_parameters
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 INF, NAN = float("inf"), float("nan")
 
@@ -61,6 +64,8 @@ BAD_ACTUATORS = [
     ({"smoothing_power": 0.0}, "smoothing_power", "must be positive"),
     ({"friction": FRICTION | {"viscous": -1.0}}, "friction.viscous", "must not be negative"),
     ({"friction": FRICTION | {"static": 1.0}}, "friction.static", "must be at least coulomb"),
+    ({"friction": FRICTION | {"coulomb_negative": 4.0}}, "friction.static", "must be at least coulomb_negative"),
+    ({"friction": FRICTION | {"viscous_negative": -1.0}}, "friction.viscous_negative", "must not be negative"),
     ({"friction": FRICTION | {"smoothing_velocity": 0.0}}, "friction.smoothing_velocity", "must be positive"),
     ({"friction": FRICTION | {"stribeck": 1.0}}, "friction.stribeck", "unknown entry"),
     ({"torque_constant": 0.0}, "torque_constant", "must be positive"),
@@ -133,3 +138,17 @@ def test_two_motors_of_a_joint_are_in_no_transmission() -> None:
     parameters["joints"]["joint_2"]["elasticity"] = PAIR
     message = refusal(parameters | {"transmission": {"joints": JOINTS, "matrix": [1.0, 0.0, 0.0, 1.0]}})
     assert message.startswith("arm.yaml: robot.transmission.joints: 'joint_2' is not a joint with one motor")
+
+
+def test_friction_that_differs_by_direction_is_read_and_written() -> None:
+    """The breakaway effort is by default that of the direction with more dry friction."""
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_1"]["actuator"] = {
+        "friction": {"viscous": 2.0, "viscous_negative": 1.0, "coulomb": 0.5, "coulomb_negative": 0.8}
+    }
+    robot = robot_from_parameters(parameters)
+    again = robot_from_parameters(yaml.safe_load(robot_as_yaml(robot).text)["/**"]["ros__parameters"]["robot"])
+    for each in (robot, again):
+        law = each.joints[0].actuator.friction
+        np.testing.assert_allclose(law.effort(np.array([3.0, -3.0])), [6.5, -3.8], rtol=1e-15)
+        assert law.static == 0.8
