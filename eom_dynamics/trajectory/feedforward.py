@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
-from ..exceptions import TrajectoryError
+from ..exceptions import StateError, TrajectoryError
 from ..states import STATE_NAMES
 from .check_times import check_times
 from .limits import Verdict, check
@@ -114,7 +114,7 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     t = check_times(trajectory, finest)
     with np.errstate(all="ignore"):
         states = _states(arm, trajectory, t)
-        _require_finite_command(arm, arm.feedforward(*states), t)
+        _require_finite_command(arm, _feedforward(arm, states, t), t)
         return check(arm, trajectory, rate=finest, samples=Samples(t, *states))
 
 
@@ -142,7 +142,7 @@ def _sampled(
         states[:, part] = _states(arm, trajectory, t[part])
         if with_memory:
             deflection = _deflections(arm, t, states, first, deflection)
-        command = arm.feedforward(*states[:, part], deflection=deflection)
+        command = _feedforward(arm, tuple(states[:, part]), t[part], deflection)
         efforts[:, part], motors[:, part] = command[:3], command[3:]
         progress(min(first + _CHUNK, len(t)) / len(t))
     return Samples(t, *states), Feedforward(*efforts, *motors)
@@ -157,9 +157,19 @@ def _deflections(arm: ElasticArm, t: Array, states: Array, first: int, before: A
     return found[first - begin :]
 
 
-def _require_finite_command(arm: ElasticArm, command: Feedforward, t: Array) -> None:
+def _feedforward(arm: ElasticArm, states: tuple[Array, ...], t: Array, deflection: Array | None = None) -> Feedforward:
+    """The command for states at times; errors of efforts that overflow have the time."""
+    try:
+        return arm.feedforward(*states, deflection=deflection)
+    except StateError:
+        with np.errstate(all="ignore"):
+            _require_finite_command(arm, arm.efforts(*states), t)
+        raise
+
+
+def _require_finite_command(arm: ElasticArm, command: tuple[Array, ...], t: Array) -> None:
     names = [arm.robot.joint_names] * 3 + [arm.motor_names] * 4
-    for field, value, of in zip(Feedforward._fields, command, names, strict=True):
+    for field, value, of in zip(Feedforward._fields, command, names, strict=False):
         if not np.isfinite(value).all():
             at, place = np.argwhere(~np.isfinite(value))[0]
             raise TrajectoryError(f"the motion is too fast: {field} of {of[place]} overflows at {t[at]:g} s")

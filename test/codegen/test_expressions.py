@@ -19,8 +19,8 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.codegen.casadi_function import casadi_function
 from eom_dynamics.codegen.emit_python import python_function
-from eom_dynamics.codegen.evaluation import evaluate
 from eom_dynamics.codegen.expressions import Expression, Op
+from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
@@ -205,11 +205,12 @@ def backends(program: Program) -> dict[str, Callable[[Array], Array]]:
     """Results (N, outputs) of states (N, 3), or of one, by backend."""
     function, robot = python_function(program), load_robot("pendulum")
     native, casadi = KERNELS["native"](robot, recipe_of(program)), casadi_function(program)
+    signature = Signature((Vector("x", (3,)),), (Vector("y", (len(OPERATIONS),)),), result_type=None)
+    call = CompiledFunction(signature, native)
 
     def compiled(x: Array) -> Array:
-        found = evaluate(native, x.shape[:-1], [x], [(len(OPERATIONS),)])
-        assert found is not None
-        return found[0]
+        found: Array = call(x)
+        return found
 
     return {
         "floats": lambda x: np.array([[float(value) for value in function(row)] for row in x.tolist()]),

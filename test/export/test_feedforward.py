@@ -160,10 +160,10 @@ class BilinearSpring(MemorylessSpring):
 
     kind = "bilinear"
 
-    def effort(self, delta: Jet, *parameters: Any) -> Jet:
+    def law(self, delta: Jet) -> Jet:
         return 800.0 * delta + -300.0 * 0.02 * hyperbolic_tangent(delta * 50.0)
 
-    def stored_energy(self, delta: Any) -> Any:
+    def energy_law(self, delta: Any) -> Any:
         raise NotImplementedError
 
     def bounds(self, tau: Any) -> tuple[tuple[Any, Any], Any]:
