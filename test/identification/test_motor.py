@@ -59,8 +59,8 @@ def test_friction_of_every_kind() -> None:
         # Stribeck's peak and Coulomb's plateau are correlated; the law is what the robot gets.
         within(fit, name, value, 0.02 if name == "rotor_inertia" else 0.25)
     v = np.linspace(-3, 3, 61)
-    assert np.max(np.abs(fit.friction.effort(v) - law.effort(v))) < 0.03 * np.max(law.effort(v))
-    assert any("one viscous friction" in line for line in fit.undetermined)
+    true_effort = law.effort(v) + 0.1 * np.abs(v)  # viscous friction that differs by direction, for the robot file too
+    assert np.max(np.abs(fit.friction.effort(v) - true_effort)) < 0.03 * np.max(law.effort(v))
 
 
 @pytest.mark.parametrize("hardening", [False, True])

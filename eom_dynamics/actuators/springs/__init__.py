@@ -3,9 +3,9 @@
 
 from .antagonistic import AntagonisticPair as AntagonisticPair
 from .base import SPRINGS as SPRINGS
+from .base import EffortJets as EffortJets
 from .base import Parameter as Parameter
 from .base import Spring as Spring
-from .base import SpringEfforts as SpringEfforts
 from .coupled import CoupledSpring as CoupledSpring
 from .cubic import CubicSpring as CubicSpring
 from .damped import DampedSpring as DampedSpring

@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import Array
 from ...jet import Jet
 from ..checks import refuse
-from .base import Scalar, Spring, SpringEfforts
+from .base import EffortJets, Scalar, Spring
 
 
 class AntagonisticPair(Spring):
@@ -77,10 +77,10 @@ class AntagonisticPair(Spring):
         (first, second), tensions = self.stretches(tau[0], commanded), self.tensions(tau[0], commanded)
         return [first, -second], [tensions[0], -tensions[1]]
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """f(s1) - f(s2), and f'(s1) + f'(s2)."""
         (first, first_slope), (second, second_slope) = self.tension(delta[0]), self.tension(-delta[1])
-        return SpringEfforts([first - second], [first, -second], first_slope + second_slope)
+        return EffortJets([first - second], [first, -second], first_slope + second_slope)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Energy of both springs."""

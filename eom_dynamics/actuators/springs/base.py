@@ -39,7 +39,7 @@ class Parameter(NamedTuple):
     scales: bool = False
 
 
-class SpringEfforts(NamedTuple):
+class EffortJets(NamedTuple):
     """Efforts of a spring with time derivatives.
 
     Attributes:
@@ -145,7 +145,7 @@ class Spring(ABC):
         """
 
     @abstractmethod
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """Efforts under deflections at its motors, with time derivatives: the inverse of :meth:`deflections`.
 
         Those of a damped spring have one time derivative less than the deflection.

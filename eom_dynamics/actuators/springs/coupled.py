@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays import Array
 from ...jet import Jet
 from ..checks import refuse, square
-from .base import Parameter, Scalar, Spring, SpringEfforts
+from .base import EffortJets, Parameter, Scalar, Spring
 
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9
@@ -57,10 +57,10 @@ class CoupledSpring(Spring):
         """The compliance times the efforts."""
         return _product(self.compliance, tau), tau
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """K delta."""
         efforts = _product(self.matrix, delta)
-        return SpringEfforts(efforts, efforts)
+        return EffortJets(efforts, efforts)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """delta' K delta/2."""

@@ -10,7 +10,7 @@ from typing import Annotated
 from ...arrays import Array
 from ...jet import Jet
 from ..checks import positive
-from .base import Parameter, Scalar, Spring, SpringEfforts
+from .base import EffortJets, Parameter, Scalar, Spring
 from .hermite import hermite_derivatives
 from .phi_functions import phi_functions
 
@@ -47,10 +47,10 @@ class DampedSpring(Spring, kind="damped"):
             delta.append((x - self.constant * delta[-1]) / self.damping)
         return [Jet(delta)], tau
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """K delta + D deltad."""
         effort = [delta[0] * self.constant + delta[0].rate * self.damping]
-        return SpringEfforts(effort, effort)
+        return EffortJets(effort, effort)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """K delta²/2."""

@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...elementary import root
 from ...jet import Jet
 from ...jet_functions import inverted
-from .base import Scalar, Spring, SpringEfforts
+from .base import EffortJets, Scalar, Spring
 
 
 class MemorylessSpring(Spring):
@@ -54,10 +54,10 @@ class MemorylessSpring(Spring):
         """Deflection by the derivatives of the inverse function."""
         return [self.inverse_jet(tau[0])], tau
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """f(delta)."""
         effort = [self.law(delta[0])]
-        return SpringEfforts(effort, effort)
+        return EffortJets(effort, effort)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Integral of f from 0."""

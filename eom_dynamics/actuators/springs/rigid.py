@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...jet import Jet
-from .base import Scalar, Spring, SpringEfforts
+from .base import EffortJets, Scalar, Spring
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class RigidSpring(Spring, kind="rigid"):
         """Zero."""
         return [Jet.constant(0.0, len(tau[0]))], tau
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """NaN on the link, which no deflection determines; none that acts on the motor beside its link."""
         length = len(delta[0])
-        return SpringEfforts([Jet([np.nan] * length)], [Jet([0.0] * length)])
+        return EffortJets([Jet([np.nan] * length)], [Jet([0.0] * length)])
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Zero."""

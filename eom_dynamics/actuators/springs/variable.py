@@ -11,7 +11,7 @@ from ...arrays import Array
 from ...jet import Jet
 from ...jet_functions import quotient
 from ..checks import positive, refuse
-from .base import Parameter, Scalar, Spring, SpringEfforts
+from .base import EffortJets, Parameter, Scalar, Spring
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class VariableSpring(Spring, kind="variable"):
         """delta = tau/k, deltad = (taud - kd delta)/k, deltadd = (taudd - kdd delta - 2 kd deltad)/k, …"""
         return [quotient(tau[0], self.commanded(tau[0], stiffness))], tau
 
-    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> SpringEfforts:
+    def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """k delta."""
         k = Jet.constant(self.nominal, len(delta[0])) if stiffness is None else stiffness
         effort = [k * delta[0]]
-        return SpringEfforts(effort, effort, k)
+        return EffortJets(effort, effort, k)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """k delta²/2. A change of k changes it too, by the work of the mechanism that sets the stiffness."""
