@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, one run.
 
-``python bench/round_trip.py [--rate HZ] [--beside TREE] [--rounds N]`` starts the echo node of echo.py, the dynamics
-node and, with ``--beside``, the dynamics node of another checkout, and streams to them in turn, in windows of half a
-second whose order rotates, so that ratios hold on a machine that is not quiet. All nodes run throughout; those that are
-not spoken to sleep.
+``python bench/round_trip.py [--rate HZ] [--robot FILE] [--beside TREE] [--rounds N]`` starts the echo node of echo.py,
+the dynamics node and, with ``--beside``, the dynamics node of another checkout, and streams to them in turn, in windows
+of half a second whose order rotates, so that ratios hold on a machine that is not quiet. All nodes run throughout;
+those that are not spoken to sleep.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import rclpy
 from rclpy.qos import QoSProfile
 from report import CONSOLE
 
-from eom_dynamics import load_robot
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.samples import doubles
 from eom_dynamics.ros.executors import make_executor, spin_until
@@ -41,6 +41,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="round_trip", description=__doc__)
     parser.add_argument("--rate", type=float, default=1000.0)
+    parser.add_argument("--robot", type=Path, default=HERE.parent / "config" / "iiwa.yaml", help="parameter file")
     parser.add_argument("--rounds", type=int, default=10, help="windows of each node; default: %(default)d")
     parser.add_argument("--beside", type=Path, help="root of another checkout")
     parser.add_argument("--executor", default="events")
@@ -52,13 +53,13 @@ def main() -> None:
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     trees = {"dynamics node": HERE.parent} | ({"other checkout": options.beside.resolve()} if options.beside else {})
     started = {"echo": _start([HERE / "echo.py"], HERE.parent, "/echo")}
-    config = HERE.parent / "config" / "iiwa.yaml"
+    config = options.robot.resolve()
     for name, tree in trees.items():
         arguments = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
         arguments += ["-p", f"executor:={options.executor}"]
         started[name] = _start(arguments, tree, _namespace(name))
     try:
-        figures = _measure(list(started), options.rate, options.rounds)
+        figures = _measure(list(started), config, options.rate, options.rounds)
     finally:
         for process in started.values():
             process.terminate()
@@ -87,7 +88,7 @@ def _start(arguments: list[Any], tree: Path, namespace: str) -> subprocess.Popen
     return subprocess.Popen(command, env=environment, cwd=tree, stderr=subprocess.DEVNULL)
 
 
-def _measure(names: list[str], rate: float, rounds: int) -> dict[str, tuple[Any, Any, int]]:
+def _measure(names: list[str], config: Path, rate: float, rounds: int) -> dict[str, tuple[Any, Any, int]]:
     rclpy.init()
     node = rclpy.create_node("measuring")
     executor = make_executor(events=True)
@@ -110,10 +111,14 @@ def _measure(names: list[str], rate: float, rounds: int) -> dict[str, tuple[Any,
         subscriptions.append(
             node.create_subscription(FeedforwardCommand, f"{namespace}/feedforward", answered, QoSProfile(depth=1000))
         )
-    robot = load_robot("iiwa")
+    robot = load_robot(config)
     message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
+    side = ElasticArm(robot).side
+    if side.variable.any():
+        message.stiffness = doubles(side.nominal_stiffness)
+        message.stiffness_rate = message.stiffness_acceleration = doubles(np.zeros(robot.n))
     count = round(WINDOW * rate) + SETTLE
-    states = np.array(paper_motion(robot.n).derivatives(np.arange(count) / rate))
+    states = 0.2 * np.array(paper_motion(robot.n).derivatives(np.arange(count) / rate))
     stamp = 0
 
     def send(name: str, k: int) -> int:
