@@ -230,13 +230,13 @@ class ElasticArm(CompiledMethods):
             i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
             each other. A deflection that is given is constant.
         """
-        function = self._function("directional")
+        function, signature = self._directional, self.signature("feedforward")
         given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
         arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
-        inputs, samples = self.signature("feedforward").checked(arguments, given, finite=True)
+        inputs, samples = signature.checked(arguments, given, finite=True)
         n, orders = self.robot.n, len(STATE_NAMES)
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
-        known = dict(zip((vector.name for vector in self.signature("feedforward").inputs), inputs, strict=True))
+        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
         rows = []
         for vector in function.signature.inputs[:-orders]:
             x = np.broadcast_to(known[vector.name], (*samples, *vector.shape)).reshape(-1, *vector.shape)
@@ -289,18 +289,6 @@ class ElasticArm(CompiledMethods):
         return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
 
     def _function(self, name: str) -> CompiledFunction:
-        if name == "directional" and name not in self._functions:
-            links = (
-                inverse_dynamics_of_order(2)(self.robot)
-                if self.rotors is None
-                else links_with_rotors(self.robot, self.side)
-            )
-            program = directional(links, self.functions.program("motors", spin=self.rotors is not None))
-            known = {vector.name: vector.shape for vector in self.signature("feedforward").inputs}
-            vectors = [Vector(x, known.get(x, (size,))) for x, size in program.inputs.items()]
-            results = [Vector(x, (size,)) for x, size in program.outputs.items()]
-            kernel = KERNELS[self.backend](self.robot, recipe_of(program))
-            self._functions[name] = CompiledFunction(Signature(tuple(vectors), tuple(results)), kernel)
         if name not in self._functions:
             self._functions[name] = CompiledFunction(
                 self.signature(name),
@@ -310,6 +298,17 @@ class ElasticArm(CompiledMethods):
                 refuse=self._refuse,
             )
         return self._functions[name]
+
+    @cached_property
+    def _directional(self) -> CompiledFunction:
+        """Derivative of the feedforward along a change of q … qdddd."""
+        reduced = self.rotors is None
+        links = inverse_dynamics_of_order(2)(self.robot) if reduced else links_with_rotors(self.robot, self.side)
+        program = directional(links, self.functions.program("motors", spin=not reduced))
+        known = {vector.name: vector.shape for vector in self.signature("feedforward").inputs}
+        vectors = tuple(Vector(x, known.get(x, (size,))) for x, size in program.inputs.items())
+        results = tuple(Vector(x, (size,)) for x, size in program.outputs.items())
+        return CompiledFunction(Signature(vectors, results), KERNELS[self.backend](self.robot, recipe_of(program)))
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification: the efforts that a robot's feedforward predicts, against those that were recorded.
 
-All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they are those of
-whoever loads its file.
+All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold for everyone
+who loads its file.
 """
 
 from __future__ import annotations

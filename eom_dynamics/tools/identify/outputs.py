@@ -45,7 +45,7 @@ def write_robot(
     path.write_text(robot_file(path, source, found.robot, None, {})[0], encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
-        # A URDF has no gravity: whoever loads it gives that of the robot.
+        # A URDF has no gravity: the call that loads it gives that of the robot.
         found = found.verified(replace(whole.load(str(path)), gravity=found.robot.gravity))
     text, lost = robot_file(path, source, found.robot, found.links, about, found.elastic)
     path.write_text(text, encoding="utf-8")
