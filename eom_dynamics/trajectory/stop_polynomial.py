@@ -52,10 +52,11 @@ class StopPolynomial:
         m = len(x) - 1
         orders = np.arange(m)
         factors = self.duration ** (orders + 1) / _factorials(m)
-        # Of the powers u^1 ... u^2m of x - x_0.
-        self._coefficients = np.tensordot(_rate_basis(m) * factors[:, np.newaxis], x[1:], (0, 0))
-        self._coefficients /= np.arange(1, 2 * m + 1).reshape(-1, *[1] * (x.ndim - 1))
-        self.end: Array = x[0] + self._coefficients.sum(axis=0)
+        # Of the powers u^1 ... u^2m of x - x_0, and of those of 1 - u of x - x(T): near the end, the former cancel.
+        self._from_start, self._from_end = (
+            np.tensordot(_integrals(rates) * factors[:, np.newaxis], x[1:], (0, 0)) for rates in _rate_bases(m)
+        )
+        self.end: Array = x[0] + self._from_start.sum(axis=0)
 
     def derivatives(self, s: ArrayLike) -> Array:
         """X ... its m-th derivative at times s: (m + 1, ...) at one time, (m + 1, N, ...) at N times."""
@@ -63,11 +64,12 @@ class StopPolynomial:
         u = times.reshape(-1) / self.duration
         m = len(self._start) - 1
         result = np.zeros((m + 1, len(u), *self._start.shape[1:]))
-        result[0], moves = self.end, u < 1
-        powers = _powers(u[moves].clip(0.0), m)
+        first, last = u < 0.5, (u >= 0.5) & (u < 1)
+        from_start, from_end = _powers(u[first].clip(0.0), m), _powers(1 - u[last], m)
         for k in range(m + 1):
-            result[k, moves] = np.tensordot(powers[k], self._coefficients, 1) / self.duration**k
-        result[0, moves] += self._start[0]
+            result[k, first] = np.tensordot(from_start[k], self._from_start, 1) / self.duration**k
+            result[k, last] = np.tensordot(from_end[k], self._from_end, 1) / (-self.duration) ** k
+        result[0] += np.where(first.reshape(-1, *[1] * (self._start.ndim - 1)), self._start[0], self.end)
         return result.reshape(m + 1, *times.shape, *self._start.shape[1:])
 
 
@@ -87,11 +89,19 @@ def _factorials(m: int) -> Array:
 
 
 @cache
-def _rate_basis(m: int) -> Array:
-    """Coefficients (m, 2m) of P_0 ... P_{m-1}: integers."""
+def _rate_bases(m: int) -> tuple[Array, Array]:
+    """Coefficients (m, 2m) of P_0 ... P_{m-1} in powers of u, and of -P_0 ... -P_{m-1} in those of 1 - u: integers."""
     rest = Polynomial([1.0, -1.0]) ** m
     rows: list[Array] = []
+    ends: list[Array] = []
     for i in range(m):
         taylor = Polynomial([0.0] * i + [comb(j + m - 1, m - 1) for j in range(m - i)])
-        rows.append(np.asarray((rest * taylor).coef, dtype=float))
-    return np.asarray(np.round(np.array(rows)), dtype=float)
+        rate = rest * taylor
+        rows.append(rate.coef)
+        ends.append(-rate(Polynomial([1.0, -1.0])).coef)
+    return np.round(np.array(rows, dtype=float)), np.round(np.array(ends, dtype=float))
+
+
+def _integrals(rates: Array) -> Array:
+    """Coefficients of the powers 1 ... 2m of the integrals from 0 of polynomials with coefficients (m, 2m)."""
+    return rates / np.arange(1, rates.shape[1] + 1)
