@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import casadi
 import numpy as np
@@ -13,7 +12,7 @@ from compiled import casadi_loop, scratch, shared_object
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.recursion import LinkTree, inverse_dynamics, link_tree
+from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.benchmark.timing import Task
 
@@ -43,13 +42,6 @@ def automatic_function(robot: Robot) -> casadi.Function:
 def operations(function: casadi.Function) -> int:
     """Number of arithmetic instructions of a function, without sines and cosines."""
     return sum(function.instruction_id(k) not in _NO_ARITHMETIC for k in range(function.n_instructions()))
-
-
-def recursion_operations(tree: LinkTree, recursion: Callable[..., Any], orders: int) -> int:
-    """Number of arithmetic instructions of a recursion traced by CasADi."""
-    x = [casadi.SX.sym(name, len(tree.links)) for name in STATE_NAMES[: orders + 2]]
-    efforts = recursion(tree, [casadi.vertsplit(v) for v in x])
-    return operations(casadi.Function("traced", x, [casadi.vertcat(*effort) for effort in efforts]))
 
 
 class GeneratedC:

@@ -68,9 +68,9 @@ class CompiledProgram:
         compile_seconds: compile time.
     """
 
-    def __init__(self, program: Program, flags: Sequence[str] = FLAGS) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
-        library, self.compile_seconds = shared_object(c_source(program), flags)
+        library, self.compile_seconds = shared_object(c_source(program))
         self._one, self._batch = library[program.name], library[f"{program.name}_batch"]
 
     def state_loop(self, inputs: Sequence[Array]) -> Task:
