@@ -25,7 +25,6 @@ from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
 from .command_topics import CommandTopics
-from .parameters import limit_policy
 from .statistics import StreamStatistics
 from .stream_warnings import StreamWarnings
 from .supervision import Supervision
@@ -91,8 +90,8 @@ class SetpointStream:
         """Apply a changed parameter of the node, if it concerns the stream."""
         if name == "effort_command":
             self._commands.commands_motors = value == "motor"
-        elif name in ("limits", "clip_to_limits"):
-            self.limits = limit_policy(self._node)
+        elif name == "limits":
+            self.limits = str(value)
             self._shapes.forget()
         elif name == "task_limits":
             self._task_limits = str(value)
