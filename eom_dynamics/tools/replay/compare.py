@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
-from ..bags import Bag, BagError, Layouts, Rows, Topic
-from .batch import Stamps
+from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
 
 TYPES = (FEEDFORWARD, JOINT_STATE, NUMBERS)
@@ -234,20 +234,17 @@ def differences(
 
 
 def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[Part]:
-    layouts = Layouts(topic.types(), topic.type)
+    def refuse(reason: str, time: int) -> None:
+        raise BagError(f"{bag.path}: topic {topic.name}: {reason}")
+
     place = 0
-    for times, messages in bag.messages(topic):
-        recorded = np.array(times, dtype=np.int64)
-        for part in layouts.rows(messages):
-            if not isinstance(part, Rows):
-                raise BagError(f"{bag.path}: topic {topic.name}: {part[1]}")
-            start, layout, rows = part
-            keys = recorded[start : start + len(rows)]
-            if match is Match.STAMP:
-                has_header = layout.has("header.stamp.sec")
-                keys = Stamps.of(layout, rows, keys).header if has_header else np.arange(place, place + len(rows))
-            yield Part(keys, layout, rows, _names(topic.type, layout.message))
-            place += len(rows)
+    for block in read_blocks(bag, topic, refuse):
+        keys = block.recorded
+        if match is Match.STAMP:
+            has_header = block.layout.has("header.stamp.sec")
+            keys = block.stamps().header if has_header else np.arange(place, place + len(block))
+        yield Part(keys, block.layout, block.rows, _names(topic.type, block.message))
+        place += len(block)
 
 
 def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:

@@ -29,7 +29,8 @@ from ...messages.fields import (
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Solver
-from .batch import Batch, Refusals, Stamps
+from ..recordings import Stamps
+from .batch import Batch, Refusals
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..bags import Bag
+from ..recordings import Stamps
 from ..replay import Options, joint_states, setpoints, trajectories
-from ..replay.batch import Refusals, Stamps
+from ..replay.batch import Refusals
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import FitFigures

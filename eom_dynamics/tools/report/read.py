@@ -7,7 +7,7 @@ joint states that name the same joints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Layout, LayoutError, Layouts, Rows, Topic
+from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
@@ -26,7 +27,7 @@ from ..replay.sources import is_of_motors
 from .compute import DEFAULT, Settings, with_commands
 from .findings import DOING, interruptions
 from .parts import Part, joined
-from .record import Nanoseconds, Record, Stream
+from .record import Record, Stream
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -210,45 +211,24 @@ class _Reader:
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
+        progress = self._progress
         parts: dict[str, list[Part]] = {}
-        bad, why = 0, ""
-        for recorded, layout, rows in self._rows(topic, done, fraction):
-            if isinstance(layout, LayoutError):
-                bad, why = bad + 1, why or str(layout)
-                continue
-            stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
-            stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
-            for kind, recorded_names, fields in _contents(topic, layout.message):
+        bad: list[str] = []
+        report = (lambda read: progress(done + fraction * read)) if progress else None
+        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
+            stamp = block.stamps().header
+            for kind, recorded_names, fields in _contents(topic, block.message):
                 names = tuple(self._conventions.names(recorded_names))
-                values = {
-                    ours: layout.numbers(rows, field).astype(float)
-                    for ours, field in fields.items()
-                    if layout.has(field) and np.size(getattr(layout.message, field)) == len(names)
-                }
+                values = block.values(fields, len(names))
                 if kind == "measured" and "effort" in values:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
-                parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
+                parts.setdefault(kind, []).append(Part(block.recorded, stamp, names, values))
         if bad:
-            self.unread.append(f"{topic.name}: {bad:,} messages could not be read, the first: {why}")
+            self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
         return streams
-
-    def _rows(
-        self, topic: Topic, done: float, fraction: float
-    ) -> Iterator[tuple[Nanoseconds, Layout | LayoutError, Any]]:
-        progress = self._progress
-        layouts = Layouts(topic.types(), topic.type)
-        report = (lambda read: progress(done + fraction * read)) if progress else None
-        for times, messages in self._bag.messages(topic, report):
-            recorded = np.array(times, dtype=np.int64)
-            for found in layouts.rows(messages):
-                if isinstance(found, Rows):
-                    start, layout, rows = found
-                    yield recorded[start : start + len(rows)], layout, rows
-                else:
-                    yield recorded[:0], found[1], None
 
 
 def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
