@@ -6,7 +6,7 @@ Setpoints that do not pass here go to the node's solver one by one: it decides w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,8 +29,11 @@ from ...messages.fields import (
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Solver
+from ..bags import Bag, Topic
 from ..recordings import Stamps
 from .batch import Batch, Refusals
+from .joint_states import FitFigures
+from .sources import Sampling, read_setpoints
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,18 @@ class Evaluation:
         self._last: Commands | None = None
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
+
+    def of_topic(
+        self,
+        bag: Bag,
+        topic: Topic,
+        sampling: Sampling,
+        figures: FitFigures,
+        progress: Callable[[float], None] | None = None,
+    ) -> Iterator[tuple[Batch, Iterator[Commands]]]:
+        """Yield the setpoints of a topic, with the commands for them; arguments of :func:`.sources.read_setpoints`."""
+        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, figures, progress):
+            yield batch, self.commands(batch)
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""

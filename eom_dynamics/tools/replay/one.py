@@ -20,7 +20,7 @@ from .evaluation import Evaluation
 from .job import Job, Report, provenance
 from .joint_states import FitFigures
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, is_of_motors, read_setpoints
+from .sources import Sampling, choose_topic, is_of_motors
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
@@ -57,8 +57,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
-            for batch in read_setpoints(bag, topic, robot, sampling, report.refusals, figures, progress):
-                for commands in evaluation.commands(batch):
+            for _, computed in evaluation.of_topic(bag, topic, sampling, figures, progress):
+                for commands in computed:
                     sink.write(commands)
                     report.commands += len(commands)
                     report.held += int(commands.held.sum())

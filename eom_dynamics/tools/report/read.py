@@ -23,8 +23,9 @@ from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import is_of_motors
-from .compute import DEFAULT, Settings, with_commands
+from ..replay.sources import Sampling, is_of_motors
+from ..robot_options import RobotOptions
+from .compute import with_commands
 from .findings import DOING, interruptions
 from .parts import Part, joined
 from .record import Record, Stream
@@ -37,19 +38,26 @@ _LISTED_TOPICS = 20
 # The bag is read once for each.
 _MOST_TOPICS = 100
 
+_SAMPLING, _WHOLE_ROBOT = Sampling(), RobotOptions()
+
 Progress = Callable[[float], None]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def read_records(
-    path: Path, robot: Robot | None = None, settings: Settings = DEFAULT, progress: Progress | None = None
+    path: Path,
+    robot: Robot | None = None,
+    sampling: Sampling = _SAMPLING,
+    robot_options: RobotOptions = _WHOLE_ROBOT,
+    progress: Progress | None = None,
 ) -> list[Record]:
     """Read the records of a bag, and compute commands if they are missing and the robot is known.
 
     Args:
         path: of the bag.
         robot: of the recording; None for the URDF on robot_description in the bag, if any.
-        settings: of the computation of commands.
+        sampling: of trajectories and measured positions, to compute commands.
+        robot_options: part of the robot that the bag describes.
         progress: is called with the fraction of the bag read, 0 to 1.
 
     Returns:
@@ -61,10 +69,10 @@ def read_records(
         OSError: a file cannot be read.
     """
     with Bag(path) as bag:
-        robot = described_robot(bag, settings.robot_options) if robot is None else robot
+        robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
-            settings.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, progress, settings.conventions)
+            sampling.conventions.check(robot.name, robot.joint_names)
+        reader = _Reader(bag, progress, sampling.conventions)
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
@@ -76,14 +84,14 @@ def read_records(
             )
         if not records:
             records = [Record(path.name, robot)]
-        records = [_completed(record, bag, settings, progress, named=robot is not None) for record in records]
+        records = [_completed(record, bag, sampling, progress, named=robot is not None) for record in records]
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
     return [_with_status(_with_repeats(record)) for record in records]
 
 
-def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
+def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None, *, named: bool) -> Record:
     """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
@@ -92,7 +100,7 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
         return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
         return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
-    return with_commands(record, bag, settings, progress)
+    return with_commands(record, bag, sampling, progress)
 
 
 def _with_repeats(record: Record) -> Record:
