@@ -14,7 +14,7 @@ from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.benchmark.timing import Task
+from eom_dynamics.tools.benchmark.timing import TimedTask
 
 # Usual flags for CasADi's C code, which is scalar.
 FLAGS = ("-O3", "-march=native", "-fPIC", "-shared")
@@ -65,7 +65,7 @@ class GeneratedC:
         self._sizes = [function.size1_out(k) for k in range(function.n_out())]
         self.function = casadi.external(self._name, self._library._name)
 
-    def state_loop(self, inputs: Sequence[Array]) -> Task:
+    def state_loop(self, inputs: Sequence[Array]) -> TimedTask:
         """Loop over states in C."""
         return casadi_loop(self._library[self._name], inputs, [np.empty(size) for size in self._sizes], self._work)
 
@@ -87,7 +87,7 @@ class Buffered:
         return self.results
 
 
-def mapped(function: casadi.Function, inputs: Sequence[Array], threads: int) -> tuple[Task, list[Array]]:
+def mapped(function: casadi.Function, inputs: Sequence[Array], threads: int) -> tuple[TimedTask, list[Array]]:
     """All states in one call of CasADi's map over threads, and the arrays of its results."""
     count = len(inputs[0])
     many = function.map(count, "thread", threads) if threads > 1 else function.map(count)
@@ -103,7 +103,7 @@ def mapped(function: casadi.Function, inputs: Sequence[Array], threads: int) -> 
         evaluate()
         return kept
 
-    return Task(run, count), out
+    return TimedTask(run, count), out
 
 
 def _symbols(robot: Robot, count: int) -> list[casadi.SX]:

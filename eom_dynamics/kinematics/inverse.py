@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike
 
 from ..arguments import choice, count, flag, positive
 from ..arrays import AnyArray, Array
-from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
+from ..codegen.native_solver import (
+    ANY,
+    MANIPULABLE,
+    NO_POSE,
+    PREFERRED,
+    REASONS,
+    NativeSolver,
+    SolverSettings,
+    SolverTask,
+    task_of,
+)
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length
@@ -199,8 +209,8 @@ class _Problem(NamedTuple):
     """What solving depends on beside targets and starts."""
 
     solver: NativeSolver
-    settings: Settings
-    task: Task
+    settings: SolverSettings
+    task: SolverTask
     middle: Array
     tools: int
 
@@ -229,7 +239,7 @@ def _problem(
     _check_options(objective, limits, tolerance, iterations, attempts)
     lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)
-    settings = Settings(
+    settings = SolverSettings(
         lower=lower,
         upper=upper,
         period=_period(robot),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .description import Description
 from .model import Robot
 from .readers import parameters, urdf_file, xml
-from .readers.files import RobotFile
+from .readers.files import DescriptionFile
 from .writers.parameters import robot_as_yaml
 from .writers.urdf import robot_as_urdf
 from .writers.written import Written
@@ -30,7 +30,7 @@ class RobotFormat:
 
     title: str
     endings: tuple[str, ...]
-    read: Callable[[RobotFile], Description]
+    read: Callable[[DescriptionFile], Description]
     recognizes: Callable[[str], bool]
     write: Callable[[Robot], Written]
     writes: tuple[str, ...]

@@ -19,8 +19,8 @@ from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.setpoint_to_command import Solver
 from ..terminal import printable
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
 from .dynamics.parameters import TABLE
@@ -34,7 +34,7 @@ from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "dynamics_node",
     "eom_dynamics",
     "Lifecycle node: joint efforts with two time derivatives and motor commands for a stream of setpoints.",
@@ -257,7 +257,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
         level, message, figures = self._stream.report(seconds)
         if self._failed_transition:
@@ -274,7 +274,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        return self._stream.supervision.report(Report(level, message, values))
+        return self._stream.supervision.report(StatusReport(level, message, values))
 
 
 def main(args: list[str] | None = None) -> int:

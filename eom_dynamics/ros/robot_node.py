@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from ..elastic import ElasticArm
 from ..terminal import printable
 from . import parameters
-from .diagnostics import Diagnostics, Level, Report
+from .diagnostics import Diagnostics, Level, StatusReport
 from .robot_sources import Loaded
 from .robot_supply import RobotSupply
 from .stopping import StopSignals
@@ -81,7 +81,7 @@ class RobotNode(Node):
         """Use a loaded robot, or report why it cannot be used."""
 
     @abstractmethod
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Return the diagnostic status of the last ``seconds``."""
 
     def on_parameter(self, name: str, value: Any) -> None:
@@ -128,7 +128,7 @@ class RobotNode(Node):
         default = "the node waits for another" if self.supply.arrives else "correct it and restart the node"
         self.get_logger().error("\n".join([f"robot not loaded: {reason} ({consequence or default})", *detail]))
 
-    def _report(self, seconds: float) -> Report:
+    def _report(self, seconds: float) -> StatusReport:
         level, message, values = self.report(seconds)
         arm = self.arm
         if self.failure:
@@ -149,7 +149,7 @@ class RobotNode(Node):
             values["refused robot"] = self.refused_robot
         if self._unknown_parameters:
             values["parameters without effect"] = ", ".join(self._unknown_parameters)
-        return Report(level, message, values)
+        return StatusReport(level, message, values)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         loaded = self.read_only_while if self.arm else ""

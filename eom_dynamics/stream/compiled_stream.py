@@ -23,7 +23,7 @@ from ..codegen.native import NativeKernel, extension
 from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
-from ..messages.cdr import Layout
+from ..messages.cdr import MessageLayout
 from ..messages.deflection_filter import LONGEST_STEP
 from ..messages.fields import (
     BASE_FIELD,
@@ -117,7 +117,9 @@ class ShapedStream:
         committed_state: the same of the last one that was committed.
     """
 
-    def __init__(self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: Layout, length: int) -> None:
+    def __init__(
+        self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: MessageLayout, length: int
+    ) -> None:
         arm, scratch = compiled.arm, Scratch(compiled.arm)
         n, m = arm.robot.n, len(arm.motor_names)
         self.shape, self.order = shape, order
@@ -191,7 +193,7 @@ class ShapedStream:
         split = start + len(EFFORT_FIELDS) * n
         return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
 
-    def _inputs(self, layout: Layout, order: JointOrder) -> tuple[Any, ...]:
+    def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
         """Places of numbers in a message and in the scratch, their count and order."""
         n, place = self._arm.robot.n, self._place
         index, places = _order(order.message_index), iter(layout.numbers)
@@ -299,9 +301,9 @@ def shape_of(setpoint: Any) -> Shape:
     return Shape(setpoint.header.frame_id, tuple(setpoint.joint_names), wrenches, stiffness, on_base)
 
 
-def setpoint_layout(shape: Shape, n: int) -> Layout:
+def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
     """Layout of a ``JointTrajectorySetpoint`` of a shape for n joints."""
-    layout = Layout().header(shape.frame_id).strings(shape.joint_names)
+    layout = MessageLayout().header(shape.frame_id).strings(shape.joint_names)
     for _ in STATE_FIELDS:
         layout.doubles(n)
     for count in shape.wrenches:
@@ -311,9 +313,9 @@ def setpoint_layout(shape: Shape, n: int) -> Layout:
     return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
 
 
-def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> Layout:
+def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> MessageLayout:
     """Layout of a fresh ``FeedforwardCommand``."""
-    layout = Layout().header(frame_id).strings(joint_names).byte(0).byte(0)
+    layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0)
     for _ in EFFORT_FIELDS:
         layout.doubles(len(joint_names))
     layout.strings(motor_names)
@@ -322,20 +324,20 @@ def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: S
     return layout
 
 
-def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> Layout:
+def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> MessageLayout:
     """Layout of a ``JointState`` with position, velocity and effort."""
-    layout = Layout().header(frame_id).strings(motor_names)
+    layout = MessageLayout().header(frame_id).strings(motor_names)
     for _ in range(3):
         layout.doubles(len(motor_names))
     return layout
 
 
-def effort_command_layout(count: int) -> Layout:
+def effort_command_layout(count: int) -> MessageLayout:
     """Layout of a ``Float64MultiArray`` without dimensions."""
-    return Layout().length(0).length(0).doubles(count)
+    return MessageLayout().length(0).length(0).doubles(count)
 
 
-def _output(layout: Layout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
+def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
     """Bytes of a message, place of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:

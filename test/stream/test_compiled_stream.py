@@ -14,7 +14,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
-from eom_dynamics.messages.cdr import Layout
+from eom_dynamics.messages.cdr import MessageLayout
 from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.samples import doubles
 from eom_dynamics.messages.setpoint_to_command import Solver
@@ -396,4 +396,4 @@ def test_layouts_are_those_of_the_middleware(frame, names):
         (k, -k) for k in range(len(STATE_FIELDS))
     ]
     assert not layout.describes(raw[: layout.size - 1])
-    assert not Layout().header(frame + "x").describes(raw)
+    assert not MessageLayout().header(frame + "x").describes(raw)

@@ -15,7 +15,7 @@ Expand = Callable[[Path, Mapping[str, str]], str]
 
 
 @dataclass(frozen=True)
-class RobotFile:
+class DescriptionFile:
     """A robot description to read, and options of :func:`eom_dynamics.load_robot` that concern its format.
 
     Attributes:

@@ -19,7 +19,7 @@ from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
-from .files import Expand, RobotFile
+from .files import DescriptionFile, Expand
 from .urdf_file import XACRO_ENDING
 from .xacro import expand_xacro
 
@@ -113,7 +113,7 @@ def read_description(
         )
     path = None if packaged or is_text else Path(name)
     content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else name if is_text else None
-    return found.read(RobotFile(label, path, content, inertia_reference, xacro_arguments, expand))
+    return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
 def _gravity(value: ArrayLike | None) -> Array | None:

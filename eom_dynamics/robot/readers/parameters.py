@@ -23,7 +23,7 @@ from typing import Any
 from ..assembly import assemble
 from ..description import Description
 from ..model import Robot
-from .files import Expand, RobotFile
+from .files import DescriptionFile, Expand
 from .parameter_file import robot_section
 from .robot_section import own_description
 from .section import Section
@@ -80,7 +80,7 @@ def is_parameters(text: str) -> bool:
     return "\n" in text and ":" in text and not is_xml(text)
 
 
-def read_parameter_file(file: RobotFile) -> Description:
+def read_parameter_file(file: DescriptionFile) -> Description:
     """Read the robot of a parameter file.
 
     Raises:

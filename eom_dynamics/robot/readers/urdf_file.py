@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from ...exceptions import RobotDescriptionError
 from ..description import Description
-from .files import Expand, RobotFile
+from .files import DescriptionFile, Expand
 from .packages import package_folder
 from .section import Section
 from .urdf import description_from_urdf
@@ -23,7 +23,7 @@ URDF_ENDINGS = (".urdf", XACRO_ENDING)
 PACKAGE = "package://"
 
 
-def read_urdf_file(file: RobotFile) -> Description:
+def read_urdf_file(file: DescriptionFile) -> Description:
     """Read the text of a URDF, a ``.urdf`` file, or a ``.xacro`` file.
 
     Raises:
@@ -40,7 +40,7 @@ def read_urdf_file(file: RobotFile) -> Description:
     return description_from_urdf(text.removeprefix("\ufeff"), f"{file.label}: as the command xacro expands it")
 
 
-def refuse_reference(file: RobotFile) -> NoReturn:
+def refuse_reference(file: DescriptionFile) -> NoReturn:
     """Refuse an inertia reference for a URDF."""
     raise RobotDescriptionError(
         f"{file.label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
@@ -68,7 +68,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
             robot.refuse("xacro_arguments", "are for .xacro files; remove them")
         with robot.section("xacro_arguments") as section:
             arguments = {name: section.word(name) for name in section}
-    return read_urdf_file(RobotFile(path, Path(path), None, None, arguments, expand))
+    return read_urdf_file(DescriptionFile(path, Path(path), None, None, arguments, expand))
 
 
 def _located(robot: Section, name: str, folder: Path | None) -> str:

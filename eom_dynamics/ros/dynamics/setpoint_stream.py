@@ -20,7 +20,7 @@ from ...messages.setpoint_to_command import Solution, Solver
 from ...stream.compiled_stream import CompiledStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
-from ..diagnostics import Report
+from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
@@ -316,8 +316,8 @@ class SetpointStream:
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of setpoints, without that of their supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        return Report(level, message, {"stream": "compiled" if self._compiled else "general", **figures})
+        return StatusReport(level, message, {"stream": "compiled" if self._compiled else "general", **figures})

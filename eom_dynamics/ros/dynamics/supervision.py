@@ -20,7 +20,7 @@ from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
 from ...stream.watched_clock import WatchedClock
 from ...terminal import printable
-from ..diagnostics import Level, Report
+from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
@@ -191,7 +191,7 @@ class Supervision:
             cast(Any, subscription).event_handlers.append(handler)
             self._node.add_waitable(handler)
 
-    def report(self, report: Report) -> Report:
+    def report(self, report: StatusReport) -> StatusReport:
         """The diagnostic status with what the supervision has found."""
         level, message, values = report
         dog, doubts = self._watchdog, self._doubts
@@ -212,7 +212,7 @@ class Supervision:
             level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
-        return Report(level, message, values)
+        return StatusReport(level, message, values)
 
     def _announce(self, settings: Settings) -> None:
         """Log what counts as a loss of setpoints, and the response to it."""

@@ -26,7 +26,7 @@ from ...exceptions import StateError
 from ...messages.joint_order import places
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
-from ...messages.tolerances import Tolerances
+from ...messages.tolerances import JointTolerances
 from ...terminal import printable
 from ...trajectory import Spline
 from ..interfaces import TrajectoryStatus
@@ -56,8 +56,8 @@ class Plan(NamedTuple):
     names: Sequence[str]
     motion: Spline
     begin: int
-    path: Tolerances
-    goal: Tolerances
+    path: JointTolerances
+    goal: JointTolerances
     goal_time: float
 
 
@@ -133,8 +133,8 @@ class FollowTrajectory:
             if request.multi_dof_trajectory.points:
                 raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
             names, motion = self._fit(request.trajectory)
-            path = Tolerances.read("path_tolerance", request.path_tolerance, names)
-            goal = Tolerances.read("goal_tolerance", request.goal_tolerance, names)
+            path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
+            goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         except Exception as error:
             code = codes.INVALID_JOINTS if "joint_names" in str(error) else codes.INVALID_GOAL
             return _RefusedError(code, refusal_reason(error))
