@@ -45,7 +45,7 @@ from .exceptions import (
     TrajectoryError,
 )
 from .floating_base import FloatingBase
-from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
+from .kinematics import InverseKinematicsResult, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
 from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ __all__ = [
     "FlatState",
     "FloatingBase",
     "FloatingEquationsOfMotion",
-    "InverseKinematics",
+    "InverseKinematicsResult",
     "InverseMotion",
     "Joint",
     "KernelError",

@@ -19,7 +19,7 @@ from ..arrays import Array
 from .equations import Equations, equations, predictions
 from .estimators import weighted
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare
+from .filtering import Filter, FilteredSamples, prepare
 from .recording import LEAST_SAMPLES, Recording
 from .regressor import Regressor
 from .spectrum import candidates, derivative_noise, noise
@@ -116,9 +116,9 @@ def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Arr
     return qd, qdd
 
 
-def blocks(samples: Sequence[Samples], count: int = FOLDS) -> list[list[Samples]]:
+def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[FilteredSamples]]:
     """Cut samples into blocks of successive ones; each of them has some of each long motion."""
-    result: list[list[Samples]] = [[] for _ in range(count)]
+    result: list[list[FilteredSamples]] = [[] for _ in range(count)]
     for part in samples:
         edges = np.linspace(0, len(part), count + 1).astype(int)
         for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):

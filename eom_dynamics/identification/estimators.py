@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 
 from ..arrays import Array
 from .equations import Equations, chunks, equations, predictions
-from .filtering import Samples
+from .filtering import FilteredSamples
 from .regressor import Regressor
 
 ESTIMATORS = ("weighted", "ordinary", "huber", "total")
@@ -91,7 +91,7 @@ def weighted(system: Equations, file: Array, tolerance: float = 1e-6) -> Estimat
 
 
 def huber(
-    regressor: Regressor, samples: Sequence[Samples], first: Estimate, file: Array
+    regressor: Regressor, samples: Sequence[FilteredSamples], first: Estimate, file: Array
 ) -> tuple[Estimate, list[Array]]:
     """Huber's estimator by SciPy, and the weights (N, n) that its residuals give each equation, 1 or less.
 
@@ -187,7 +187,7 @@ def _sizes(R: Array) -> Array:
     return np.where(size > 0, size, 1.0)
 
 
-def _rows(samples: Sequence[Samples], regressor: Regressor, sigma: Array) -> tuple[Array, Array]:
+def _rows(samples: Sequence[FilteredSamples], regressor: Regressor, sigma: Array) -> tuple[Array, Array]:
     """All used equations in units of the standard deviation."""
     blocks, right = [], []
     n = regressor.robot.n
@@ -202,7 +202,7 @@ def _rows(samples: Sequence[Samples], regressor: Regressor, sigma: Array) -> tup
     return np.concatenate(blocks), np.concatenate(right)
 
 
-def _robust_deviations(regressor: Regressor, samples: Sequence[Samples], x: Array) -> Array:
+def _robust_deviations(regressor: Regressor, samples: Sequence[FilteredSamples], x: Array) -> Array:
     """Standard deviations (n,) of the residuals by their median."""
     result = np.full(regressor.robot.n, np.nan)
     residuals = [predictions(regressor, part, x) - part.tau for part in samples]

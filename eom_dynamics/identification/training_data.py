@@ -15,7 +15,7 @@ from ..arrays import Array
 from .choice import blocks
 from .equations import Equations, equations
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare
+from .filtering import Filter, FilteredSamples, prepare
 from .recording import Recording
 from .regressor import Regressor
 from .stribeck import stribeck_velocities
@@ -42,8 +42,8 @@ class TrainingData:
     file: Array
     recordings: Sequence[Recording]
     filter: Filter
-    samples: Sequence[Samples]
-    folds: Sequence[Sequence[Samples]]
+    samples: Sequence[FilteredSamples]
+    folds: Sequence[Sequence[FilteredSamples]]
     systems: Sequence[Equations]
 
     @property
@@ -88,7 +88,7 @@ def training_data(
     return data
 
 
-def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[Samples]:
+def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
     """Filtered samples of all motions; raises IdentificationError if there are none."""
     samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
     if not samples:

@@ -3,7 +3,7 @@
 
 from .compiled import Kinematics
 from .forward import body_poses
-from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematics, inverse_kinematics
+from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematicsResult, inverse_kinematics
 from .motion import InverseMotion, inverse_motion
 from .planar import planar_2r_inverse
 
@@ -11,7 +11,7 @@ __all__ = [
     "OBJECTIVES",
     "POINTING",
     "POSITION",
-    "InverseKinematics",
+    "InverseKinematicsResult",
     "InverseMotion",
     "Kinematics",
     "body_poses",

@@ -60,7 +60,7 @@ _FEW = 10
 _REASONS = np.array([*REASONS, "out of reach"])
 
 
-class InverseKinematics(NamedTuple):
+class InverseKinematicsResult(NamedTuple):
     """Solution for one target, or the solutions for N.
 
     Attributes:
@@ -117,7 +117,7 @@ def inverse_kinematics(
     tolerance: float = 1e-10,
     iterations: int = 100,
     attempts: int = 100,
-) -> InverseKinematics:
+) -> InverseKinematicsResult:
     """Joint variables that put tools at poses.
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
@@ -186,7 +186,7 @@ def inverse_kinematics(
         (x[0] for x in (*solved, why)) if one else (*solved, why)
     )
     angle, distance = residuals.T
-    return InverseKinematics(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
+    return InverseKinematicsResult(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:

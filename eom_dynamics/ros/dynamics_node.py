@@ -17,7 +17,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
-from ..messages.setpoint_to_command import Solver
+from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .command_line import Executable
 from .diagnostics import Level, StatusReport
@@ -134,7 +134,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
+    def _take_robot(self, loaded: Loaded, solver: SetpointEvaluator) -> None:
         self._trajectories.stop("the stream begins anew", forget=True)
         self._stream.take(solver, loaded.compiled)
         self.refused_robot = ""
@@ -145,7 +145,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
         )
 
-    def _solver_to_answer(self) -> Solver:
+    def _solver_to_answer(self) -> SetpointEvaluator:
         """Return the solver; StateError unless the node is active."""
         if not self.active or self._stream.solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")

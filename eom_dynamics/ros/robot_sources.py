@@ -29,7 +29,7 @@ from std_msgs.msg import String
 
 from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
-from ..messages.setpoint_to_command import Solver
+from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.prefix import with_prefix
 from ..robot.readers.loading import read_description
@@ -83,7 +83,7 @@ class RawDescription:
                 warnings.simplefilter("always")
                 robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
                 arm = ElasticArm(with_prefix(robot, self.prefix))
-                solver = Solver(arm, moving_base=moving_base)
+                solver = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
                 compiled = compiled_stream(solver)
@@ -130,7 +130,7 @@ class Loaded:
     """
 
     description: RawDescription
-    solver: Solver | None = None
+    solver: SetpointEvaluator | None = None
     warnings: tuple[str, ...] = ()
     error: str = ""
     detail: str = ""

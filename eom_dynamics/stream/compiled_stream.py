@@ -4,8 +4,8 @@
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
 For messages of one such shape, :class:`ShapedStream` has a call that compares the constant bytes, reads the numbers
 from their places, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
-it does not take (another shape, a number that is not finite, a command that is refused) is left to :class:`.Solver`,
-which runs the same kernels and has the same memory of springs with dampers.
+it does not take (another shape, a number that is not finite, a command that is refused) is left to
+:class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..messages.fields import (
 )
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
-from ..messages.setpoint_to_command import Solution, Solver
+from ..messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
@@ -158,7 +158,7 @@ class ShapedStream:
         """Efforts (3, n) and motors (4, m) of the last command that was committed, overwritten by the next."""
         return self._split(self._row)
 
-    def solution(self) -> Solution:
+    def solution(self) -> EvaluatedSetpoint:
         """The last command that was committed, in arrays of its own; it is of the last setpoint that was read."""
         row, n = self._row.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
@@ -167,7 +167,7 @@ class ShapedStream:
         stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        return Solution(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
+        return EvaluatedSetpoint(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
@@ -250,7 +250,7 @@ class CompiledStream:
         limit_policy: one of LIMIT_POLICIES; likewise.
     """
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: SetpointEvaluator) -> None:
         """Compile, or load from the cache.
 
         Raises:
@@ -350,7 +350,7 @@ def _order(index: Any) -> tuple[int, ...] | None:
     return None if index is None else tuple(map(int, index))
 
 
-def compiled_stream(solver: Solver) -> CompiledStream | None:
+def compiled_stream(solver: SetpointEvaluator) -> CompiledStream | None:
     """Calls for the stream of an arm; None where they cannot be compiled, for which Dynamics has warned."""
     try:
         return CompiledStream(solver)

@@ -3,7 +3,7 @@
 
 from ..elastic.bounds import UNITS
 from .cosine import Cosine, paper_motion, paper_wrench
-from .fit import Fit, fit
+from .fit import TrajectoryFit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
 from .pose_spline import PoseSpline, through_poses
@@ -16,7 +16,6 @@ from .waypoints import through
 __all__ = [
     "UNITS",
     "Cosine",
-    "Fit",
     "Fourier",
     "Peak",
     "PoseSpline",
@@ -25,6 +24,7 @@ __all__ = [
     "Spline",
     "ToolMotion",
     "Trajectory",
+    "TrajectoryFit",
     "Verdict",
     "check",
     "fit",

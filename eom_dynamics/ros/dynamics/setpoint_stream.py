@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Solution, Solver
+from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
 from ...stream.compiled_stream import CompiledStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
@@ -61,7 +61,7 @@ class SetpointStream:
             deactivate: deactivates the node.
         """
         self._node, self._commands = node, commands
-        self.solver: Solver | None = None
+        self.solver: SetpointEvaluator | None = None
         self._compiled: CompiledStream | None = None
         self._shapes = LearnedShapes()
         self.statistics = StreamStatistics()
@@ -100,7 +100,7 @@ class SetpointStream:
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
-    def take(self, solver: Solver, compiled: CompiledStream | None) -> None:
+    def take(self, solver: SetpointEvaluator, compiled: CompiledStream | None) -> None:
         """Begin a stream for a robot.
 
         Args:
@@ -185,7 +185,7 @@ class SetpointStream:
         stamp: int,
         frame_id: str,
         publish: Callable[[], Array],
-        solution: Callable[[], Solution],
+        solution: Callable[[], EvaluatedSetpoint],
         setpoint: Callable[[], JointTrajectorySetpoint],
     ) -> bool:
         """Publish the command for a setpoint, or refuse the setpoint; return whether it was published.
@@ -268,12 +268,12 @@ class SetpointStream:
             return False
         stamp = setpoint.header.stamp
         nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
-        found: list[Solution] = []
+        found: list[EvaluatedSetpoint] = []
 
         def publish() -> Array:
             assert self.solver is not None  # as above
             policy = limits or self.limits
-            found.append(self.solver.solve(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
+            found.append(self.solver.evaluate(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
             self._commands.publish(setpoint.header, found[0], Status.FRESH)
             return found[0].state
 
@@ -292,7 +292,7 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _respond(self, solver: Solver, last: Solution, response: Response) -> None:
+    def _respond(self, solver: SetpointEvaluator, last: EvaluatedSetpoint, response: Response) -> None:
         """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)

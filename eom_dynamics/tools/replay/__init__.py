@@ -8,7 +8,7 @@
 from .checks import EffortTolerances, exceeding, incomplete
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
-from .evaluation import Options
+from .evaluation import CommandOptions
 from .job import Format, Job, Report
 from .many import Outcome, find_bags, replay_bags
 from .one import replay_bag
@@ -16,13 +16,13 @@ from .run import Golden, Result, replay
 
 __all__ = [
     "FIELDS",
+    "CommandOptions",
     "Difference",
     "EffortTolerances",
     "Format",
     "Golden",
     "Job",
     "Match",
-    "Options",
     "Outcome",
     "Report",
     "Result",

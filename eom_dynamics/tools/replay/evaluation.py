@@ -28,7 +28,7 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Solver
+from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic
 from ..recordings import Stamps
 from .batch import Batch, Refusals
@@ -37,7 +37,7 @@ from .sources import Sampling, read_setpoints
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """The node's parameters of the same names."""
 
     effort_command: str = "motor"
@@ -115,10 +115,10 @@ class Evaluation:
         violations: of limits.
     """
 
-    def __init__(self, arm: ElasticArm, options: Options, refusals: Refusals) -> None:
+    def __init__(self, arm: ElasticArm, options: CommandOptions, refusals: Refusals) -> None:
         self.arm, self.refusals, self.violations = arm, refusals, Violations()
         self._options = options
-        self._solver = Solver(arm)
+        self._solver = SetpointEvaluator(arm)
         self._orders = JointOrders(arm)
         # Their deflection goes on from one setpoint to the next.
         self._one_by_one = DeflectionFilter(arm).needed
@@ -177,7 +177,7 @@ class Evaluation:
 
     def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
         stamp = int(batch.stamps.header[row])
-        solution = self._solver.solve(batch.message(row), stamp=stamp, limits=self._options.limits)
+        solution = self._solver.evaluate(batch.message(row), stamp=stamp, limits=self._options.limits)
         if solution.exceeded:
             self.violations.add(solution.exceeded, 1)
         return solution.efforts, solution.motors

@@ -10,7 +10,7 @@ from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..bags import Bag
 from ..recordings import Stamps
-from ..replay import Options, joint_states, setpoints, trajectories
+from ..replay import CommandOptions, joint_states, setpoints, trajectories
 from ..replay.batch import Refusals
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import FitFigures
@@ -38,7 +38,7 @@ def with_commands(
     refusals = Refusals()
     arm = record.arm
     assert arm is not None
-    evaluation = Evaluation(arm, Options(), refusals)
+    evaluation = Evaluation(arm, CommandOptions(), refusals)
     states: list[Part] = []
     efforts: list[Part] = []
     motors: list[Part] = []

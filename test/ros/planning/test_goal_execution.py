@@ -30,7 +30,7 @@ class IndexedFeedback(Feedback):
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
-    from eom_dynamics.ros.planning.follow_trajectory import Plan, _Execution
+    from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Execution
 
     def start(feedback):
         node, goal = Mock(), Mock(is_cancel_requested=False)
@@ -38,7 +38,7 @@ def execution(ros):
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, goal, Plan(NAMES, motion, 10**9, none, none, 1.0), kind)
+        execution = _Execution(node, goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0), kind)
         accepted = SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=1, nanosec=0)), status=1)
         accepted.FINISHED, accepted.REFUSED, accepted.STOPPED = 2, 3, 4
         execution.on_status(accepted)
