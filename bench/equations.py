@@ -51,13 +51,13 @@ _PAIRS = {
     "mass_matrix": _Pair(_STATE[:1], pin.crba, lambda result, data: np.triu(result) + np.triu(result, 1).T),
     "coriolis_matrix": _Pair(_STATE[:2], pin.computeCoriolisMatrix),
     "forward_dynamics": _Pair(("q", "qd", "tau"), pin.aba),
-    "effort_partials": _Pair(
+    "inverse_dynamics_derivatives": _Pair(
         _STATE,
         pin.computeRNEADerivatives,
         lambda result, data: np.array([data.dtau_dq, data.dtau_dv]),
         lambda result, data: (data.dtau_dq, data.dtau_dv, data.M),
     ),
-    "forward_dynamics_partials": _Pair(
+    "forward_dynamics_derivatives": _Pair(
         ("q", "qd", "tau"),
         pin.computeABADerivatives,
         lambda result, data: np.array([data.ddq_dq, data.ddq_dv]),

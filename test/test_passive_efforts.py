@@ -67,9 +67,9 @@ def test_all_programs(backend: str) -> None:
     tau = with_.effort(q, qd, qdd)
     assert deviation(with_.forward_dynamics(q, qd, tau), qdd) < 1e-12
     by_q = gradient(lambda x: with_.effort(x, qd, qdd), q)
-    assert deviation(with_.effort_partials(q, qd, qdd)[0], by_q) < 1e-8
+    assert deviation(with_.inverse_dynamics_derivatives(q, qd, qdd)[0], by_q) < 1e-8
     by_q = gradient(lambda x: with_.forward_dynamics(x, qd, tau), q)
-    assert deviation(with_.forward_dynamics_partials(q, qd, tau)[0], by_q) < 1e-8
+    assert deviation(with_.forward_dynamics_derivatives(q, qd, tau)[0], by_q) < 1e-8
     slope = gradient(lambda x: np.atleast_1d(with_.potential_energy(x)), q)
     assert deviation(slope.ravel(), with_.gravity(q)) < 1e-8
     for name in ("kinetic_energy", "momentum"):

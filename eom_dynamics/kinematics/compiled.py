@@ -365,7 +365,7 @@ class Kinematics:
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
-        """Results of the program of :func:`.inverse_motion`, of finite inputs."""
+        """Results of the program of :func:`.differential_inverse_kinematics`, of finite inputs."""
         key = "joint_rates", frame, reference, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:

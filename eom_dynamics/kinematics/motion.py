@@ -52,7 +52,7 @@ class InverseMotion:
         return iter(self.rates)
 
 
-def inverse_motion(
+def differential_inverse_kinematics(
     robot: Robot | Kinematics,
     q: ArrayLike,
     twists: Sequence[ArrayLike],
@@ -82,7 +82,7 @@ def inverse_motion(
     >>> import eom_dynamics as eom
     >>> robot, q = eom.load_robot("ur5e"), [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
     >>> twist, still = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1], [0.0] * 6  # upwards, m/s
-    >>> motion = eom.inverse_motion(robot, q, (twist, still), reference="world_aligned")
+    >>> motion = eom.differential_inverse_kinematics(robot, q, (twist, still), reference="world_aligned")
     >>> qd, qdd = motion
     >>> bool(abs(motion.missed[0]).max() < 1e-12), float(motion.damping)
     (True, 0.0)

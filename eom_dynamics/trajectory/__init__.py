@@ -2,6 +2,7 @@
 """Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
 from ..elastic.bounds import UNITS
+from ..renamed import former_names
 from .cosine import Cosine, paper_motion, paper_wrench
 from .fit import TrajectoryFit, fit
 from .fourier import Fourier
@@ -12,6 +13,8 @@ from .spline import Spline
 from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
+
+__getattr__ = former_names(__name__, {"Fit": "TrajectoryFit"})
 
 __all__ = [
     "UNITS",

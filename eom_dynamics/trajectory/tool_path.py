@@ -93,7 +93,7 @@ def follow(
         path: of the tool.
         start: joint variables (n,) at its start, rad or m; within 0.01 m and rad of its first pose.
         frame: its name; by default the first tool.
-        weights: as for :func:`.inverse_motion`.
+        weights: as for :func:`.differential_inverse_kinematics`.
         rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 

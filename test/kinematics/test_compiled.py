@@ -26,7 +26,7 @@ from eom_dynamics import (
     packaged_robots,
 )
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.kinematics import body_poses, inverse_motion
+from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.center_of_mass import center_of_mass
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS
@@ -250,8 +250,8 @@ def test_batches_are_their_states(backend: str) -> None:
         lambda *x: kinematics.motion(*x),
         lambda *x: kinematics.jacobian_derivatives(*x, reference="space"),
         lambda *x: (kinematics.manipulability(x[0]),),
-        lambda *x: inverse_motion(kinematics, x[0], kinematics.motion(*x)[1:]),
-        lambda *x: inverse_motion(
+        lambda *x: differential_inverse_kinematics(kinematics, x[0], kinematics.motion(*x)[1:]),
+        lambda *x: differential_inverse_kinematics(
             kinematics, x[0], kinematics.motion(*x)[1:], null_motion=x[1:], weights=[1, 2], damping=0.1
         ),
     )

@@ -54,7 +54,9 @@ def test_each_tool_has_its_own_wrench():
         setattr(setpoint, field, values)
     expected = eom.equations_of_motion(robot, *state[:4], wrench=wrench).efforts(state[4])
     # The two ways agree to some 1e-14 of the largest effort.
-    for effort, desired in zip(SetpointEvaluator(eom.ElasticArm(robot)).evaluate(setpoint).efforts, expected, strict=True):
+    for effort, desired in zip(
+        SetpointEvaluator(eom.ElasticArm(robot)).evaluate(setpoint).efforts, expected, strict=True
+    ):
         np.testing.assert_allclose(effort, desired, atol=1e-12 * np.max(np.abs(desired)))
     setpoint.wrench = wrench[0, :1]
     with pytest.raises(eom.StateError, match=r"^wrench has 1 entries, must have 2 \(one for each tool\) or none"):
