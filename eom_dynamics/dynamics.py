@@ -107,11 +107,11 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
+            StateError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
-            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
+            raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order

@@ -147,7 +147,7 @@ def inverse_kinematics(
 
     Raises:
         StateError: an argument has the wrong shape, is not finite or no pose, or there is no such frame.
-        ValueError: an option is out of range.
+        StateError: an option is out of range.
         KernelError: there is no C compiler.
     """
     kinematics = kinematics_of(robot)
@@ -233,9 +233,9 @@ def _problem(
         raise StateError("frame must name at least one")
     mask = np.asarray(weights, dtype=float)
     if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
-        raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
+        raise StateError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
     if np.any((mask > _LARGEST_WEIGHT) | ((mask > 0) & (mask < 1 / _LARGEST_WEIGHT))):
-        raise ValueError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
+        raise StateError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
     _check_options(objective, limits, tolerance, iterations, attempts)
     lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)

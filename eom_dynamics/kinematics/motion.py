@@ -90,7 +90,7 @@ def differential_inverse_kinematics(
     Raises:
         StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
             that the rates overflow.
-        ValueError: weights or damping are out of range.
+        StateError: weights or damping are out of range.
     """
     kinematics = kinematics_of(robot)
     given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
@@ -136,7 +136,7 @@ def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
     """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
     W = real_array(weights, "weights", finite=False)
     if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
-        raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
+        raise StateError(f"weights must be {n} positive numbers, are {weights!r}")
     scales = np.ones(n)
     scales[moving] = 1.0 / np.sqrt(W[moving])
     return scales
