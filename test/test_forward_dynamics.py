@@ -90,7 +90,7 @@ def test_light_links_on_heavy_ones_are_not_singular() -> None:
     np.testing.assert_allclose(inertia @ solve_mass_matrix("", inertia, np.ones(2)), 1.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "forward_dynamics_derivatives"])
+@pytest.mark.parametrize("name", ["forward_dynamics", "forward_dynamics_partials"])
 def test_a_joint_that_moves_no_mass_is_an_error_of_the_description(name: str) -> None:
     with pytest.warns(UserWarning, match="singular"):
         robot = load_robot(MASSLESS_TIP)

@@ -106,8 +106,8 @@ def parameters() -> dict[str, list[str]]:
     """Names of the parameters of each node, as its table declares them."""
     found = {}
     for node in ("dynamics", "planning", "simulated_robot"):
-        tree = ast.parse((PACKAGE / "ros" / node / "parameters.py").read_text(encoding="utf-8"))
-        common = ast.parse((PACKAGE / "ros" / "parameters.py").read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / "ros" / node / f"{node}_parameters.py").read_text(encoding="utf-8"))
+        common = ast.parse((PACKAGE / "ros" / "node_parameters.py").read_text(encoding="utf-8"))
         keys = [
             key.value
             for part in (tree, common)

@@ -5,7 +5,7 @@ from . import solids
 from .inertia import Inertial
 from .model import Frame, Joint, Limits, Mimic, Robot
 from .readers.loading import load_robot, packaged_robots
-from .readers.parameters import robot_from_parameters
+from .readers.parameter_tree import robot_from_parameters
 from .readers.urdf_section import robot_from_urdf
 
 __all__ = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .description import Description
 from .model import Robot
-from .readers import parameters, urdf_file, xml
+from .readers import parameter_tree, urdf_file, xml
 from .readers.files import DescriptionFile
 from .writers.parameters import robot_as_yaml
 from .writers.urdf import robot_as_urdf
@@ -42,11 +42,11 @@ _YAML = (".yaml", ".yml")
 PARAMETER_FILE = RobotFormat(
     "a parameter file (.yaml)",
     _YAML,
-    parameters.read_parameter_file,
-    parameters.is_parameters,
+    parameter_tree.read_parameter_file,
+    parameter_tree.is_parameters,
     robot_as_yaml,
     _YAML,
-    parameters.MAX_BYTES,
+    parameter_tree.MAX_BYTES,
 )
 
 FORMATS = (

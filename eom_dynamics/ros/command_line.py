@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rclpy.parameter import Parameter
 from rclpy.utilities import remove_ros_args
 
-from .parameters import Table
+from .node_parameters import Table
 
 _WIDTH = 100
 

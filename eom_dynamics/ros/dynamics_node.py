@@ -22,8 +22,8 @@ from ..terminal import printable
 from .command_line import Executable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
+from .dynamics.dynamics_parameters import TABLE
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
-from .dynamics.parameters import TABLE
 from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic

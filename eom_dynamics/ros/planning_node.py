@@ -31,7 +31,7 @@ from .diagnostics import Level, StatusReport
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory, TrajectoryStatus
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
-from .planning.parameters import TABLE
+from .planning.planning_parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
 from .planning.tool_motions import tool_motion

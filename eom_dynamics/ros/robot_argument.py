@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
-from ..robot.readers.parameter_file import robot_section
+from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.urdf_file import PACKAGE
 
 _ALL_NODES = "/**"
@@ -29,7 +29,7 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """
     if format_of(path) is not PARAMETER_FILE:
         return [{"robot_file": path}]
-    node, robot = robot_section(read_text(Path(path), PARAMETER_FILE.largest), path)
+    node, robot = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
     if node != _ALL_NODES:
         return [{"robot_file": path}, path]
     urdf = robot.get("urdf")

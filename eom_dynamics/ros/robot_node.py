@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from ..elastic import ElasticArm
 from ..terminal import printable
-from . import parameters
+from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport
 from .robot_sources import Loaded
 from .robot_supply import RobotSupply
@@ -35,7 +35,7 @@ class RobotNode(Node):
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
 
-    def declare(self, table: parameters.Table) -> None:
+    def declare(self, table: node_parameters.Table) -> None:
         """Declare parameters; call first in ``__init__``.
 
         Raises:
@@ -43,7 +43,7 @@ class RobotNode(Node):
         """
         self._answer_malformed_requests()
         self._table = table
-        parameters.declare(self, table)
+        node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
         self.warning_period = self.get_parameter("warning_period").value
 
@@ -56,7 +56,7 @@ class RobotNode(Node):
         """
         self.stop = stop
         self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
-        self._unknown_parameters = parameters.unknown(self, self._table)
+        self._unknown_parameters = node_parameters.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
@@ -155,8 +155,8 @@ class RobotNode(Node):
         loaded = self.read_only_while if self.arm else ""
         objections = [
             f"{change.name} is set by the node itself"
-            if change.name == parameters.EXPANDED and change.value != self.supply.expanded
-            else parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
+            if change.name == node_parameters.EXPANDED and change.value != self.supply.expanded
+            else node_parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
             for change in changes
         ]
         reason = "; ".join(filter(None, objections))
@@ -165,7 +165,7 @@ class RobotNode(Node):
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
         for change in changes:
             self.on_parameter(change.name, change.value)
-        if any(parameters.is_robots(change.name) for change in changes):
+        if any(node_parameters.is_robots(change.name) for change in changes):
             self.supply.update()
 
     def _answer_malformed_requests(self) -> None:

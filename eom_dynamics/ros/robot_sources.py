@@ -33,13 +33,13 @@ from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.prefix import with_prefix
 from ..robot.readers.loading import read_description
-from ..robot.readers.parameters import description_from_parameters
+from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
 from ..robot.readers.urdf_section import robot_with
 from ..robot.readers.xacro import Expand, expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
-from .parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
+from .node_parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
 
 
 @dataclass(frozen=True)

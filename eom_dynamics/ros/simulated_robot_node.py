@@ -34,7 +34,7 @@ from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .simulated_robot.pace import Pace
-from .simulated_robot.parameters import ARRAYS, NOISE, TABLE
+from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
 from .stopping import StopSignals

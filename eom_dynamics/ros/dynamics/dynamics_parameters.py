@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...stream.doubts import DOUBT_POLICIES
 from ...stream.watchdog import LOSS_POLICIES
-from ..parameters import COMMON, EXECUTOR, Definition, Table
+from ..node_parameters import COMMON, EXECUTOR, Definition, Table
 from ..trajectory_limits import TRAJECTORY_LIMITS
 from .realtime import HIGHEST
 
