@@ -63,6 +63,10 @@ class Settings(NamedTuple):
     resume_distance: float = 0.1
 
 
+DEFAULTS = Settings()
+"""Those of the node and, by a test, of exported control loops."""
+
+
 class Response(NamedTuple):
     """The next command after a loss.
 

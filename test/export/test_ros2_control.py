@@ -18,6 +18,7 @@ from exported import export, robot, succeed
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, project_files, stored_values
 from eom_dynamics.export.ros2_control import package_name
+from eom_dynamics.stream.watchdog import DEFAULTS
 
 ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
 
@@ -135,6 +136,20 @@ def test_the_headers_are_those_of_the_cpp_export() -> None:
     shared = [name for name in cpp if name.startswith(("include/", "test/"))]
     assert len(shared) > 10
     assert all(package[name] == cpp[name] for name in shared)
+
+
+@pytest.mark.parametrize("name", ["stop_duration", "ramp_duration", "resume_distance"])
+def test_defaults_are_those_of_the_node(name: str) -> None:
+    files = contents(robot("iiwa"))
+    (header,) = (text.decode() for path, text in files.items() if path.endswith("control_loop.hpp"))
+    loop, readme = (
+        float(re.search(pattern, text)[1])
+        for pattern, text in (  # type: ignore[index]
+            (rf"\b{name} = ([\d.]+)[,;]", header),
+            (rf"`{name}` \| ([\d.]+) \|", files["README.md"].decode()),
+        )
+    )
+    assert loop == readme == getattr(DEFAULTS, name)
 
 
 def test_single_precision_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...stream.doubts import DOUBT_POLICIES
-from ...stream.watchdog import LOSS_POLICIES
+from ...stream.watchdog import DEFAULTS, LOSS_POLICIES
 from ..node_parameters import COMMON, EXECUTOR, Definition, Table
 from ..trajectory_limits import TRAJECTORY_LIMITS
 from .realtime import HIGHEST
@@ -43,20 +43,20 @@ TABLE: Table = {
         while_inactive=True,
     ),
     "stop_duration": Definition(
-        0.3,
+        DEFAULTS.stop_duration,
         "duration of the stop when setpoints are lost, in s; longer or shorter where limits require it"
         + _WHILE_INACTIVE,
         limits=(0.01, 60.0),
         while_inactive=True,
     ),
     "ramp_duration": Definition(
-        1.0,
+        DEFAULTS.ramp_duration,
         "time in which efforts fade to zero with on_setpoint_loss: ramp, in s" + _WHILE_INACTIVE,
         limits=(0.01, 600.0),
         while_inactive=True,
     ),
     "resume_distance": Definition(
-        0.1,
+        DEFAULTS.resume_distance,
         "after a loss with on_setpoint_loss: hold, largest distance of a setpoint from the commanded position at which "
         "it is followed again, in rad or m" + _WHILE_INACTIVE,
         limits=(0.0, 1e9),

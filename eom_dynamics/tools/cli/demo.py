@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from ..demo.circle.result import IdentificationResult
+    from ..demo.evaluate import Answers, RunChecks
+    from ..demo.plan import Plan
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
 
@@ -99,57 +101,67 @@ def run(options: argparse.Namespace) -> int:
     from ..demo.plan import Plan
     from ..demo.processes import RunError
     from ..demo.results import write_results
-    from ..demo.run import play
-    from ..demo.summary import as_json, as_text
     from ..demo.tracking import compare
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
-    with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
-        name = f"{printable(robot.name)} at {plan.rate:,.0f} Hz"
-        bar = bars.add_task(name, total=plan.count, answered=0)
+    with contextlib.ExitStack() as stack:
+        circle = None
         try:
-            recording = play(
-                plan,
-                options.robot,
-                robot_options(options),
-                lambda sent, answered: bars.update(bar, completed=sent, answered=answered),
-            )
+            recording = _played(plan, options)
+            if options.identify:
+                bags = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_"))) / "bags"
+                given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
+                circle = _identify(robot, given, bags), bags
         except RunError as error:
             complain(options.program, str(error))
             return 1
-    with contextlib.ExitStack() as stack:
-        circle = None
-        if options.identify:
-            bags = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_"))) / "bags"
-            given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
-            try:
-                circle = _identify(robot, given, bags), bags
-            except RunError as error:
-                complain(options.program, str(error))
-                return 1
         with progress_bars("") as bars:
             bars.add_task("checking, simulating and drawing", total=None)
-            evaluation = evaluate(plan, recording)
+            checks = evaluate(plan, recording)
             tracking = compare(robot, plan.duration)
-            page = write_results(
-                options.output, plan, recording, evaluation, tracking, circle=circle, force=options.force
-            )
-    failures, verdict = evaluation.failures, ""
-    results = {**as_json(recording, evaluation), "page": str(page)}
-    text = as_text(plan, recording, evaluation)
-    if circle is not None:
+            page = write_results(options.output, plan, recording, checks, tracking, circle=circle, force=options.force)
+    return _shown(options, plan, recording, checks, circle and circle[0], page)
+
+
+def _played(plan: Plan, options: argparse.Namespace) -> Answers:
+    """Play the setpoints to a node, with a progress bar; raises RunError if that fails."""
+    from ..demo.run import play
+
+    with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
+        name = f"{printable(plan.robot.name)} at {plan.rate:,.0f} Hz"
+        bar = bars.add_task(name, total=plan.count, answered=0)
+        return play(
+            plan,
+            options.robot,
+            robot_options(options),
+            lambda sent, answered: bars.update(bar, completed=sent, answered=answered),
+        )
+
+
+def _shown(
+    options: argparse.Namespace,
+    plan: Plan,
+    recording: Answers,
+    checks: RunChecks,
+    identification: IdentificationResult | None,
+    page: Path,
+) -> int:
+    """Print results and failures; returns the exit code."""
+    from ..demo.summary import as_json, as_text
+
+    failures, verdict = checks.failures, ""
+    results = {**as_json(recording, checks), "page": str(page)}
+    text = as_text(plan, recording, checks)
+    if identification is not None:
         from ..demo.circle import summary
 
-        missed = summary.failures(circle[0])
+        missed = summary.failures(identification)
         if failures and not missed:
             verdict = "identification succeeded: it runs in lock step, which no busy machine disturbs"
         failures = [*failures, *missed]
-        results["identification"] = summary.as_json(circle[0])
-        text += f"\n\n{summary.as_text(circle[0])}\n"
-    if options.json:
-        print(json.dumps(results, indent=2))
-    else:
-        print(f"{text}\npage: {printable(str(page))}")
+        results["identification"] = summary.as_json(identification)
+        text += f"\n\n{summary.as_text(identification)}\n"
+    print(json.dumps(results, indent=2) if options.json else f"{text}\npage: {printable(str(page))}")
     for failure in failures:
         complain(options.program, f"failed: {failure}")
     if verdict:

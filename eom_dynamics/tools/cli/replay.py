@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
@@ -23,6 +24,9 @@ from .console import complain, progress_bars
 from .convention_arguments import add_convention_arguments, conventions
 from .motion_arguments import add_motion_arguments
 from .robot_arguments import add_robot_arguments, load, robot_options
+
+if TYPE_CHECKING:
+    from ..replay import Job, Result
 
 SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
 
@@ -136,31 +140,11 @@ def run(options: argparse.Namespace) -> int:
         require("report")
 
     # After the check for the libraries that these import.
-    from ..replay import (
-        FIELDS,
-        CommandOptions,
-        EffortTolerances,
-        Format,
-        Golden,
-        Job,
-        Match,
-        Tolerances,
-        exceeding,
-        incomplete,
-        replay,
-    )
-    from ..replay.text import as_json, as_junit, as_text
+    from ..replay import EffortTolerances, Golden, Match, Tolerances, exceeding, incomplete, replay
+    from ..replay.text import as_json, as_text
 
-    if (options.atol or options.rtol or options.match) and not options.compare:
-        raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
-    if options.tolerance and not options.against:
-        raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
-    if (options.effort_scale or options.effort_offset) and not options.against:
-        raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
-    for name, _ in (*options.atol, *options.rtol):
-        if name and name not in FIELDS:
-            raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
-    kind = _format(options.output, options.format)
+    _refuse_contradictions(options)
+    settings = _settings(options)
     tolerances = dict(options.tolerance)
     if options.robot is not None:
         known = load(options).joint_names  # fail once, not for each bag
@@ -168,22 +152,6 @@ def run(options: argparse.Namespace) -> int:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
-    # The same commands, so that outputs of both are the same.
-    limits = "warn" if options.limits == "fail" else options.limits
-    settings = Job(
-        bag=Path(),
-        output=Path(),
-        robot=options.robot,
-        topic=options.topic,
-        format=Format(kind),
-        options=CommandOptions(options.effort_command, limits, options.hold_last_command),
-        cutoff=options.cutoff,
-        rate=options.rate,
-        against=options.against,
-        force=options.force,
-        robot_options=robot_options(options),
-        conventions=conventions(options),
-    )
     golden = None
     if options.compare:
         allowed = Tolerances(dict(options.atol), dict(options.rtol))
@@ -213,9 +181,53 @@ def run(options: argparse.Namespace) -> int:
     ]
     every = [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
     print(json.dumps(as_json(results, every), indent=2) if options.json else as_text(results))
+    _write_files(options, results, every)
+    return _complain(options, results, checks)
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    from ..replay import FIELDS
+
+    if (options.atol or options.rtol or options.match) and not options.compare:
+        raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
+    if options.tolerance and not options.against:
+        raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
+    if (options.effort_scale or options.effort_offset) and not options.against:
+        raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
+    for name, _ in (*options.atol, *options.rtol):
+        if name and name not in FIELDS:
+            raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
+
+
+def _settings(options: argparse.Namespace) -> Job:
+    """Settings of all replays, for which bag and output are missing."""
+    from ..replay import CommandOptions, Format, Job
+
+    # Failing takes the commands of warning, so that outputs of both are the same.
+    limits = "warn" if options.limits == "fail" else options.limits
+    return Job(
+        bag=Path(),
+        output=Path(),
+        robot=options.robot,
+        topic=options.topic,
+        format=Format(_format(options.output, options.format)),
+        options=CommandOptions(options.effort_command, limits, options.hold_last_command),
+        cutoff=options.cutoff,
+        rate=options.rate,
+        against=options.against,
+        force=options.force,
+        robot_options=robot_options(options),
+        conventions=conventions(options),
+    )
+
+
+def _write_files(options: argparse.Namespace, results: Sequence[Result], failures: list[list[str]]) -> None:
+    """Write the JUnit file and the page, if they are wanted; failures are those of each result."""
     if options.junit is not None:
+        from ..replay.text import as_junit
+
         with whole_file(options.junit, force=True) as aside:
-            aside.write_bytes(as_junit(results, every))
+            aside.write_bytes(as_junit(results, failures))
     if options.page is not None:
         from .. import provenance
         from ..replay.results_page import results_page
@@ -227,7 +239,11 @@ def run(options: argparse.Namespace) -> int:
             **({"compared with": str(options.compare)} if options.compare else {}),
         }
         with whole_file(options.page, force=True) as aside:
-            aside.write_text(results_page(results, every, about), encoding="utf-8")
+            aside.write_text(results_page(results, failures, about), encoding="utf-8")
+
+
+def _complain(options: argparse.Namespace, results: Sequence[Result], checks: list[list[str]]) -> int:
+    """Print a line for each failure, and for bags that differ; returns the exit code."""
     failed = [result.outcome for result in results if result.outcome.report is None]
     for outcome in failed:
         complain(options.program, outcome.error)
