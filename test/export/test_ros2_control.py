@@ -141,7 +141,7 @@ def test_the_headers_are_those_of_the_cpp_export() -> None:
 @pytest.mark.parametrize("name", ["stop_duration", "ramp_duration", "resume_distance"])
 def test_defaults_are_those_of_the_node(name: str) -> None:
     files = contents(robot("iiwa"))
-    (header,) = (text.decode() for path, text in files.items() if path.endswith("control_loop.hpp"))
+    (header,) = (text.decode() for path, text in files.items() if path.endswith("loop_parameters.hpp"))
     loop, readme = (
         float(re.search(pattern, text)[1])
         for pattern, text in (  # type: ignore[index]

@@ -7,107 +7,12 @@
 #include <cstdint>
 
 #include "deflection_filter.hpp"
-#include "limits.hpp"
-#include "linearization.hpp"
+#include "feedback.hpp"
+#include "loop_parameters.hpp"
 #include "mailbox.hpp"
-#include "spline.hpp"
+#include "stop.hpp"
 
 namespace eom {
-
-/// What to do when setpoints are lost, as the parameter on_setpoint_loss of the node.
-enum class LossPolicy {
-    none,       ///< continue with the last command
-    hold,       ///< bring the arm to rest and hold it
-    ramp,       ///< the same while efforts fade to zero
-    deactivate, ///< stop controlling
-};
-
-/// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
-enum class Status {
-    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
-    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
-    stopping = 2, ///< brings the arm to rest
-    ramping = 3,  ///< brings the arm to rest while efforts fade
-    waiting = 4,  ///< no reference has come yet
-    lost = 5,     ///< setpoints are lost, and the controller should be deactivated
-};
-
-/// Why the last reference was refused.
-enum class Refusal {
-    none,
-    not_finite,
-    over_limits,
-    too_old,
-    busy,
-    starts_away,
-    ended,
-    far_from_hold,
-    released,
-    under_way,     ///< has left its first knot, while no position is commanded
-    too_far_ahead, ///< starts later than max_start_delay
-};
-
-/// A setpoint with its time.
-template <class Robot>
-struct StampedSetpoint {
-    std::int64_t stamp = 0; ///< ns; 0 if it has none
-    Setpoint<Robot> setpoint;
-};
-
-/// A trajectory with the time of its t = 0.
-template <class Robot>
-struct StampedSpline {
-    std::int64_t stamp = 0; ///< ns; 0 for its arrival
-    bool stop = false;      ///< come to rest instead
-    Spline<Robot::joints> spline;
-};
-
-/// Settings of the loop; gains of zero leave feedback out.
-template <class Robot>
-struct LoopParameters {
-    using Scalar = typename Robot::Scalar;
-
-    LimitPolicy limits = LimitPolicy::warn;
-    /// Time without a valid reference after which setpoints are lost, s; 0 for never.
-    double setpoint_timeout = 0;
-    LossPolicy on_setpoint_loss = LossPolicy::none;
-    /// Durations of a stop and of a ramp, s.
-    double stop_duration = 0.3, ramp_duration = 1;
-    /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
-    double resume_distance = 0.1;
-    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
-    double setpoint_lifespan = 0;
-    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
-    double max_start_delay = 60;
-    /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
-    MotorVector<Robot> motor_kp{}, motor_kd{};
-    JointVector<Robot> link_kp{}, link_kd{};
-    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
-    bool linearize = false;
-    Scalar natural_frequency = 20;
-    std::array<Scalar, 2> stiffness_gains{};
-};
-
-/// Result of a cycle.
-template <class Robot>
-struct LoopOutput {
-    /// The setpoint that is followed, and its feedforward within the limits that are clipped.
-    Setpoint<Robot> setpoint;
-    Command<Robot> command;
-    /// With feedback.
-    MotorVector<Robot> motor_effort{};
-    JointVector<Robot> joint_effort{};
-    /// Of the springs at the motors.
-    MotorVector<Robot> deflection{};
-    Status status = Status::waiting;
-    /// Whether there is a command.
-    bool valid = false;
-};
-
-/// Counts since the last restart.
-struct LoopCounts {
-    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0;
-};
 
 /// The loop. update() neither allocates nor locks nor throws, and takes a bounded time.
 ///
@@ -131,41 +36,14 @@ class ControlLoop {
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
-        if (parameters.linearize && !Linearization<Robot>::available)
-            return "feedback linearization needs springs without dampers, and the exported functions of the plant";
-        if (!among(parameters.limits, LimitPolicy::clip))
-            return "limits must be ignore, warn, refuse or clip";
-        if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
-            return "on_setpoint_loss must be none, hold, ramp or deactivate";
-        if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
-            return "setpoint_timeout must be 0 to 3600 s";
-        if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))
-            return "setpoint_lifespan must be 0 to 3600 s";
-        if (!within(parameters.stop_duration, 0.01, 60))
-            return "stop_duration must be 0.01 to 60 s";
-        if (!within(parameters.ramp_duration, 0.01, 600))
-            return "ramp_duration must be 0.01 to 600 s";
-        if (!within(parameters.resume_distance, 0, 1e9))
-            return "resume_distance must be 0 to 1e9 rad or m";
-        if (!within(parameters.max_start_delay, 0, 1e9))
-            return "max_start_delay must be 0 to 1e9 s";
-        if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
-            return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
-        if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
-            return "motor_kp and motor_kd must be finite, and not negative";
-        if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
-            return "link_kp and link_kd must be finite, and not negative";
-        if (!gains(parameters.stiffness_gains))
-            return "stiffness_gains must be finite, and not negative";
-        if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
-            return "natural_frequency must be 0.001 to 10000 rad/s";
+        if (const char *reason = eom::objection(parameters))
+            return reason;
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         // A cycle adds at most half of it.
         if (parameters.setpoint_timeout > 0)
             timeout_ = std::max<std::int64_t>(timeout_, 2);
-        linearization_.place_poles(parameters.natural_frequency);
-        linearization_.stiffness_gains = parameters.stiffness_gains;
+        feedback_.configure(parameters);
         return nullptr;
     }
 
@@ -187,7 +65,7 @@ class ControlLoop {
             accept(x, 0);
             output_.status = Status::waiting;
         }
-        linearization_.restart(output_.setpoint);
+        feedback_.restart(output_.setpoint);
     }
 
     /// Takes the reference of the next cycle, in the thread of update().
@@ -225,7 +103,7 @@ class ControlLoop {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
         if (stopping_)
-            stop_s_ += seconds(std::min(step, LONGEST_STEP));
+            stop_.advance(seconds(std::min(step, LONGEST_STEP)));
         take_trajectory(now, period);
         if (playing_)
             play(now);
@@ -235,7 +113,7 @@ class ControlLoop {
             wait();
         received_ = false;
         if (output_.valid)
-            add_feedback(period, measured);
+            feedback_.add(output_, feedback_share_, period, measured);
         return output_;
     }
 
@@ -245,27 +123,6 @@ class ControlLoop {
     bool playing() const noexcept { return playing_; }
 
   private:
-    static constexpr double LONGEST_TIMEOUT = 3600;
-    // Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
-    static constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
-
-    /// Whether a number is within a range; NaN is not.
-    static bool within(double value, double lower, double upper) noexcept { return value >= lower && value <= upper; }
-
-    /// Whether an entry of an enumeration is one of those up to the last one.
-    template <class Entry>
-    static bool among(Entry entry, Entry last) noexcept
-    {
-        return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
-    }
-
-    /// Whether all gains are finite, and none is negative.
-    template <std::size_t size>
-    static bool gains(const std::array<Scalar, size> &values) noexcept
-    {
-        return finite(values) && std::all_of(values.begin(), values.end(), [](Scalar gain) { return gain >= 0; });
-    }
-
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
     // --- References ---------------------------------------------------------------------
@@ -321,10 +178,7 @@ class ControlLoop {
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;
-            stop_ = Piece<n>(-1, 0, state, state);
-            stop_s_ = 0;
-            stop_stamp_ = now;
-            stop_from_ = x;
+            stop_.rest(x, now);
         }
     }
 
@@ -368,80 +222,31 @@ class ControlLoop {
         return true;
     }
 
-    /// From the last setpoint to rest: the polynomial of least degree, eight, with four derivatives at both ends.
     void begin_stop() noexcept
     {
         playing_ = false;
         // Nothing has been commanded that could be stopped.
         if (!output_.valid)
             return;
-        const double T = parameters_.stop_duration;
-        State<n> from, to{};
-        give(output_.setpoint, from);
-        for (std::size_t i = 0; i < n; ++i)
-            to[0][i] = from[0][i] +
-                       T * (from[1][i] / 2 + T * (3 * from[2][i] / 28 + T * (from[3][i] / 84 + T * from[4][i] / 1680)));
-        stop_ = Piece<n>(0, T, from, to);
-        stop_s_ = 0;
-        stop_stamp_ = stamp_;
-        stop_from_ = output_.setpoint;
+        stop_.begin(output_.setpoint, stamp_, parameters_.stop_duration);
         stopping_ = true;
     }
 
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
     void come_to_rest() noexcept
     {
-        State<n> state;
-        stop_.evaluate(stop_s_, state);
-        Setpoint<Robot> x = stop_from_;
-        take(state, x);
-        settle(x.W, x.Wd, x.Wdd);
-        settle(x.k, x.kd, x.kdd);
-        // Dampers go on from the last setpoint, as the motion does.
-        if (!accept(x, stop_stamp_ ? stop_stamp_ + std::llround(stop_s_ * 1e9) : 0, false)) {
+        if (!accept(stop_.setpoint(), stop_.stamp(), false)) {
             output_.status = Status::held;
             return;
         }
         const bool ramps = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
         const double end = ramps ? std::max(stop_.end(), parameters_.ramp_duration) : stop_.end();
         if (ramps)
-            fade();
-        if (stop_s_ >= end)
+            feedback_share_ = stop_.fade(output_.command, parameters_.ramp_duration);
+        if (stop_.time() >= end)
             output_.status = Status::held;
         else
             output_.status = ramps ? Status::ramping : Status::stopping;
-    }
-
-    /// A quantity with two derivatives at the start of the stop, changed to what it is now: degree four, C2.
-    template <class Values>
-    void settle(Values &x, Values &xd, Values &xdd) const noexcept
-    {
-        const double T = std::max(stop_.end(), 0.0), u = T > 0 ? std::min(stop_s_ / T, 1.0) : 1;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
-            const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
-            x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
-            xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
-            xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
-        }
-    }
-
-    /// Efforts times w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two derivatives zero.
-    void fade() noexcept
-    {
-        const double T = parameters_.ramp_duration, u = std::min(stop_s_ / T, 1.0), v = 1 - u;
-        const auto w = static_cast<Scalar>(v * v * v * (1 + u * (3 + 6 * u)));
-        const auto wd = static_cast<Scalar>(-30 * u * u * v * v / T);
-        const auto wdd = static_cast<Scalar>(-60 * u * v * (1 - 2 * u) / (T * T));
-        Command<Robot> &y = output_.command;
-        for (std::size_t i = 0; i < n; ++i) {
-            y.taudd[i] = w * y.taudd[i] + 2 * wd * y.taud[i] + wdd * y.tau[i];
-            y.taud[i] = w * y.taud[i] + wd * y.tau[i];
-            y.tau[i] *= w;
-        }
-        for (Scalar &effort : y.motor_effort)
-            effort *= w;
-        feedback_share_ = w;
     }
 
     // --- Trajectories -------------------------------------------------------------------
@@ -458,7 +263,7 @@ class ControlLoop {
         if (playing_)
             evaluate(seconds(now - origin_), present);
         else if (stopping_)
-            stop_.evaluate(stop_s_, present);
+            stop_.evaluate(present);
         else
             for (std::size_t k = 1; k < 5; ++k)
                 present[k] = {};
@@ -521,22 +326,6 @@ class ControlLoop {
             transition_.evaluate(t, state);
         else
             trajectories.taken().spline.evaluate(t, state);
-    }
-
-    static void give(const Setpoint<Robot> &x, State<n> &state) noexcept
-    {
-        const JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-        for (std::size_t k = 0; k < 5; ++k)
-            for (std::size_t i = 0; i < n; ++i)
-                state[k][i] = static_cast<double>((*rows[k])[i]);
-    }
-
-    static void take(const State<n> &state, Setpoint<Robot> &x) noexcept
-    {
-        JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-        for (std::size_t k = 0; k < 5; ++k)
-            for (std::size_t i = 0; i < n; ++i)
-                (*rows[k])[i] = static_cast<Scalar>(state[k][i]);
     }
 
     // --- Commands -----------------------------------------------------------------------
@@ -602,61 +391,6 @@ class ControlLoop {
         }
     }
 
-    // --- Feedback -----------------------------------------------------------------------
-
-    void add_feedback(double period, const Measurement<Robot> &measured) noexcept
-    {
-        output_.motor_effort = output_.command.motor_effort;
-        output_.joint_effort = output_.command.tau;
-        if constexpr (Linearization<Robot>::available) {
-            if (parameters_.linearize && measured.links && measured.motors) {
-                candidate_ = linearization_.setpoint(output_.setpoint, measured, static_cast<Scalar>(period));
-                Robot::feedforward(candidate_, result_);
-                // Where a measurement is not finite, the feedforward remains.
-                if (finite(result_)) {
-                    for (std::size_t i = 0; i < m; ++i)
-                        output_.motor_effort[i] = feedback_share_ * result_.motor_effort[i];
-                    for (std::size_t i = 0; i < n; ++i)
-                        output_.joint_effort[i] = feedback_share_ * result_.tau[i];
-                }
-            }
-        }
-        if (measured.motors)
-            for (std::size_t i = 0; i < m; ++i) {
-                const Scalar feedback =
-                    parameters_.motor_kp[i] * (output_.command.motor_position[i] - measured.motor_position[i]) +
-                    parameters_.motor_kd[i] * (output_.command.motor_velocity[i] - measured.motor_velocity[i]);
-                if (std::isfinite(feedback))
-                    output_.motor_effort[i] += feedback_share_ * feedback;
-            }
-        if (measured.links)
-            add_link_feedback(measured);
-        if (parameters_.limits == LimitPolicy::clip) {
-            Limits<Robot>::clip_efforts(output_.joint_effort);
-            Limits<Robot>::clip_motors(output_.command.motor_velocity, output_.motor_effort);
-        }
-    }
-
-    void add_link_feedback(const Measurement<Robot> &measured) noexcept
-    {
-        JointVector<Robot> feedback{};
-        for (std::size_t i = 0; i < n; ++i) {
-            const Scalar effort = parameters_.link_kp[i] * (output_.setpoint.q[i] - measured.q[i]) +
-                                  parameters_.link_kd[i] * (output_.setpoint.qd[i] - measured.qd[i]);
-            feedback[i] = std::isfinite(effort) ? feedback_share_ * effort : 0;
-            output_.joint_effort[i] += feedback[i];
-        }
-        // Two motors of a joint share its effort.
-        std::array<Scalar, n> motors{};
-        for (const std::size_t joint : Robot::motor_joint)
-            motors[joint] += 1;
-        for (std::size_t i = 0; i < m; ++i)
-            for (std::size_t j = 0; j < m; ++j) {
-                const std::size_t joint = Robot::motor_joint[j];
-                output_.motor_effort[i] += Robot::load_weights[i * m + j] * feedback[joint] / motors[joint];
-            }
-    }
-
     /// The position of the links; without their sensors, that at which gravity deflects the springs to the motors.
     JointVector<Robot> resting_position(const Measurement<Robot> &measured) noexcept
     {
@@ -693,21 +427,19 @@ class ControlLoop {
     Setpoint<Robot> candidate_;
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
-    Linearization<Robot> linearization_;
+    Feedback<Robot> feedback_;
     bool received_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
     std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;
 
     // Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
     bool playing_ = false, stopping_ = false;
-    Piece<n> transition_, stop_;
+    Piece<n> transition_;
+    Stop<Robot> stop_;
     std::int64_t origin_ = 0;
     double trajectory_end_ = 0;
-    // Time since the start of a stop, s, and the setpoint at its start.
-    double stop_s_ = 0;
-    Setpoint<Robot> stop_from_;
-    // Stamps of the last setpoint and of that one, ns.
-    std::int64_t stamp_ = 0, stop_stamp_ = 0;
+    // Stamp of the last setpoint, ns.
+    std::int64_t stamp_ = 0;
     // Factor of feedback in a ramp.
     Scalar feedback_share_ = 1;
 };

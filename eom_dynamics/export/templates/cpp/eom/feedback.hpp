@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feedback around the feedforward: PD of motors and links, or feedback linearization.
+#ifndef EOM_FEEDBACK_HPP
+#define EOM_FEEDBACK_HPP
+
+#include "loop_parameters.hpp"
+
+namespace eom {
+
+/// Feedback with the gains of the parameters of a loop.
+template <class Robot>
+class Feedback {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints, m = Robot::motors;
+
+    void configure(const LoopParameters<Robot> &parameters) noexcept
+    {
+        parameters_ = parameters;
+        linearization_.place_poles(parameters.natural_frequency);
+        linearization_.stiffness_gains = parameters.stiffness_gains;
+    }
+
+    void restart(const Setpoint<Robot> &setpoint) noexcept { linearization_.restart(setpoint); }
+
+    /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output.
+    void add(LoopOutput<Robot> &output, Scalar share, double period, const Measurement<Robot> &measured) noexcept
+    {
+        output.motor_effort = output.command.motor_effort;
+        output.joint_effort = output.command.tau;
+        if constexpr (Linearization<Robot>::available) {
+            if (parameters_.linearize && measured.links && measured.motors) {
+                candidate_ = linearization_.setpoint(output.setpoint, measured, static_cast<Scalar>(period));
+                Robot::feedforward(candidate_, result_);
+                // Where a measurement is not finite, the feedforward remains.
+                if (finite(result_)) {
+                    for (std::size_t i = 0; i < m; ++i)
+                        output.motor_effort[i] = share * result_.motor_effort[i];
+                    for (std::size_t i = 0; i < n; ++i)
+                        output.joint_effort[i] = share * result_.tau[i];
+                }
+            }
+        }
+        if (measured.motors)
+            for (std::size_t i = 0; i < m; ++i) {
+                const Scalar feedback =
+                    parameters_.motor_kp[i] * (output.command.motor_position[i] - measured.motor_position[i]) +
+                    parameters_.motor_kd[i] * (output.command.motor_velocity[i] - measured.motor_velocity[i]);
+                if (std::isfinite(feedback))
+                    output.motor_effort[i] += share * feedback;
+            }
+        if (measured.links)
+            add_links(output, share, measured);
+        if (parameters_.limits == LimitPolicy::clip) {
+            Limits<Robot>::clip_efforts(output.joint_effort);
+            Limits<Robot>::clip_motors(output.command.motor_velocity, output.motor_effort);
+        }
+    }
+
+  private:
+    void add_links(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    {
+        JointVector<Robot> feedback{};
+        for (std::size_t i = 0; i < n; ++i) {
+            const Scalar effort = parameters_.link_kp[i] * (output.setpoint.q[i] - measured.q[i]) +
+                                  parameters_.link_kd[i] * (output.setpoint.qd[i] - measured.qd[i]);
+            feedback[i] = std::isfinite(effort) ? share * effort : 0;
+            output.joint_effort[i] += feedback[i];
+        }
+        // Two motors of a joint share its effort.
+        std::array<Scalar, n> motors{};
+        for (const std::size_t joint : Robot::motor_joint)
+            motors[joint] += 1;
+        for (std::size_t i = 0; i < m; ++i)
+            for (std::size_t j = 0; j < m; ++j) {
+                const std::size_t joint = Robot::motor_joint[j];
+                output.motor_effort[i] += Robot::load_weights[i * m + j] * feedback[joint] / motors[joint];
+            }
+    }
+
+    LoopParameters<Robot> parameters_;
+    Linearization<Robot> linearization_;
+    Setpoint<Robot> candidate_;
+    Command<Robot> result_;
+};
+
+} // namespace eom
+
+#endif

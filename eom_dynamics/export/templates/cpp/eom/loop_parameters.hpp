@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters, references and results of a control loop.
+#ifndef EOM_LOOP_PARAMETERS_HPP
+#define EOM_LOOP_PARAMETERS_HPP
+
+#include <algorithm>
+#include <cstdint>
+
+#include "limits.hpp"
+#include "linearization.hpp"
+#include "spline.hpp"
+
+namespace eom {
+
+/// What to do when setpoints are lost, as the parameter on_setpoint_loss of the node.
+enum class LossPolicy {
+    none,       ///< continue with the last command
+    hold,       ///< bring the arm to rest and hold it
+    ramp,       ///< the same while efforts fade to zero
+    deactivate, ///< stop controlling
+};
+
+/// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
+enum class Status {
+    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
+    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
+    stopping = 2, ///< brings the arm to rest
+    ramping = 3,  ///< brings the arm to rest while efforts fade
+    waiting = 4,  ///< no reference has come yet
+    lost = 5,     ///< setpoints are lost, and the controller should be deactivated
+};
+
+/// Why the last reference was refused.
+enum class Refusal {
+    none,
+    not_finite,
+    over_limits,
+    too_old,
+    busy,
+    starts_away,
+    ended,
+    far_from_hold,
+    released,
+    under_way,     ///< has left its first knot, while no position is commanded
+    too_far_ahead, ///< starts later than max_start_delay
+};
+
+/// A setpoint with its time.
+template <class Robot>
+struct StampedSetpoint {
+    std::int64_t stamp = 0; ///< ns; 0 if it has none
+    Setpoint<Robot> setpoint;
+};
+
+/// A trajectory with the time of its t = 0.
+template <class Robot>
+struct StampedSpline {
+    std::int64_t stamp = 0; ///< ns; 0 for its arrival
+    bool stop = false;      ///< come to rest instead
+    Spline<Robot::joints> spline;
+};
+
+/// Settings of the loop; gains of zero leave feedback out.
+template <class Robot>
+struct LoopParameters {
+    using Scalar = typename Robot::Scalar;
+
+    LimitPolicy limits = LimitPolicy::warn;
+    /// Time without a valid reference after which setpoints are lost, s; 0 for never.
+    double setpoint_timeout = 0;
+    LossPolicy on_setpoint_loss = LossPolicy::none;
+    /// Durations of a stop and of a ramp, s.
+    double stop_duration = 0.3, ramp_duration = 1;
+    /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
+    double resume_distance = 0.1;
+    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
+    double setpoint_lifespan = 0;
+    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+    double max_start_delay = 60;
+    /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
+    MotorVector<Robot> motor_kp{}, motor_kd{};
+    JointVector<Robot> link_kp{}, link_kd{};
+    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
+    bool linearize = false;
+    Scalar natural_frequency = 20;
+    std::array<Scalar, 2> stiffness_gains{};
+};
+
+/// Result of a cycle.
+template <class Robot>
+struct LoopOutput {
+    /// The setpoint that is followed, and its feedforward within the limits that are clipped.
+    Setpoint<Robot> setpoint;
+    Command<Robot> command;
+    /// With feedback.
+    MotorVector<Robot> motor_effort{};
+    JointVector<Robot> joint_effort{};
+    /// Of the springs at the motors.
+    MotorVector<Robot> deflection{};
+    Status status = Status::waiting;
+    /// Whether there is a command.
+    bool valid = false;
+};
+
+/// Counts since the last restart.
+struct LoopCounts {
+    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0;
+};
+
+namespace detail {
+
+constexpr double LONGEST_TIMEOUT = 3600;
+// Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
+constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
+
+/// Whether a number is within a range; NaN is not.
+inline bool within(double value, double lower, double upper) noexcept { return value >= lower && value <= upper; }
+
+/// Whether an entry of an enumeration is one of those up to the last one.
+template <class Entry>
+bool among(Entry entry, Entry last) noexcept
+{
+    return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
+}
+
+/// Whether all gains are finite, and none is negative.
+template <class Scalar, std::size_t size>
+bool gains(const std::array<Scalar, size> &values) noexcept
+{
+    return finite(values) && std::all_of(values.begin(), values.end(), [](Scalar gain) { return gain >= 0; });
+}
+
+} // namespace detail
+
+/// What is wrong with parameters, whose ranges are those of the node, or null.
+template <class Robot>
+const char *objection(const LoopParameters<Robot> &parameters) noexcept
+{
+    using namespace detail;
+    if (parameters.linearize && !Linearization<Robot>::available)
+        return "feedback linearization needs springs without dampers, and the exported functions of the plant";
+    if (!among(parameters.limits, LimitPolicy::clip))
+        return "limits must be ignore, warn, refuse or clip";
+    if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
+        return "on_setpoint_loss must be none, hold, ramp or deactivate";
+    if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
+        return "setpoint_timeout must be 0 to 3600 s";
+    if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))
+        return "setpoint_lifespan must be 0 to 3600 s";
+    if (!within(parameters.stop_duration, 0.01, 60))
+        return "stop_duration must be 0.01 to 60 s";
+    if (!within(parameters.ramp_duration, 0.01, 600))
+        return "ramp_duration must be 0.01 to 600 s";
+    if (!within(parameters.resume_distance, 0, 1e9))
+        return "resume_distance must be 0 to 1e9 rad or m";
+    if (!within(parameters.max_start_delay, 0, 1e9))
+        return "max_start_delay must be 0 to 1e9 s";
+    if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
+        return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
+    if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
+        return "motor_kp and motor_kd must be finite, and not negative";
+    if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
+        return "link_kp and link_kd must be finite, and not negative";
+    if (!gains(parameters.stiffness_gains))
+        return "stiffness_gains must be finite, and not negative";
+    if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
+        return "natural_frequency must be 0.001 to 10000 rad/s";
+    return nullptr;
+}
+
+} // namespace eom
+
+#endif

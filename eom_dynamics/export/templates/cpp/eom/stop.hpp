@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of an arm to rest when setpoints are lost.
+#ifndef EOM_STOP_HPP
+#define EOM_STOP_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "setpoint.hpp"
+#include "spline.hpp"
+
+namespace eom {
+
+/// The motion of a setpoint as a state.
+template <class Robot>
+void give(const Setpoint<Robot> &x, State<Robot::joints> &state) noexcept
+{
+    const JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
+    for (std::size_t k = 0; k < 5; ++k)
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            state[k][i] = static_cast<double>((*rows[k])[i]);
+}
+
+/// Takes the motion of a state into a setpoint.
+template <class Robot>
+void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
+{
+    JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
+    for (std::size_t k = 0; k < 5; ++k)
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            (*rows[k])[i] = static_cast<typename Robot::Scalar>(state[k][i]);
+}
+
+/// A motion to rest, with the wrench and the stiffness of its start.
+template <class Robot>
+class Stop {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints;
+
+    /// From a setpoint of a stamp, ns, in T s: the polynomial of least degree, eight, with four derivatives at both
+    /// ends.
+    void begin(const Setpoint<Robot> &setpoint, std::int64_t stamp, double T) noexcept
+    {
+        State<n> from, to{};
+        give(setpoint, from);
+        for (std::size_t i = 0; i < n; ++i)
+            to[0][i] = from[0][i] +
+                       T * (from[1][i] / 2 + T * (3 * from[2][i] / 28 + T * (from[3][i] / 84 + T * from[4][i] / 1680)));
+        start(Piece<n>(0, T, from, to), setpoint, stamp);
+    }
+
+    /// At rest at once.
+    void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept
+    {
+        State<n> state;
+        give(setpoint, state);
+        start(Piece<n>(-1, 0, state, state), setpoint, stamp);
+    }
+
+    void advance(double seconds) noexcept { s_ += seconds; }
+
+    /// Time since its start, and at its end, s.
+    double time() const noexcept { return s_; }
+    double end() const noexcept { return piece_.end(); }
+
+    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
+    std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + std::llround(s_ * 1e9) : 0; }
+
+    void evaluate(State<n> &state) const noexcept { piece_.evaluate(s_, state); }
+
+    Setpoint<Robot> setpoint() const noexcept
+    {
+        State<n> state;
+        evaluate(state);
+        Setpoint<Robot> x = from_;
+        take(state, x);
+        settle(x.W, x.Wd, x.Wdd);
+        settle(x.k, x.kd, x.kdd);
+        return x;
+    }
+
+    /// Fade efforts in a time T, s, by the factor w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two
+    /// derivatives zero; returns w.
+    Scalar fade(Command<Robot> &y, double T) const noexcept
+    {
+        const double u = std::min(s_ / T, 1.0), v = 1 - u;
+        const auto w = static_cast<Scalar>(v * v * v * (1 + u * (3 + 6 * u)));
+        const auto wd = static_cast<Scalar>(-30 * u * u * v * v / T);
+        const auto wdd = static_cast<Scalar>(-60 * u * v * (1 - 2 * u) / (T * T));
+        for (std::size_t i = 0; i < n; ++i) {
+            y.taudd[i] = w * y.taudd[i] + 2 * wd * y.taud[i] + wdd * y.tau[i];
+            y.taud[i] = w * y.taud[i] + wd * y.tau[i];
+            y.tau[i] *= w;
+        }
+        for (Scalar &effort : y.motor_effort)
+            effort *= w;
+        return w;
+    }
+
+  private:
+    void start(const Piece<n> &piece, const Setpoint<Robot> &from, std::int64_t stamp) noexcept
+    {
+        piece_ = piece;
+        from_ = from;
+        stamp_ = stamp;
+        s_ = 0;
+    }
+
+    /// A quantity with two derivatives at the start of the stop, changed to what it is now: degree four, C2.
+    template <class Values>
+    void settle(Values &x, Values &xd, Values &xdd) const noexcept
+    {
+        const double T = std::max(piece_.end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
+            const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
+            x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
+            xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
+            xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
+        }
+    }
+
+    Piece<n> piece_;
+    Setpoint<Robot> from_;
+    std::int64_t stamp_ = 0;
+    double s_ = 0;
+};
+
+} // namespace eom
+
+#endif
