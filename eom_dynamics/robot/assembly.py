@@ -87,37 +87,10 @@ def assemble(
         part.refuse(
             "joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do; give a tip to use a part of the robot"
         )
-    known = bodies.frames(part)
-    last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
-    locked = [joint for joint in part.joints if joint.locked_because]
-    robot = Robot(
-        name=description.name,
-        joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, known),
-        gravity=part.gravity if gravity is None else gravity,
-        tools=tuple(_tool(part, known, name) for name in tool_names or given_tips or part.tools or tips or (last,)),
-        frames=tuple(known.values()),
-        merged=tuple(bodies.merged),
-        assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
-        rotor_model=part.rotor_model,
-        joint_friction=part.joint_friction,
-        base=bodies.base,
-    )
-    robot = replace(
-        robot,
-        coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
-        transmission=_joined([_numbered(part, robot, group) for group in part.transmissions]),
-    )
+    robot = _robot(part, bodies, tool_names or given_tips or part.tools or tips, gravity)
     for line in (*part.warnings, *bodies.rounded, *_incomplete(robot, part.transmissions)):
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
-    violations = [(joint.where, str(joint.locked_because)) for joint in locked]
-    violations += bodies.violations(part)
-    if massless := joints_without_inertia(robot):
-        places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
-        reason = (
-            f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
-            "off the axis, or inertia about it, or leave the joint out with a tip"
-        )
-        violations.append((places[massless[0]], reason))
+    violations = _violations(part, bodies, robot)
     if violations and unphysical == "refuse":
         raise RobotDescriptionError(
             *(
@@ -131,6 +104,47 @@ def assemble(
     for where, reason in violations:
         warnings.warn(f"{part.source}: {where}: {reason}", RobotDescriptionWarning, stacklevel=3)
     return robot
+
+
+def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Array | None) -> Robot:
+    """The robot of a part, with tools, by default the last body, and with gravity, by default that of the part."""
+    known = bodies.frames(part)
+    last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
+    robot = Robot(
+        name=part.name,
+        joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, known),
+        gravity=part.gravity if gravity is None else gravity,
+        tools=tuple(_tool(part, known, name) for name in tools or (last,)),
+        frames=tuple(known.values()),
+        merged=tuple(bodies.merged),
+        assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part))),
+        rotor_model=part.rotor_model,
+        joint_friction=part.joint_friction,
+        base=bodies.base,
+    )
+    return replace(
+        robot,
+        coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
+        transmission=_joined([_numbered(part, robot, group) for group in part.transmissions]),
+    )
+
+
+def _locked(part: Description) -> list[JointDescription]:
+    return [joint for joint in part.joints if joint.locked_because]
+
+
+def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[str, str]]:
+    """Location and reason for all that no real robot has."""
+    violations = [(joint.where, str(joint.locked_because)) for joint in _locked(part)]
+    violations += bodies.violations(part)
+    if massless := joints_without_inertia(robot):
+        places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
+        reason = (
+            f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
+            "off the axis, or inertia about it, or leave the joint out with a tip"
+        )
+        violations.append((places[massless[0]], reason))
+    return violations
 
 
 @dataclass(frozen=True, eq=False)
