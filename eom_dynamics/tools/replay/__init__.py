@@ -11,8 +11,9 @@ from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compar
 from .compare_tables import compare_tables
 from .evaluation import CommandOptions
 from .job import Format, Job, Report
-from .many import Outcome, find_bags, replay_bags
+from .many import find_bags, replay_bags
 from .one import replay_bag
+from .outcomes import Outcome
 from .run import Golden, Result, replay
 
 __getattr__ = former_names(__name__, {"Options": "CommandOptions"})

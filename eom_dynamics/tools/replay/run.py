@@ -12,9 +12,10 @@ from ..bags import Bag, BagError
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
-from .many import Outcome, find_bags, replay_bags
+from .many import find_bags, replay_bags
 from .messages import output_topics
 from .one import replay_bag
+from .outcomes import Outcome
 from .sources import choose_topic
 
 _FILES = (".mcap", ".db3", ".parquet")

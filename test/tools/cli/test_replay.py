@@ -37,6 +37,7 @@ from urdf_arms import urdf_arm
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay import many
+from eom_dynamics.tools.replay.outcomes import run_job
 from eom_dynamics.trajectory import paper_motion
 
 NAMES = load_robot("planar_2r").joint_names
@@ -52,9 +53,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replay several bags one after another, without processes."""
 
     def one_by_one(jobs, outcomes, processes, tell) -> None:
-        outcomes.update({index: many.run_job(job) for index, job in jobs.items()})
+        outcomes.update({index: run_job(job) for index, job in jobs.items()})
 
-    monkeypatch.setattr(many, "_over_cores", one_by_one)
+    monkeypatch.setattr(many, "over_cores", one_by_one)
 
 
 def replay(*arguments) -> int:
