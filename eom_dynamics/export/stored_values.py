@@ -37,8 +37,6 @@ TOLERANCE = 1e-11
 SINGLE_TOLERANCE = 1e-4
 """The same in single precision."""
 
-_STATES = 10
-
 # Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
 _FAR_TURN = 1e7
 
@@ -90,16 +88,20 @@ class StoredValues:
         return arrays, names
 
 
-def stored_values(project: Project) -> StoredValues:
+def stored_values(project: Project, states: int = 10) -> StoredValues:
     """States, always the same for a robot, with the results of all functions of a project.
 
     In single precision, inputs are numbers of that precision.
+
+    Args:
+        project: the functions.
+        states: number of states, at least 2.
 
     Raises:
         ExportError: a program does not agree with the closed form.
     """
     rounded = _rounded_to_single if project.precision == "single" else dict[str, Array]
-    inputs = rounded(_states(project))
+    inputs = rounded(_states(project, states))
     outputs: dict[str, dict[str, Array]] = {}
     if set(project.functions) & set(_OF_MOTORS):
         links = links_of(project.robot)
@@ -138,13 +140,13 @@ def _rounded_to_single(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: values.astype(np.float32).astype(float) for name, values in arrays.items()}
 
 
-def _states(project: Project) -> dict[str, Array]:
+def _states(project: Project, count: int) -> dict[str, Array]:
     """Random states with few digits; the first one is zero, and the last one has large angles."""
     robot = project.robot
     random = np.random.default_rng(2021)
-    inputs = {name: random.uniform(-np.pi, np.pi, (_STATES, robot.n)) for name in STATE_NAMES}
-    inputs |= {name: random.uniform(-10, 10, (_STATES, 6 * len(robot.tools))) for name in WRENCH_NAMES}
-    inputs |= {name: random.uniform(-10, 10, (_STATES, 3)) for names in IMU_NAMES for name in names}
+    inputs = {name: random.uniform(-np.pi, np.pi, (count, robot.n)) for name in STATE_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (count, 6 * len(robot.tools))) for name in WRENCH_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (count, 3)) for names in IMU_NAMES for name in names}
     for values in inputs.values():
         values[0] = 0.0
     inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
