@@ -248,7 +248,7 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
         parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
-        parts.append(csrc("tables_lanes.h") if suffix == "lanes" else _for_real("tables.h.in", suffix))
+        parts.append(csrc("tables_lanes.h") if suffix == "lanes" else filled(csrc("tables.h.in"), **_real_values(suffix)))
     used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
         if suffix == "lanes" and (Op.INDEX, table) not in used:
@@ -360,24 +360,27 @@ def _of_library(names: Collection[str], suffix: str) -> str:
     return "\n".join(text)
 
 
-def _for_real(template: str, suffix: str, **values: str) -> str:
+def _real_values(suffix: str) -> dict[str, str]:
+    """Values of the keys of templates that depend on the type of the numbers."""
     kind = _REALS[suffix]
-    return filled(csrc(template), suffix=suffix, real=kind.name, static=kind.static, apart=kind.apart, **values)
+    return {"suffix": suffix, "real": kind.name, "static": kind.static, "apart": kind.apart}
 
 
 def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
-    """The function of a root, and the root."""
+    """The function of a root, and the root; over lanes, the roots of rows of numbers."""
     program, kind = root.program, _REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
     lines, results = straight_line(program, ["x", *parameters], [], kind.syntax)
     names = ("value", "slope", "curvature")
     body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
-    return _for_real(
-        "root.h.in",
-        suffix,
+    templates = csrc("root_step.h.in") + csrc("root_rows.h.in" if suffix == "lanes" else "root.h.in")
+    return filled(
+        templates,
+        **_real_values(suffix),
         k=str(k),
         parameters="".join(f", {kind.name} {name}" for name in parameters),
         arguments="".join(f", {name}" for name in parameters),
+        rows="".join(f", eom_row(a[{4 + i}] + at)" for i in range(len(parameters))),
         body="\n".join(body),
         one=_broadcast(kind.syntax.constant(1.0), suffix),
         half=kind.syntax.constant(0.5),
@@ -410,7 +413,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     # The same order whether packed or not: compilers fuse the product that is defined first.
     groups = _packed_order(program, values)
     if not packed:
-        groups = _with_lookups_together(program, [index for group in groups for index in group])
+        groups = _with_lookups_together(program, groups)
     lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
@@ -456,18 +459,22 @@ def _packed_order(program: Program, values: Values) -> list[list[int]]:
 _PACKED = ELEMENTARY | {Op.ROOT}
 
 
-def _with_lookups_together(program: Program, order: Sequence[int]) -> list[list[int]]:
-    """Definitions, each as a group of its own, but for lookups at one index, which are one group."""
+def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Definitions, each as a group of its own, but for roots of one function, and for lookups at one index."""
     groups: list[list[int]] = []
     together: dict[int, list[int]] = {}
-    for index in order:
-        node = program.nodes[index]
-        if node.op is Op.LOOKUP and node.operands[0] in together:
-            together[node.operands[0]].append(index)
+    for group in packed:
+        if program.nodes[group[0]].op is Op.ROOT:
+            groups.append(list(group))
             continue
-        groups.append([index])
-        if node.op is Op.LOOKUP:
-            together[node.operands[0]] = groups[-1]
+        for index in group:
+            node = program.nodes[index]
+            if node.op is Op.LOOKUP and node.operands[0] in together:
+                together[node.operands[0]].append(index)
+                continue
+            groups.append([index])
+            if node.op is Op.LOOKUP:
+                together[node.operands[0]] = groups[-1]
     return groups
 
 
@@ -480,7 +487,7 @@ class _Lines:
     def of(self, group: Sequence[int]) -> list[str]:
         """Lines of a group."""
         op = self._program.nodes[group[0]].op
-        if self._packed and op in _PACKED:
+        if (self._packed and op in _PACKED) or (self._over_lanes and op is Op.ROOT):
             text = self._packed_functions(group)
         elif self._over_lanes and op is Op.LOOKUP:
             text = self._lookups(group)
@@ -503,24 +510,34 @@ class _Lines:
         ]
 
     def _packed_functions(self, group: Sequence[int]) -> list[str]:
-        """Calls of a function over rows of numbers."""
+        """Call of a function over rows of numbers, or of lanes."""
         program, values, node = self._program, self._values, self._program.nodes[group[0]]
-        room = -(-len(group) // _MOST_LANES) * _MOST_LANES
+        real = "lanes" if self._over_lanes else "double"
+        room = len(group) if self._over_lanes else -(-len(group) // _MOST_LANES) * _MOST_LANES
         body = []
         for k in range(len(node.operands)):
             operands = [program.nodes[index].operands[k] for index in group]
             names = [values.name(operand) for operand in operands]
-            constant = all(program.nodes[operand].op is Op.CONSTANT for operand in operands)
+            kind = f"const {real}"
+            if all(program.nodes[operand].op is Op.CONSTANT for operand in operands):
+                kind = "static EOM_ALIGNED const double"
+                if self._over_lanes:
+                    names = [
+                        f"EOM_EACH({self._values.syntax.constant(program.nodes[operand].constant)})" for operand in operands
+                    ]
             entries = ", ".join(names + names[-1:] * (room - len(names)))
-            body.append(f"{'static const' if constant else 'const'} double a{k}[{room}] = {{{entries}}};")
+            body.append(f"{kind} a{k}[] = {{{entries}}};")
         names = [values.name(index) for index in group]
+        rows = [f"(const double *)a{k}" for k in range(len(node.operands))]
+        count, pointer = (f"{len(group)} * EOM_LANES", "(double *)r") if self._over_lanes else (str(len(group)), "r")
+        name = f"eom_root_{program.constants(Op.ROOT).index(node.constant)}" if node.op is Op.ROOT else values.function(node)
         return [
-            f"    double {', '.join(names)};",
+            f"    {real} {', '.join(names)};",
             "    {",
             *(f"        {line}" for line in body),
-            f"        const double *const a[] = {{{', '.join(f'a{k}' for k in range(len(node.operands)))}}};",
-            f"        double r[{room}];",
-            f"        {values.function(node)}_rows(a, r, {len(group)});",
+            f"        const double *const a[] = {{{', '.join(rows)}}};",
+            f"        {real} r[{room}];",
+            f"        {name}_rows(a, {pointer}, {count});",
             *(f"        {name} = r[{i}];" for i, name in enumerate(names)),
             "    }",
         ]
@@ -528,14 +545,12 @@ class _Lines:
 
 def _rows_sources(program: Program) -> str:
     """Packed functions of rows of numbers, over lanes: a loop in the arithmetic would change what is fused there."""
-    functions = {op.value: 1 for op in ELEMENTARY if program.uses(op)}
-    roots = enumerate(program.constants(Op.ROOT))
-    functions |= {f"root_{k}": 4 + function.program.inputs["p"] for k, function in roots}
     return "\n".join(
-        f"EOM_APART void eom_{name}_one_rows(const double *const *a, double *r, int count)\n"
+        f"EOM_APART void eom_{op.value}_one_rows(const double *const *a, double *r, int count)\n"
         "{\n    for (int i = 0; i < count; i += EOM_LANES)\n"
-        f"        eom_put_row(r + i, eom_{name}_lanes({', '.join(f'eom_row(a[{k}] + i)' for k in range(count))}));\n}}"
-        for name, count in functions.items()
+        f"        eom_put_row(r + i, eom_{op.value}_lanes(eom_row(a[0] + i)));\n}}"
+        for op in ELEMENTARY
+        if program.uses(op)
     )
 
 

@@ -1,11 +1,15 @@
 /* Vector lanes of the processor; loading rows of states into lanes and storing them. */
 #if defined(__AVX512F__)
 #define EOM_LANES 8
+#define EOM_EACH(x) x, x, x, x, x, x, x, x
 #elif defined(__AVX__)
 #define EOM_LANES 4
+#define EOM_EACH(x) x, x, x, x
 #else
 #define EOM_LANES 2
+#define EOM_EACH(x) x, x
 #endif
+#define EOM_ALIGNED __attribute__((aligned(8 * EOM_LANES)))
 typedef double lanes __attribute__((vector_size(8 * EOM_LANES)));
 typedef int64_t lane_bits __attribute__((vector_size(8 * EOM_LANES)));
 typedef uint64_t lane_words __attribute__((vector_size(8 * EOM_LANES)));
