@@ -205,7 +205,7 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
     The same text over scalars and lanes, without branches, gives the same bits in both. ``sqrt`` requires math.h.
 
     Args:
-        names: any of ``exp``, ``expm1``, ``log``, ``log1p``, ``sqrt``, ``tanh``, ``select`` and ``any_positive``.
+        names: any of ``exp``, ``expm1``, ``log``, ``log1p``, ``sqrt``, ``tanh``, ``select``, ``where``, ``size``, ``any``.
         suffix: end of the functions' names.
         real: C type, double or vector lanes.
         bits: as many unsigned 64-bit integers.
@@ -222,13 +222,17 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
         suffix=suffix,
         real=real,
         bits=bits,
-        # Comparing lanes gives all bits, comparing numbers one.
-        mask=f"-({bits})" if real == "double" else f"({bits})",
+        mask=_mask(real, bits),
         exp_even=_horner(_EXP[::2]),
         exp_odd=_horner(_EXP[1::2]),
         log_even=_horner(_LOG[::2], "w"),
         log_odd=_horner(_LOG[1::2], "w"),
     )
+
+
+def _mask(real: str, bits: str) -> str:
+    """What makes a mask of all bits of a comparison: comparing lanes gives all bits, comparing numbers one."""
+    return f"({bits})" if real == "lanes" else f"-({bits or 'int'})"
 
 
 def functions_source(program: Program, suffix: str, *, packed: bool = False) -> str:
@@ -272,7 +276,7 @@ def used_functions(program: Program) -> set[str]:
     """Names of the functions of :func:`elementary_source` that a program uses, and those of its roots."""
     roots = program.constants(Op.ROOT)
     used = {node.op for each in (program, *(root.program for root in roots)) for node in each.nodes}
-    return {op.value for op in used & FUNCTIONS} | ({"select", "any_positive"} if roots else set())
+    return {op.value for op in used & FUNCTIONS} | ({"where", "size", "any"} if roots else set())
 
 
 class Real(NamedTuple):
@@ -348,14 +352,15 @@ def c_syntax(suffix: str) -> Syntax:
 def _of_library(names: Collection[str], suffix: str) -> str:
     """The named functions by those of the library."""
     real, static, text = _REALS[suffix].name, _REALS[suffix].static, []
+    functions = {
+        "select": (real, f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"),
+        "where": (real, f"int mask, {real} a, {real} b", "mask ? a : b"),
+        "size": (real, f"{real} x", f"{_REALS[suffix].function.format(name='fabs')}(x)"),
+        "any": ("int", "int mask", "mask"),
+    }
     for name in sorted(names):
-        if name == "select":
-            arguments, value = f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"
-        elif name == "any_positive":
-            arguments, value = f"{real} x", "x > 0"
-        else:
-            arguments, value = f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)"
-        result = "int" if name == "any_positive" else real
+        call = (real, f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)")
+        result, arguments, value = functions.get(name, call)
         text.append(f"{static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
     return "\n".join(text)
 
@@ -363,7 +368,8 @@ def _of_library(names: Collection[str], suffix: str) -> str:
 def _real_values(suffix: str) -> dict[str, str]:
     """Values of the keys of templates that depend on the type of the numbers."""
     kind = _REALS[suffix]
-    return {"suffix": suffix, "real": kind.name, "static": kind.static, "apart": kind.apart}
+    types = {"real": kind.name, "bits": kind.bits or "int", "mask": _mask(kind.name, kind.bits)}
+    return {"suffix": suffix, "static": kind.static, "apart": kind.apart} | types
 
 
 def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
@@ -382,7 +388,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
         arguments="".join(f", {name}" for name in parameters),
         rows="".join(f", eom_row(a[{4 + i}] + at)" for i in range(len(parameters))),
         body="\n".join(body),
-        one=_broadcast(kind.syntax.constant(1.0), suffix),
+        zero=_broadcast(kind.syntax.constant(0.0), suffix),
         half=kind.syntax.constant(0.5),
         last_step=kind.last_step,
     )
@@ -390,7 +396,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
 
 def _broadcast(text: str, suffix: str) -> str:
     """An expression that may be a number, as one of the type."""
-    return f"(lanes){{0}} + {text}" if suffix == "lanes" else text
+    return f"((lanes){{0}} + {text})" if suffix == "lanes" else text
 
 
 def core_source(program: Program, suffix: str, real: str, *, packed: bool = False) -> str:

@@ -89,26 +89,29 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return 0.5 * self.inner * (delta * delta) + (self.outer - self.inner) * beyond
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """By the root of a polynomial, whose other factors give f' and f'' without square roots and cancellation.
+        """By the root of a rational function; with it, f' and f'' take neither square roots nor differences.
 
-        In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho) and XY and delta follow from rho.
-        With y = rho + rho², c = tau/(2 K b (k/2K + rho)) = delta/(b (1 + 2 rho)) and r = (w/2b)²/y it is r = 1 - c².
+        In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with
+        y = rho + rho², XY = b² (4 y + 1 - c²). So c = tau/(2 K b (k/2K + rho)), and y (1 - c²) = (w/2b)².
         """
         if len(tau) > 3:
             return super().inverse_jet(tau)
         K, k, b = self.outer, self.inner, self.half_gap
         ratio, square = 0.5 * k / K, (0.5 * self.width / b) ** 2
 
-        def balance(rho: Jet, load: Scalar) -> Jet:
-            y, stiffness = rho * rho + rho, rho + ratio
-            return (y - square) * (stiffness * stiffness) - y * load
+        def rise(rho: Jet, load: Scalar) -> Jet:
+            c = quotient(Jet([load, 0.0, 0.0]), rho + ratio)
+            return (rho * rho + rho) * (1.0 - c * c)
 
         share = tau[0] * (0.5 / (K * b))
-        least, size = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
-        # Where r is small, sqrt(1 - r) is nearly 1 - least/(2 rho), which leaves a quadratic equation.
-        middle = size + (0.5 * least - ratio)
-        start = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
-        rho = root(balance, 0.0 * size, (least, size + least), start, [share * share])
+        least, load = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
+        # sqrt(1 - c²) is nearly 1 - least/(2 rho), which leaves a quadratic equation; then a step of Halley's method.
+        middle = load + (0.5 * least - ratio)
+        first = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
+        value, change, bend = rise(Jet([first, 1.0, 0.0]), load)
+        residual = value - square
+        start = first - residual * change / (change * change - 0.5 * residual * bend)
+        rho = root(rise, square, (least, load + least), start, [load])
         y = rho * rho + rho
         # One division for 1/y and for c.
         inverse = 1.0 / (y * (rho + ratio))
