@@ -105,12 +105,9 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
 
         share = tau[0] * (0.5 / (K * b))
         least, load = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
-        # sqrt(1 - c²) is nearly 1 - least/(2 rho), which leaves a quadratic equation; then a step of Halley's method.
+        # sqrt(1 - c²) is nearly 1 - least/(2 rho), which leaves a quadratic equation.
         middle = load + (0.5 * least - ratio)
-        first = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
-        value, change, bend = rise(Jet([first, 1.0, 0.0]), load)
-        residual = value - square
-        start = first - residual * change / (change * change - 0.5 * residual * bend)
+        start = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
         rho = root(rise, square, (least, load + least), start, [load])
         y = rho * rho + rho
         # One division for 1/y and for c.
