@@ -74,6 +74,9 @@ _LOG = (
 )
 
 
+_ELEMENTARY = {op.value: op for op in sorted(ELEMENTARY, key=lambda op: op.value)}
+
+
 def c_source(program: Program) -> str:
     """Source of the kernel of a program: C with the vector extensions of GCC and Clang, without libraries."""
     return "\n".join(
@@ -85,7 +88,6 @@ def c_source(program: Program) -> str:
             *([scalar_sincos()] if angles(program) else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
-            _rows_sources(program),
             core_source(program, "one", "double", packed=True),
             _batch_functions(program, f"size_t {program.name}_batch", only_finite=True),
             _state_source(program),
@@ -210,13 +212,17 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
         real: C type, double or vector lanes.
         bits: as many unsigned 64-bit integers.
     """
-    wanted, parts = set(names), list[str]()
+    apart = [name for name in sorted(names) if name in _ELEMENTARY]
+    wanted, parts = {*names, *(f"{name}_inlined" for name in apart)}, list[str]()
     # Functions call only those before them.
     for part in reversed(csrc("elementary.h.in").split("\n\n/*")):
         name, *called = re.findall(r"eom_(\w+)_@suffix@", part)
         if name in wanted:
             wanted.update(called)
             parts.insert(0, part if part.startswith("/*") else f"/*{part}")
+    parts += [
+        f"EOM_APART @real@ eom_{name}_@suffix@(@real@ x) {{ return eom_{name}_inlined_@suffix@(x); }}" for name in apart
+    ]
     return filled(
         "\n\n".join([_APART, *parts]),
         suffix=suffix,
@@ -269,6 +275,8 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
                     f"{{ return eom_{op.value}_{suffix}(x, {arguments}); }}"
                 )
     parts += [_root_source(root, k, suffix) for k, root in enumerate(roots)]
+    if suffix == "lanes":
+        parts += [_rows_source(op.value) for op in _ELEMENTARY.values() if program.uses(op)]
     return "\n".join(parts)
 
 
@@ -466,11 +474,11 @@ _PACKED = ELEMENTARY | {Op.ROOT}
 
 
 def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Definitions, each as a group of its own, but for roots of one function, and for lookups at one index."""
+    """Packed groups with lookups at one index as groups, too."""
     groups: list[list[int]] = []
     together: dict[int, list[int]] = {}
     for group in packed:
-        if program.nodes[group[0]].op is Op.ROOT:
+        if program.nodes[group[0]].op in _PACKED:
             groups.append(list(group))
             continue
         for index in group:
@@ -493,7 +501,7 @@ class _Lines:
     def of(self, group: Sequence[int]) -> list[str]:
         """Lines of a group."""
         op = self._program.nodes[group[0]].op
-        if (self._packed and op in _PACKED) or (self._over_lanes and op is Op.ROOT):
+        if (self._packed or self._over_lanes) and op in _PACKED:
             text = self._packed_functions(group)
         elif self._over_lanes and op is Op.LOOKUP:
             text = self._lookups(group)
@@ -536,27 +544,25 @@ class _Lines:
         names = [values.name(index) for index in group]
         rows = [f"(const double *)a{k}" for k in range(len(node.operands))]
         count, pointer = (f"{len(group)} * EOM_LANES", "(double *)r") if self._over_lanes else (str(len(group)), "r")
-        name = f"eom_root_{program.constants(Op.ROOT).index(node.constant)}" if node.op is Op.ROOT else values.function(node)
+        root = f"root_{program.constants(Op.ROOT).index(node.constant)}" if node.op is Op.ROOT else ""
         return [
             f"    {real} {', '.join(names)};",
             "    {",
             *(f"        {line}" for line in body),
             f"        const double *const a[] = {{{', '.join(rows)}}};",
             f"        {real} r[{room}];",
-            f"        {name}_rows(a, {pointer}, {count});",
+            f"        eom_{root or node.op.value}_rows(a, {pointer}, {count});",
             *(f"        {name} = r[{i}];" for i, name in enumerate(names)),
             "    }",
         ]
 
 
-def _rows_sources(program: Program) -> str:
-    """Packed functions of rows of numbers, over lanes: a loop in the arithmetic would change what is fused there."""
-    return "\n".join(
-        f"EOM_APART void eom_{op.value}_one_rows(const double *const *a, double *r, int count)\n"
+def _rows_source(name: str) -> str:
+    """An elementary function of rows of numbers: one function for states and batches, so that it gives equal bits."""
+    return (
+        f"EOM_APART void eom_{name}_rows(const double *const *a, double *r, int count)\n"
         "{\n    for (int i = 0; i < count; i += EOM_LANES)\n"
-        f"        eom_put_row(r + i, eom_{op.value}_lanes(eom_row(a[0] + i)));\n}}"
-        for op in ELEMENTARY
-        if program.uses(op)
+        f"        eom_put_row(r + i, eom_{name}_inlined_lanes(eom_row(a[0] + i)));\n}}"
     )
 
 
