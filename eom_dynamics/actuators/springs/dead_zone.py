@@ -92,23 +92,23 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         """By the root of a rational function; with it, f' and f'' take neither square roots nor differences.
 
         In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with
-        y = rho + rho², XY = b² (4 y + 1 - c²). So c = tau/(2 K b (k/2K + rho)), and y (1 - c²) = (w/2b)².
+        y = rho + rho², XY = b² (4 y + 1 - c²). So y (1 - c²) = (w/2b)², and c (k/2K + rho) = tau/(2 K b).
         """
         if len(tau) > 3:
             return super().inverse_jet(tau)
         K, k, b = self.outer, self.inner, self.half_gap
         ratio, square = 0.5 * k / K, (0.5 * self.width / b) ** 2
 
-        def rise(rho: Jet, load: Scalar) -> Jet:
-            c = quotient(Jet([load, 0.0, 0.0]), rho + ratio)
-            return (rho * rho + rho) * (1.0 - c * c)
+        def squared_load(rho: Jet) -> Jet:
+            stiffness = rho + ratio
+            return stiffness * stiffness * (1.0 - quotient(Jet([square, 0.0, 0.0]), rho * rho + rho))
 
         share = tau[0] * (0.5 / (K * b))
         least, load = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
-        # sqrt(1 - c²) is nearly 1 - least/(2 rho), which leaves a quadratic equation.
+        # |c| is nearly 1 - least/(2 rho), which leaves a quadratic equation.
         middle = load + (0.5 * least - ratio)
         start = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
-        rho = root(rise, square, (least, load + least), start, [load])
+        rho = root(squared_load, share * share, (least, load + least), start)
         y = rho * rho + rho
         # One division for 1/y and for c.
         inverse = 1.0 / (y * (rho + ratio))
