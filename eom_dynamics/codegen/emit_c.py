@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import resources
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -148,15 +149,23 @@ def _finite_check(program: Program) -> str:
 
 def _state_source(program: Program) -> str:
     """Function for one state: scalar arithmetic, with sines and cosines over lanes."""
+    ends = [list(accumulate(sizes.values(), initial=0)) for sizes in (program.inputs, program.outputs)]
+    # Of constant sizes, so that these are no calls.
+    load = [
+        f"    __builtin_memcpy(x + {at}, in[{k}], {8 * size});"
+        for k, (at, size) in enumerate(zip(ends[0], program.inputs.values(), strict=False))
+    ]
+    store = [
+        f"    __builtin_memcpy(out[{k}], y + {at}, {8 * size});"
+        for k, (at, size) in enumerate(zip(ends[1], program.outputs.values(), strict=False))
+    ]
     return filled(
         csrc("entry_state.c.in"),
         name=program.name,
-        inputs=str(len(program.inputs)),
-        outputs=str(len(program.outputs)),
-        input_sizes=", ".join(map(str, program.inputs.values())),
-        output_sizes=", ".join(map(str, program.outputs.values())),
         input_total=str(sum(program.inputs.values())),
         output_total=str(len(program.results)),
+        load="\n".join(load),
+        store="\n".join(store),
         sincos=csrc("angles_state.c") if angles(program) else "",
         angles=str(len(angles(program))),
     )
@@ -510,18 +519,37 @@ class _Lines:
         return ["\n".join(text), *([""] * (len(group) - 1))]
 
     def _lookups(self, group: Sequence[int]) -> list[str]:
-        """Rows of tables, as lanes."""
+        """Entries of small tables by permutation, where lanes suffice; else rows of tables, as lanes."""
         nodes = [self._program.nodes[index] for index in group]
         columns, at = [node.constant for node in nodes], self._values.name(nodes[0].operands[0])
+        names, name = [self._values.name(index) for index in group], f"rows_{group[0]}"
         width = -(-len(columns) // _MOST_LANES) * _MOST_LANES
-        numbers = [x for row in zip(*columns, strict=True) for x in (*row, *([0.0] * (width - len(row))))]
-        name = f"rows_{group[0]}"
-        return [
-            f"    static const double table_{name}[] = {{{', '.join(map(self._values.syntax.constant, numbers))}}};",
+        rows = [
+            f"    static EOM_ALIGNED const double table_{name}[] = {self._table(zip(*columns, strict=True), width)};",
             f"    lanes {name}[{width}];",
             f"    eom_lookup_rows({at}, table_{name}, {width}, {name});",
-            *(f"    const lanes {self._values.name(index)} = {name}[{k}];" for k, index in enumerate(group)),
+            *(f"    const lanes {each} = {name}[{k}];" for k, each in enumerate(names)),
         ]
+        room = 2 * _MOST_LANES
+        if len(columns[0]) > room:
+            return rows
+        return [
+            "#ifdef EOM_PERMUTED",
+            f"    static EOM_ALIGNED const double columns_{name}[] = {self._table(columns, room)};",
+            f"    const lane_bits at_{name} = __builtin_convertvector({at}, lane_bits);",
+            *(
+                f"    const lanes {each} = EOM_PERMUTED(columns_{name} + {room * k}, at_{name});"
+                for k, each in enumerate(names)
+            ),
+            "#else",
+            *rows,
+            "#endif",
+        ]
+
+    def _table(self, rows: Iterable[Sequence[float]], width: int) -> str:
+        """Initializer of rows that are filled up with zeros."""
+        numbers = [x for row in rows for x in (*row, *([0.0] * (width - len(row))))]
+        return f"{{{', '.join(map(self._values.syntax.constant, numbers))}}}"
 
     def _packed_functions(self, group: Sequence[int]) -> list[str]:
         """Call of a function over rows of numbers, or of lanes."""

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...elementary import absolute, index, lookup, root, select, sqrt
+from ...elementary import index, lookup, root, select
 from ...jet import Jet
 from ...jet_functions import inverted
 from ..checks import refuse, row
@@ -87,9 +87,9 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         last = 1.0 - slope - others[0] - others[1] - others[2]
         width = lookup(at, pieces.width)
         rise = (tau - lookup(at, pieces.effort[:, 0])) * lookup(at, pieces.inverse_rise)
-        # Without the higher powers it is the root of slope u + (1 - slope) u².
         share = rise[0]
-        first = 2.0 * share / (slope + sqrt(absolute(slope * slope + 4.0 * share * (1.0 - slope))))
+        # Right at both ends, and in its slope at the first.
+        first = share / (slope + (1.0 - slope) * share)
         distance = root(_rise, share, (0.0 * share, select(share - 1.0, share, 1.0)), first, [slope, *others, last])
         return inverted(_rise, distance, rise, [slope, *others, last]) * width + lookup(at, pieces.origin)
 
