@@ -8,6 +8,7 @@ expression, a CasADi symbol) is asked for them; other ones are for NumPy, or Sym
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,24 @@ LAST_STEP = 1e-7
 def exp(x: Any) -> Any:
     """Exponential."""
     return _function("exp", x)
+
+
+def exp_times(x: Any, rate: Any) -> Any:
+    """exp(rate x) for |x| <= 1 and a small number, or array, rate: by Taylor's polynomial, at half the cost of exp.
+
+    Rates beyond log(2)/2 are halved, and the result squared.
+    """
+    if hasattr(x, "is_symbolic") or hasattr(x, "free_symbols"):
+        return exp(rate * x)
+    bound = float(np.max(np.abs(rate)))
+    if bound > 0.3466:
+        root = exp_times(x, 0.5 * rate)
+        return root * root
+    degree = next(k for k in range(20) if bound ** (k + 1) <= 2.0**-55 * factorial(k + 1))
+    value: Any = rate**degree / factorial(degree)
+    for k in reversed(range(degree)):
+        value = x * value + rate**k / factorial(k)
+    return value
 
 
 def expm1(x: Any) -> Any:
