@@ -88,6 +88,10 @@ def select(condition: Any, positive: Any, other: Any) -> Any:
         import casadi
 
         return casadi.if_else(condition > 0, positive, other)
+    if getattr(condition, "free_symbols", None):
+        import sympy
+
+        return sympy.Piecewise((positive, condition > 0), (other, True))
     return positive if condition > 0 else other
 
 
@@ -99,6 +103,10 @@ def index(x: Any, points: Sequence[float] | Array) -> Any:
         import casadi
 
         return sum(casadi.if_else(x >= point, 1.0, 0.0) for point in points)
+    if getattr(x, "free_symbols", None):
+        import sympy
+
+        return sum(sympy.Piecewise((1, x >= point), (0, True)) for point in points)
     return np.searchsorted(points, x, side="right")
 
 
@@ -113,6 +121,11 @@ def lookup(position: Any, table: Sequence[float] | Array) -> Any:
         for k, entry in enumerate(table[1:]):
             value = casadi.if_else(position > k + 0.5, entry, value)
         return value
+    if getattr(position, "free_symbols", None):
+        import sympy
+
+        cases = [(entry, position < k + 0.5) for k, entry in enumerate(table[:-1])]
+        return sympy.Piecewise(*cases, (table[-1], True))
     return np.asarray(table, dtype=float)[position]
 
 

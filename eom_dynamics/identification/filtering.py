@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
 
+from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
 from ..robot import Robot
 from .joint_terms import TERMS, Motion
+from .parallel_springs import LINE
 from .recording import Recording
 from .sampling import HIGHEST, LowPass
 
@@ -81,6 +83,7 @@ class Filter:
         stribeck_velocity: v_s (n,), rad/s or m/s.
         effort_limits: (n,) N m or N; infinite where unknown.
         velocity_noise: (n,) standard deviation of filtered velocities, rad/s or m/s.
+        springs: parallel springs of the file (n,).
         measured_velocity: use recorded velocities instead of differences of positions.
         decimate: keep no more samples than the cut-off needs.
     """
@@ -90,6 +93,7 @@ class Filter:
     stribeck_velocity: Array
     effort_limits: Array
     velocity_noise: Array
+    springs: tuple[ParallelSpring | None, ...]
     measured_velocity: bool = False
     decimate: bool = True
 
@@ -104,6 +108,7 @@ def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter
         np.array([float(law.stribeck_velocity) for law in laws]),
         np.array([joint.limits.effort for joint in joints]),
         np.zeros(robot.n),
+        tuple(joint.parallel_spring for joint in joints),
     )
 
 
@@ -215,9 +220,9 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
 
     tau = filtered.smooth(samples.tau)
-    state = Motion(qd, qdd, np.nan_to_num(tau), using.smoothing_velocity, using.stribeck_velocity, q)
+    state = Motion(qd, qdd, np.nan_to_num(tau), using.smoothing_velocity, using.stribeck_velocity, q, using.springs)
     # What is filtered already, or constant, stays.
-    done = ("viscous", "rotor_inertia", "parallel_spring", "offset")
+    done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
     bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
 

@@ -323,7 +323,7 @@ def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) 
     """Efforts (N, n) of terms."""
     q, qd, qdd, *_ = motion.states
     tau = np.nan_to_num(motion.smooth(motion.recorded.tau))
-    state = Motion(qd, qdd, tau, using.smoothing_velocity, using.stribeck_velocity, q)
+    state = Motion(qd, qdd, tau, using.smoothing_velocity, using.stribeck_velocity, q, using.springs)
     own = [values * TERMS[name].basis(state) for name, values in terms.items()]
     return sum(own, np.zeros_like(qd))
 

@@ -17,6 +17,8 @@ from ..robot import Joint, Robot
 from ..robot.inertia import symmetric
 from .filtering import Filter
 from .options import Options
+from .parallel_springs import constant_part, effort, with_values
+from .parallel_springs import values as spring_values
 
 _WITHOUT_PLACE = ("asymmetric", "load")
 
@@ -97,11 +99,10 @@ def _with_terms(
 
 
 def _with_passive_efforts(joint: Joint, terms: Mapping[str, float]) -> Joint:
-    """The joint with its effort o + K q as a constant effort and a spring with the rest position of the file."""
-    old = joint.parallel_spring
-    new = replace(old, stiffness=terms.get("parallel_spring", old.stiffness))
-    at_zero = terms.get("offset", joint.constant_effort + old.effort_at_zero)
-    return replace(joint, parallel_spring=new, constant_effort=at_zero - new.effort_at_zero)
+    """The joint with offset and spring as a constant effort and a spring with the rest position of the file."""
+    spring = with_values(joint.parallel_spring, terms)
+    offset = terms.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
+    return replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
 
 
 def known_efforts(robot: Robot, terms: Sequence[str], q: Array) -> Array:
@@ -109,9 +110,11 @@ def known_efforts(robot: Robot, terms: Sequence[str], q: Array) -> Array:
     E, e = robot.coupling
     result = np.zeros_like(q)
     for joint, row, shift in zip(robot.joints, E, e, strict=True):
-        own = joint.mimic is None
-        spring = joint.parallel_spring
-        stiffness = 0.0 if own and "parallel_spring" in terms else spring.stiffness
-        constant = 0.0 if own and "offset" in terms else joint.constant_effort + spring.effort_at_zero
-        result += (constant + stiffness * (q @ row + shift))[:, np.newaxis] * row
+        own, spring, x = joint.mimic is None, joint.parallel_spring, q @ row + shift
+        held = np.zeros_like(x)
+        if spring is not None and not (own and set(spring_values(spring)) <= set(terms)):
+            held += effort(spring, x) - constant_part(spring)
+        if not (own and "offset" in terms):
+            held += joint.constant_effort + constant_part(spring)
+        result += held[:, np.newaxis] * row
     return result

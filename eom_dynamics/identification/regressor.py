@@ -71,7 +71,8 @@ class Regressor:
             return Y
         n = self.robot.n
         positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
-        bases = self.bases(Motion(rates, accelerations, q=positions, **others))
+        springs = [joint.parallel_spring for joint in self.robot.independent_joints]
+        bases = self.bases(Motion(rates, accelerations, q=positions, springs=springs, **others))
         # Column j of each term is felt by joint j alone.
         columns = (basis[..., np.newaxis] * np.eye(n) for basis in bases)
         return np.concatenate([Y, *columns], axis=-1)

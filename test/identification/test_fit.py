@@ -12,6 +12,7 @@ import pytest
 from excited import efforts, motion, recording, true_robot
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
+from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.identification import (
@@ -32,7 +33,6 @@ from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bo
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, whiteness
 from eom_dynamics.recursion import inertial_parameters
-from eom_dynamics.robot.model import ParallelSpring
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 # Given where the choice itself is not what is tested.
@@ -130,11 +130,11 @@ def test_parallel_spring() -> None:
     """A spring beside the motor, and its rest position, in the file of which there is none."""
     robot = load_robot("sea_planar_2r")
     true = true_robot(robot)
-    spring = ParallelSpring(20.0, 0.4)
+    spring = ParallelSpring(SignedLinearLaw(20.0), 0.4)
     held = replace(true, joints=(true.joints[0], replace(true.joints[1], parallel_spring=spring)))
     terms = ("viscous", "coulomb", "parallel_spring", "offset")
     found = identified_robot(fit(robot, recording(robot, held), options=replace(QUICK, terms=terms))).joints[1]
-    assert found.parallel_spring.stiffness == pytest.approx(20.0, rel=0.01)
+    assert found.parallel_spring.law.constant == pytest.approx(20.0, rel=0.01)
     assert found.constant_effort == pytest.approx(-20.0 * 0.4, rel=0.02)
 
 
