@@ -8,7 +8,7 @@ expression, a CasADi symbol) is asked for them; other ones are for NumPy, or Sym
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,9 +104,7 @@ def index(x: Any, points: Sequence[float] | Array) -> Any:
 
         return sum(casadi.if_else(x >= point, 1.0, 0.0) for point in points)
     if getattr(x, "free_symbols", None):
-        import sympy
-
-        return sum(sympy.Piecewise((1, x >= point), (0, True)) for point in points)
+        return _SymbolicIndex(x, points)
     return np.searchsorted(points, x, side="right")
 
 
@@ -121,12 +119,20 @@ def lookup(position: Any, table: Sequence[float] | Array) -> Any:
         for k, entry in enumerate(table[1:]):
             value = casadi.if_else(position > k + 0.5, entry, value)
         return value
-    if getattr(position, "free_symbols", None):
+    return np.asarray(table, dtype=float)[position]
+
+
+class _SymbolicIndex(NamedTuple):
+    """Index of an expression of SymPy."""
+
+    x: Any
+    points: Sequence[float] | Array
+
+    def lookup(self, table: Sequence[float]) -> Any:
         import sympy
 
-        cases = [(entry, position < k + 0.5) for k, entry in enumerate(table[:-1])]
+        cases = [(entry, self.x < point) for entry, point in zip(table[:-1], self.points, strict=True)]
         return sympy.Piecewise(*cases, (table[-1], True))
-    return np.asarray(table, dtype=float)[position]
 
 
 def root(

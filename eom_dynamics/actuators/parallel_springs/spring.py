@@ -45,8 +45,8 @@ PARALLEL_LAWS: Mapping[str, type[EffortLaw]] = MappingProxyType(
 class Anchors:
     """Anchors of a spring on the parent and on the link of a revolute joint, in a plane across its axis.
 
-    With the distances a and b from the axis they are l apart, l² = a² + b² - 2 a b cos(q - q_a), which acts on the joint
-    with the lever dl/dq = a b sin(q - q_a)/l: A. Klimchik et al., "Stiffness modeling of robotic manipulator with
+    With the distances a and b from the axis they are l apart, l² = a² + b² - 2 a b cos(q - q_a), which acts on the
+    joint with the lever dl/dq = a b sin(q - q_a)/l: A. Klimchik et al., "Stiffness modeling of robotic manipulator with
     gravity compensator", Computational Kinematics (2014). The deflection of the spring is l - l_0.
 
     Attributes:
