@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..actuators.friction import FRICTIONLESS
 from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
 from ..spelling import hint
 from .parallel_springs import LINE, SCALE, TABLE, basis
+
+
+def coupled(transmission: Array) -> NDArray[np.bool_]:
+    """(n,) whether a transmission T (n, n) drives a joint with others."""
+    return np.asarray(np.any(transmission != np.eye(len(transmission)), axis=1))
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Motion:
         stribeck_velocity: v_s, one number or (n,), rad/s or m/s.
         q: joint positions (N, n), rad or m.
         springs: parallel springs of the file, one a joint; none by default.
+        coupled: (n,) whether a transmission drives the joint with others; qd and qdd are then those of its motor, and
+            its spring has no basis.
     """
 
     qd: Array
@@ -40,12 +48,14 @@ class Motion:
     stribeck_velocity: float | Array = float(FRICTIONLESS.stribeck_velocity)
     q: Array | float = 0.0
     springs: Sequence[ParallelSpring | None] = ()
+    coupled: NDArray[np.bool_] | bool = False
 
     def of_springs(self, term: str) -> Array:
         """Basis (N, n) of a term of :mod:`.parallel_springs`."""
         q = self.q + np.zeros_like(self.qd)
         springs = self.springs or [None] * q.shape[-1]
-        return np.stack([basis(spring, term, x) for spring, x in zip(springs, np.moveaxis(q, -1, 0), strict=True)], -1)
+        bases = [basis(spring, term, x) for spring, x in zip(springs, np.moveaxis(q, -1, 0), strict=True)]
+        return np.where(self.coupled, 0.0, np.stack(bases, axis=-1))
 
     @property
     def sign(self) -> Array:

@@ -29,9 +29,10 @@ def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, 
 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     """x (P,) of the robot's file, whose friction is that of the joints or of the motors."""
-    return parameter_vector(
-        regressor, regressor.dynamics.inertial_parameters, _terms_of_file(regressor.robot, motor_side=side == "motor")
-    )
+    terms = _terms_of_file(regressor.robot, motor_side=side == "motor")
+    if regressor.transmission is not None:
+        terms["offset"] = regressor.transmission.T @ terms["offset"]
+    return parameter_vector(regressor, regressor.dynamics.inertial_parameters, terms)
 
 
 def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
