@@ -208,7 +208,7 @@ class Dynamics(CompiledMethods):
 
     @state_method
     def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Joint efforts that hold the robot against gravity, Q_grav: (n,) or (N, n)."""
+        """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n)."""
         return self._run("gravity", q, out=out)[0]
 
     @state_method
@@ -277,7 +277,11 @@ class Dynamics(CompiledMethods):
 
     @state_method
     def potential_energy(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Potential energy of the bodies in gravity, J: () or (N,); zero where their first moment is."""
+        """Potential energy, J: () or (N,).
+
+        That of the bodies in gravity is zero where their first moment is, that of parallel springs without deflection,
+        and that of constant efforts at q = 0.
+        """
         return self._run("potential_energy", q, out=out)[0]
 
     @state_method

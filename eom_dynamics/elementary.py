@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,10 @@ def select(condition: Any, positive: Any, other: Any) -> Any:
         import casadi
 
         return casadi.if_else(condition > 0, positive, other)
+    if getattr(condition, "free_symbols", None):
+        import sympy
+
+        return sympy.Piecewise((positive, condition > 0), (other, True))
     return positive if condition > 0 else other
 
 
@@ -118,6 +122,8 @@ def index(x: Any, points: Sequence[float] | Array) -> Any:
         import casadi
 
         return sum(casadi.if_else(x >= point, 1.0, 0.0) for point in points)
+    if getattr(x, "free_symbols", None):
+        return _SymbolicIndex(x, points)
     return np.searchsorted(points, x, side="right")
 
 
@@ -133,6 +139,19 @@ def lookup(position: Any, table: Sequence[float] | Array) -> Any:
             value = casadi.if_else(position > k + 0.5, entry, value)
         return value
     return np.asarray(table, dtype=float)[position]
+
+
+class _SymbolicIndex(NamedTuple):
+    """Index of an expression of SymPy."""
+
+    x: Any
+    points: Sequence[float] | Array
+
+    def lookup(self, table: Sequence[float]) -> Any:
+        import sympy
+
+        cases = [(entry, self.x < point) for entry, point in zip(table[:-1], self.points, strict=True)]
+        return sympy.Piecewise(*cases, (table[-1], True))
 
 
 def root(

@@ -21,6 +21,7 @@ from ..recursion.composite import coriolis_matrix as coriolis
 from ..recursion.composite import mass_matrix as inertia
 from ..recursion.forward_dynamics import forward_dynamics_on_base
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
+from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, Numbers, vector_cross
 from ..recursion.vectors import Vector
 from ..robot import Frame, Robot
@@ -149,12 +150,12 @@ def kinetic_energy(robot: Robot) -> Program:
 
 
 def potential_energy(robot: Robot) -> Program:
-    """-g' times the first moment of the mass about the inertial origin."""
+    """-g' times the first moment of the mass about the inertial origin, and the energy of passive efforts."""
     tree = link_tree(robot, regrouped=False)
 
     def compute(x: Inputs) -> Outputs:
         mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
-        total: Scalar = 0.0
+        total: Scalar = passive_energy(tree.passive, x["q"])
         for k, along in enumerate(tree.gravity.tolist()):
             total = total - along * (mass * _position(x["pose"])[k] + _turned_out(x["pose"], moment)[k])
         return {"U": [total]}

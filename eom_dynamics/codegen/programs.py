@@ -226,7 +226,7 @@ def potential_energy(robot: Robot) -> Program:
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
         _, (moment,) = first_moment(tree, [x["q"]])
-        return {"U": [passive_energy(tree, x["q"]) - dot(robot.gravity.tolist(), moment)]}
+        return {"U": [passive_energy(tree.passive, x["q"]) - dot(robot.gravity.tolist(), moment)]}
 
     return trace(c_name("potential_energy"), {"q": robot.n}, compute)
 

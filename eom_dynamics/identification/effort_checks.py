@@ -122,6 +122,7 @@ class _Check:
             return []
         none = _gravity_of(robot, np.zeros(3), self._q)
         columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
+        columns = self._regressor.at_motors(columns)
         rest = self._tau - (self._by_file - columns @ g)
         A, b = [], []
         before, opposite = 0.0, 0.0

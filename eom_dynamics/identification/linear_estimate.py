@@ -94,13 +94,14 @@ def _regressor_errors(data: TrainingData) -> list[Array]:
     part = max(data.samples, key=len)[:: max(1, max(map(len, data.samples)) // _STATES)]
     q, zero = part.q, np.zeros_like(part.q)
     (_, at_rest), *_ = chunks(regressor, replace(part, qd=zero, qdd=zero))
+    ratio = np.eye(n) if regressor.transmission is None else np.linalg.inv(regressor.transmission)
     for k in range(n):
         unit = zero + np.eye(n)[k]
         columns = regressor.inertial_columns(q, zero, unit)[: len(at_rest)] - at_rest
         for j in range(n):
             rows = np.zeros((len(at_rest), P))
             rows[:, : regressor.inertial] = columns[:, j]
-            if j == k and "rotor_inertia" in regressor.terms:
-                rows[:, regressor.column("rotor_inertia", j)] = 1.0
+            if "rotor_inertia" in regressor.terms:
+                rows[:, regressor.column("rotor_inertia", j)] = ratio[j, k]
             errors[j] += qdd[k] ** 2 * rows.T @ rows / len(rows)
     return errors

@@ -109,7 +109,7 @@ def _articulate(
     base: _Body | None,
 ) -> None:
     """From the tips to the base, add to each link what it carries."""
-    friction, passive = joint_friction(tree, [qd]), passive_efforts(tree, [q])
+    friction, passive = joint_friction(tree, [qd]), passive_efforts(tree.passive, tree.n, [q])
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
