@@ -46,7 +46,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow, zeros_if_omitted
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -318,12 +318,7 @@ class ElasticArm(CompiledMethods):
         function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
         with np.errstate(all="ignore"):
             efforts = function(*(inputs[name] for name in links.inputs))
-        for name, values in zip(("effort", "effort_rate", "effort_acceleration"), efforts, strict=True):
-            if not np.isfinite(values).all():
-                at = tuple(np.argwhere(~np.isfinite(values))[0])
-                raise StateError(
-                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]!r} would be {values[at]}"
-                )
+        refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
         tau = efforts[0]
         self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
 
