@@ -21,7 +21,6 @@ from .codegen.functions import (
     vectors,
     wrench_keyword,
 )
-from .codegen.native import NativeKernel
 from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
@@ -109,16 +108,6 @@ class Dynamics(CompiledMethods):
         self.robot, self.order = robot, order
         self._functions = {"inverse_dynamics": CompiledFunction(self.signature("inverse_dynamics"), kernel)}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
-
-    @property
-    def state_address(self) -> int | None:
-        """Address of the compiled inverse dynamics for one state; None on other backends.
-
-        The function is ``void(const double *const *in, double *const *out)``, of the joint vectors and wrenches and of
-        the efforts; all wrenches must be given.
-        """
-        kernel = self._functions["inverse_dynamics"].stages[0].kernel
-        return kernel.state_address if isinstance(kernel, NativeKernel) else None
 
     @state_method
     def inverse_dynamics(

@@ -236,6 +236,26 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
     return array
 
 
+def refuse_overflow(
+    values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
+) -> None:
+    """Raise an error if a result is not finite.
+
+    Args:
+        values: a row (…, len(names)) for each quantity.
+        quantities: their names.
+        kind: what the entries of a row belong to: ``joint`` or ``motor``.
+        names: of these.
+
+    Raises:
+        StateError: with the quantity and the joint or motor.
+    """
+    for quantity, row in zip(quantities, values, strict=True):
+        if not np.isfinite(row).all():
+            at = tuple(np.argwhere(~np.isfinite(row))[0])
+            raise StateError(f"numbers too large: {quantity} of {kind} {shown(names[at[-1]])} would be {row[at]}")
+
+
 def all_finite(arrays: Sequence[AnyArray]) -> bool:
     """Whether all numbers of all arrays are finite."""
     return all(bool(np.all(np.isfinite(array))) for array in arrays)

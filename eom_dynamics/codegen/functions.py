@@ -30,9 +30,10 @@ from ..states import (
     shape_of,
     state_arrays,
 )
-from .backends import Kernel
+from .backends import Kernel, kernel_of
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
+from .program import Program
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,13 @@ class CompiledFunction:
             )
         except OverflowError:
             return None
+
+
+def compiled_program(program: Program, backend: str) -> CompiledFunction:
+    """Function of the vectors of a program that has been traced, on one of :data:`.KERNELS`."""
+    given = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
+    found = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
+    return CompiledFunction(Signature(given, found), kernel_of(program, backend))
 
 
 def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:

@@ -17,7 +17,7 @@ import numpy as np
 from .. import recursion
 from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.center_of_mass import first_moment
-from ..recursion.composite import BASE
+from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.joint_friction import joint_friction
 from ..recursion.passive_efforts import passive_energy
@@ -64,7 +64,7 @@ def mass_matrix(robot: Robot) -> Program:
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {"M": [entry for row in _of_joints(composite.mass_matrix(tree, x["q"])) for entry in row]}
+        return {"M": [entry for row in of_joints(composite.mass_matrix(tree, x["q"])) for entry in row]}
 
     return trace(c_name("mass_matrix"), {"q": robot.n}, compute)
 
@@ -77,7 +77,7 @@ def effort_partials(robot: Robot) -> Program:
         outputs = {
             "dtau_dq": effort_by_position(tree, x["q"], x["qd"], x["qdd"], x["W"]),
             "dtau_dqd": _effort_by_velocity(tree, x["q"], x["qd"]),
-            "dtau_dqdd": _of_joints(composite.mass_matrix(tree, x["q"])),
+            "dtau_dqdd": of_joints(composite.mass_matrix(tree, x["q"])),
         }
         return {name: [entry for row in matrix for entry in row] for name, matrix in outputs.items()}
 
@@ -164,7 +164,7 @@ def forward_dynamics_partials(robot: Robot) -> Program:
     tree, n = link_tree(robot), robot.n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        inverse = inverse_mass_matrix.inverse(_of_joints(composite.mass_matrix(tree, x["q"])))
+        inverse = inverse_mass_matrix.inverse(of_joints(composite.mass_matrix(tree, x["q"])))
         (bias,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n], [x["W"]])
         qdd = product(inverse, minus(x["tau"], bias))
         by_q = effort_by_position(tree, x["q"], x["qd"], qdd, x["W"])
@@ -237,12 +237,7 @@ def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
 
 
 def _coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Matrix:
-    return _of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
-
-
-def _of_joints(matrix: Matrix) -> Matrix:
-    """The rows and columns of the joint variables, of a matrix for a moving base."""
-    return [row[BASE:] for row in matrix[BASE:]]
+    return of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
 
 
 def _weightless(tree: LinkTree) -> LinkTree:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -14,18 +14,23 @@ from .backends import KERNELS
 from .functions import CompiledFunction, Signature
 from .recipe import Recipe
 
+Key: TypeAlias = tuple[object, ...]
+"""Quantity, and what else its program depends on, such as the frame."""
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class CompiledMethods:
     """Base of classes of one robot with a compiled function for each method.
 
-    A subclass declares the signatures, and sets backend and robot.
+    A subclass declares the signatures, and sets backend and robot. Methods that depend on more than the robot, such as
+    a frame, keep a function for each key of quantity and details.
     """
 
     robot: Robot
     backend: str
     _functions: dict[str, CompiledFunction]
+    _calls: dict[Key, Callable[..., Any]]
 
     def signature(self, method: str) -> Signature:
         """Arguments and results of a compiled method: names, shapes for one state, meanings and units.
@@ -49,6 +54,22 @@ class CompiledMethods:
             kernel = KERNELS[self.backend](self.robot, self._recipe(name))
             function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
         return function
+
+    def _kept(self, key: Key) -> Callable[..., Any] | None:
+        """The function that is kept for a key; None if there is none, or if the key has something unhashable.
+
+        In the place of the name of a frame this is refused by the look-up of frames, as any other that is none.
+        """
+        try:
+            return self._calls.get(key)
+        except TypeError:
+            return None
+
+    def _keep(self, key: Key, recipe: Recipe, signature: Signature) -> Callable[..., Any]:
+        """Compile the function of a key."""
+        function = CompiledFunction(signature, KERNELS[self.backend](self.robot, recipe))
+        call = self._calls[key] = function.state_call()
+        return call
 
     def _run(
         self, name: str, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any

@@ -14,7 +14,7 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
-from ..codegen.backends import KERNELS
+from ..codegen.backends import kernel_of
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
@@ -34,19 +34,19 @@ from ..codegen.functions import (
     Signature,
     Stage,
     Vector,
+    compiled_program,
     derivatives,
     joint_vectors,
     wrench_keyword,
 )
 from ..codegen.programs import inverse_dynamics_of_order
-from ..codegen.recipe import recipe_of
 from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow, zeros_if_omitted
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -101,6 +101,7 @@ class ElasticArm(CompiledMethods):
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
+        calls: compiled functions of the motor side that are kept, by what they compute.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ElasticArm(CompiledMethods):
         self.dynamics = Dynamics(robot)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
         self._functions = {}
+        self.calls: dict[Any, Callable[..., Any]] = {}
         self._arguments: dict[str, Any] = {
             "stiffness": stiffness,
             "rotor_inertia": rotor_inertia,
@@ -149,7 +151,7 @@ class ElasticArm(CompiledMethods):
             tuple(joint.actuator for joint in independent),
             tuple(joint.gear_ratio for joint in independent),
         )
-        self.functions = MotorFunctions(robot, self.side, self.dynamics.backend)
+        self.functions = MotorFunctions(self.side, self.dynamics.backend)
         self.spring_set = SpringSet(self.side, self.functions)
         self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
@@ -234,14 +236,13 @@ class ElasticArm(CompiledMethods):
         given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
         arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
         inputs, samples = signature.checked(arguments, given, finite=True)
-        n, orders = self.robot.n, len(STATE_NAMES)
+        n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
         known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
         rows = []
         for vector in function.signature.inputs[:-orders]:
-            x = np.broadcast_to(known[vector.name], (*samples, *vector.shape)).reshape(-1, *vector.shape)
+            x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
             rows.append(np.repeat(x, orders * n, axis=0))
-        count = samples[0] if samples else 1
         rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
         found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
         return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
@@ -249,16 +250,10 @@ class ElasticArm(CompiledMethods):
     def signature(self, method: str) -> Signature:
         """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``."""
         n, m = self.robot.n, len(self.motor_joint)
-        stiffness = derivatives(STIFFNESS_NAMES, 3, (n,), "commanded stiffness, N m/rad or N/m")
         deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")
         keywords = (
             *wrench_keyword(self.robot.wrench_shape, len(WRENCH_NAMES)),
-            Keyword(
-                "stiffness",
-                stiffness,
-                defaults=(self.side.nominal_stiffness, np.zeros(n), np.zeros(n)),
-                check=self._commanded,
-            ),
+            self.stiffness_keyword,
             Keyword(
                 DEFLECTION,
                 (deflection,),
@@ -275,6 +270,13 @@ class ElasticArm(CompiledMethods):
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
         return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
+    @property
+    def stiffness_keyword(self) -> Keyword:
+        """The keyword of the commanded stiffness."""
+        zero = np.zeros(self.robot.n)
+        vectors = derivatives(STIFFNESS_NAMES, 3, zero.shape, "commanded stiffness, N m/rad or N/m")
+        return Keyword("stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded)
+
     def stages(self, *, on_base: bool = False) -> list[Stage]:
         """Kernels of the feedforward: the program of the links, then that of the motors."""
         (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
@@ -285,7 +287,7 @@ class ElasticArm(CompiledMethods):
             kernel = self.dynamics._function("inverse_dynamics").stages[0].kernel
             return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), motors]
         program = links_with_rotors(self.robot, self.side)
-        kernel = KERNELS[self.backend](self.robot, recipe_of(program))
+        kernel = kernel_of(program, self.backend)
         return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
 
     def _function(self, name: str) -> CompiledFunction:
@@ -305,10 +307,7 @@ class ElasticArm(CompiledMethods):
         reduced = self.rotors is None
         links = inverse_dynamics_of_order(2)(self.robot) if reduced else links_with_rotors(self.robot, self.side)
         program = directional(links, self.functions.program("motors", spin=not reduced))
-        known = {vector.name: vector.shape for vector in self.signature("feedforward").inputs}
-        vectors = tuple(Vector(x, known.get(x, (size,))) for x, size in program.inputs.items())
-        results = tuple(Vector(x, (size,)) for x, size in program.outputs.items())
-        return CompiledFunction(Signature(vectors, results), KERNELS[self.backend](self.robot, recipe_of(program)))
+        return compiled_program(program, self.backend)
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""
@@ -319,12 +318,7 @@ class ElasticArm(CompiledMethods):
         function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
         with np.errstate(all="ignore"):
             efforts = function(*(inputs[name] for name in links.inputs))
-        for name, values in zip(("effort", "effort_rate", "effort_acceleration"), efforts, strict=True):
-            if not np.isfinite(values).all():
-                at = tuple(np.argwhere(~np.isfinite(values))[0])
-                raise StateError(
-                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]!r} would be {values[at]}"
-                )
+        refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
         tau = efforts[0]
         self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
 
@@ -436,25 +430,19 @@ class ElasticArm(CompiledMethods):
             command: result of :meth:`feedforward`.
             clip: whether to clip torques to the limits of torque, current and voltage.
         """
-        names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
-        position, acceleration = ratio * command.motor_position, ratio * command.motor_acceleration
-        shaft = dict(zip(SHAFT, self.functions("drive", command.motor_velocity, command.motor_effort), strict=True))
+        key = "shafts", bool(clip)
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls[key] = self.functions.call("shafts", clip=bool(clip))
+        *shafts, number = call(*command[len(EFFORT_NAMES) :])
         exceeded: list[LimitViolation] = []
-        for quantity, own in SHAFT_UNITS.items():
-            most = np.asarray(getattr(motor, f"{quantity}_limit"), dtype=float)
-            exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
-        if clip:
-            clipped = self.functions("drive", command.motor_velocity, shaft["clipped_effort"])
-            shaft = dict(zip(SHAFT, clipped, strict=True))
-        return Drive(
-            position,
-            shaft["speed"],
-            acceleration,
-            shaft["torque"],
-            shaft["current"],
-            shaft["voltage"],
-            tuple(exceeded),
-        )
+        if np.count_nonzero(number):
+            values = self.functions("drive", command.motor_velocity, command.motor_effort)
+            shaft, names = dict(zip(SHAFT, values, strict=True)), self.motor_names
+            for quantity, own in SHAFT_UNITS.items():
+                most = np.asarray(getattr(self.motor, f"{quantity}_limit"), dtype=float)
+                exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
+        return Drive._make((*shafts, tuple(exceeded)))
 
     def deflections_over_time(self, time: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
         """Deflections (N, n) of damped springs along a motion, zero at other joints.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,12 @@ from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViol
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
+from ..states import refuse_overflow
 from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
-from .joint_order import JointOrder, JointOrders, shown
+from .joint_order import JointOrder, JointOrders
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
@@ -127,7 +128,7 @@ class Solver:
         with np.errstate(all="ignore"):
             if stamp is not None and self.deflections.needed:
                 efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
-                _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
+                refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self.deflections.at(stamp, efforts)
             command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
             values = np.concatenate(command)
@@ -160,8 +161,8 @@ class Solver:
         """Efforts (3, n) and motors (4, m) of a command, finite."""
         efforts, motors = self._split(values)
         if not np.isfinite(values).all():
-            _refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
-            _refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
+            refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
+            refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
         return efforts, motors
 
     def _split(self, values: Array) -> tuple[Array, Array]:
@@ -180,11 +181,3 @@ def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
     with np.errstate(all="ignore"):
         equations = equations_of_motion(solver.arm.robot, q, qd, qdd, qddd, wrench=solution.wrench)
     return equation_terms(equations, solution.order)
-
-
-def _refuse_overflow(values: Array, fields: Sequence[str], kind: str, names: Sequence[str]) -> None:
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise StateError(
-            f"numbers too large: {fields[row]} of {kind} {shown(names[column])} would be {values[row, column]}"
-        )

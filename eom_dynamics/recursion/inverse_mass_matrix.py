@@ -8,6 +8,8 @@ in :mod:`.newton_euler`; entries that are plain zeros cost nothing in compiled c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ..exceptions import RobotDescriptionError
 from .scalars import Matrix, Numbers, Scalar
 
@@ -46,6 +48,24 @@ def inverse(M: Matrix) -> Matrix:
                 entry = entry + scaled[k] * K[j][k]
             result[i][j] = result[j][i] = entry
     return result
+
+
+def solver(M: Matrix) -> Callable[[Sequence[Scalar]], Numbers]:
+    """Function of b that returns M⁻¹ b, for a positive definite M."""
+    L, by_D = _factors(M)
+
+    def solved(b: Sequence[Scalar]) -> Numbers:
+        x = list(b)
+        for k in reversed(range(len(x))):
+            for i in range(k):
+                x[i] = x[i] - L[k][i] * x[k]
+        x = [value * by for value, by in zip(x, by_D, strict=True)]
+        for k in range(len(x)):
+            for i in range(k):
+                x[k] = x[k] - L[k][i] * x[i]
+        return x
+
+    return solved
 
 
 def _factors(M: Matrix) -> tuple[Matrix, Numbers]:
