@@ -28,6 +28,9 @@ WRENCH_NAMES = derivative_names("W", 3)
 WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
 """What the argument ``wrench`` is a sequence of, in errors."""
 
+PAYLOAD_NAMES = derivative_names("P", 3)
+"""Inertial parameters of a payload and their time derivatives."""
+
 EFFORT_NAMES = derivative_names("tau", 3)
 """Joint efforts and their time derivatives."""
 

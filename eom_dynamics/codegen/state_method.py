@@ -12,6 +12,7 @@ from ..arrays import Array
 from ..robot import Robot
 from .backends import KERNELS
 from .functions import CompiledFunction, Signature
+from .programs import WITH_PAYLOAD
 from .recipe import Recipe
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -51,8 +52,16 @@ class CompiledMethods:
         return function
 
     def _run(
-        self, name: str, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+        self,
+        name: str,
+        *arguments: ArrayLike | None,
+        payload: Any = None,
+        out: Sequence[Array] | None = None,
+        **keywords: Any,
     ) -> tuple[Array, ...]:
+        """Run a function; with a payload, that which reads its parameters."""
+        if payload is not None:
+            name, keywords = name + WITH_PAYLOAD, {**keywords, "payload": payload}
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
