@@ -289,8 +289,11 @@ class ElasticArm(CompiledMethods):
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
         return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
-    def stages(self, *, on_base: bool = False, payload: bool = False) -> list[Stage]:
+    def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
+        return self._function("feedforward" + "_on_base" * on_base + WITH_PAYLOAD * payload).stages
+
+    def _stages(self, *, on_base: bool, payload: bool) -> list[Stage]:
         (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
         if on_base and payload:
             return [self._stage(floating_programs.imu_efforts(self.robot, payload=True)), motors]
@@ -311,7 +314,7 @@ class ElasticArm(CompiledMethods):
         if name not in self._functions:
             self._functions[name] = CompiledFunction(
                 self.signature(name),
-                self.stages(on_base="_on_base" in name, payload=name.endswith(WITH_PAYLOAD)),
+                self._stages(on_base="_on_base" in name, payload=name.endswith(WITH_PAYLOAD)),
                 intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
                 finite_results=bool(self.variable.any()),
                 refuse=self._refuse,

@@ -108,12 +108,21 @@ def payload_shape(robot: Robot) -> tuple[int, ...]:
 
 def with_payload(robot: Robot, payload: Payload) -> Robot:
     """The robot with a payload as a part of the body that carries it."""
-    tool = robot.tools[payload.tool_index(robot)]
-    moved = payload.body.moved(tool.pose)
-    if tool.joint < 0:
-        return replace(robot, base=robot.base + moved)
-    joint = robot.joints[tool.joint]
-    body = Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) + moved
-    loaded = replace(joint, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin)
-    joints = (*robot.joints[: tool.joint], loaded, *robot.joints[tool.joint + 1 :])
-    return replace(robot, joints=joints)
+    return with_parameters(robot, payload_parameters(robot, [payload]))
+
+
+def with_parameters(robot: Robot, parameters: Array) -> Robot:
+    """The robot with payloads of these :func:`payload_parameters` as parts of the bodies that carry them."""
+    joints, base = list(robot.joints), robot.base
+    for tool, row in zip(robot.tools, parameters.reshape(-1, 10), strict=True):
+        m, h = float(row[0]), row[1:4]
+        moved = Inertial(m, h / m if m else h, symmetric(*row[4:].tolist())).moved(tool.pose)
+        if tool.joint < 0:
+            base = base + moved
+            continue
+        joint = joints[tool.joint]
+        body = Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) + moved
+        joints[tool.joint] = replace(
+            joint, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin
+        )
+    return replace(robot, joints=tuple(joints), base=base)
