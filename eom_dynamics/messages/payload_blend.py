@@ -6,10 +6,10 @@ payload to the next without a step where P does. With a weight w from 1 to 0,
 
     P = w P_before + (1 - w) P_next,
 
-P is that of a body at any time, since the parameters of bodies are a convex cone, also where P_before still changes. The
-springs are to exert tau, and motors at theta = q + f⁻¹(tau) have the velocity qd + taud / f': the rates of P therefore
-are part of taud and taudd. Without them motor positions would differ from the integral of motor velocities by
-Y (P_next - P_before) / f' after each change. Motor efforts depend on taudd: they are continuous because w is twice
+P is that of a body at any time, since the parameters of bodies are a convex cone, also where P_before still changes.
+The springs are to exert tau, and motors at theta = q + f⁻¹(tau) have the velocity qd + taud / f': the rates of P
+therefore are part of taud and taudd. Without them motor positions would differ from the integral of motor velocities
+by Y (P_next - P_before) / f' after each change. Motor efforts depend on taudd: they are continuous because w is twice
 continuously differentiable.
 """
 
