@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..mass_matrix import refuse_singular
+from ..recursion.inverse_mass_matrix import ROUNDING
 from ..robot import Robot
 from .backends import KERNELS
 from .functions import CompiledFunction, Signature
 from .programs import WITH_PAYLOAD
 from .recipe import Recipe
+
+# Of an entry of M, the ratio between configurations of an arm.
+_FOLDED = 1e4
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -48,8 +54,25 @@ class CompiledMethods:
         function = self._functions.get(name)
         if function is None:
             kernel = KERNELS[self.backend](self.robot, self._recipe(name))
-            function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
+            refused: dict[str, Any] = {}
+            if name.startswith("forward_dynamics"):
+                # A mass matrix that is singular in a configuration gives NaN.
+                refused = {"finite_results": True, "refuse": self._refuse_singular}
+            function = self._functions[name] = CompiledFunction(self.signature(name), kernel, **refused)
         return function
+
+    def _refuse_singular(self, inputs: Mapping[str, Array]) -> None:
+        """Raise the error of accelerations that a singular mass matrix leaves open; return if that is not the reason.
+
+        Raises:
+            RobotDescriptionError: the mass matrix is singular at these joint variables.
+        """
+        M: Array = self._run("mass_matrix", inputs["q"])[0]
+        if "added_inertia" in inputs:
+            M = M + np.eye(M.shape[-1]) * inputs["added_inertia"][..., np.newaxis, :]
+        if np.isfinite(M).all():
+            # Pivots of the recursion are relative to the largest entries in any configuration.
+            refuse_singular(self.robot.name, M, _FOLDED * ROUNDING)
 
     def _run(
         self,
