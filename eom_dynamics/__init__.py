@@ -46,7 +46,7 @@ from .exceptions import (
 )
 from .floating_base import FloatingBase
 from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
-from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
+from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
@@ -74,6 +74,7 @@ __all__ = [
     "Kinematics",
     "LimitError",
     "MotorJet",
+    "Payload",
     "Robot",
     "RobotDescriptionError",
     "RobotDescriptionWarning",

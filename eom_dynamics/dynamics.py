@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,16 +19,18 @@ from .codegen.functions import (
     Vector,
     derivatives,
     joint_vectors,
+    payload_keyword,
     vectors,
     wrench_keyword,
 )
-from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
+from .codegen.programs import PROGRAMS, WITH_PAYLOAD, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
+from .robot.payload import Payload
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
@@ -119,6 +122,7 @@ class Dynamics(CompiledMethods):
         qdddd: ArrayLike | None = None,
         *rates: ArrayLike | None,
         wrench: Sequence[ArrayLike] = (),
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
         """Joint efforts tau and their time derivatives taud, taudd, … up to ``order``.
@@ -130,6 +134,10 @@ class Dynamics(CompiledMethods):
             wrench: (W, Wd, Wdd, …), the wrench that the robot exerts on its surroundings at its tool and its time
                 derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the
                 tool's frame, N m and N, and per s, s². Omitted ones are zero.
+            payload: body that a tool carries beside those of the robot, or one at each of several tools; or (P, Pd,
+                Pdd, …), its parameters :attr:`.Payload.parameters` and their time derivatives, each (10,) or (N, 10),
+                or with k > 1 tools (k, 10) or (N, k, 10). Efforts are linear in these numbers, which may be those of
+                no body; their rates are part of taud, taudd, …. The first use compiles code for it.
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
@@ -146,7 +154,7 @@ class Dynamics(CompiledMethods):
                 f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
                 f"{len(given) + 2}; see the order of Dynamics"
             )
-        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, out=out)
+        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, payload=payload, out=out)
 
     @state_method
     def effort(
@@ -156,15 +164,22 @@ class Dynamics(CompiledMethods):
         qdd: ArrayLike,
         *,
         wrench: Sequence[ArrayLike] = (),
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Joint efforts tau, (n,) or (N, n); arguments and errors as in :meth:`inverse_dynamics`."""
-        return self._run("effort", q, qd, qdd, wrench=wrench, out=out)[0]
+        return self._run("effort", q, qd, qdd, wrench=wrench, payload=payload, out=out)[0]
 
     @state_method
-    def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n)."""
-        return self._run("mass_matrix", q, out=out)[0]
+    def mass_matrix(
+        self,
+        q: ArrayLike,
+        *,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        out: Sequence[Array] | None = None,
+    ) -> Array:
+        """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n); payload as in :meth:`inverse_dynamics`."""
+        return self._run("mass_matrix", q, payload=payload, out=out)[0]
 
     @state_method
     def effort_partials(
@@ -196,9 +211,18 @@ class Dynamics(CompiledMethods):
         return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
     @state_method
-    def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n)."""
-        return self._run("gravity", q, out=out)[0]
+    def gravity(
+        self,
+        q: ArrayLike,
+        *,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        out: Sequence[Array] | None = None,
+    ) -> Array:
+        """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n).
+
+        The payload is as in :meth:`inverse_dynamics`.
+        """
+        return self._run("gravity", q, payload=payload, out=out)[0]
 
     @state_method
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
@@ -282,6 +306,7 @@ class Dynamics(CompiledMethods):
         *,
         wrench: Sequence[ArrayLike] = (),
         added_inertia: ArrayLike = 0.0,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
 
@@ -293,6 +318,7 @@ class Dynamics(CompiledMethods):
             wrench: (W,) as in :meth:`inverse_dynamics`.
             added_inertia: added to the diagonal of the mass matrix, for example of rotors that turn with their links;
                 a number, (n,) or (N, n), kg m² or kg, not negative.
+            payload: as in :meth:`inverse_dynamics`; accelerations then come from the mass matrix.
 
         Returns:
             qdd: (n,) or (N, n), rad/s² or m/s².
@@ -303,13 +329,13 @@ class Dynamics(CompiledMethods):
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
-        if self._articulated and np.any(added):
+        if self._articulated and payload is None and np.any(added):
             return self._run("forward_dynamics_with_added_inertia", *states, added, wrench=wrench)[0]
-        if self._articulated:
+        if self._articulated and payload is None:
             return self._run("forward_dynamics", *states, wrench=wrench)[0]
         q, qd, tau = joint_states(self.robot.n, *states, names=("q", "qd", "tau"))
-        mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added[..., np.newaxis, :]
-        bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
+        mass_matrix = self.mass_matrix(q, payload=payload) + np.eye(self.robot.n) * added[..., np.newaxis, :]
+        bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench, payload=payload)
         return solve_mass_matrix(self.robot.name, mass_matrix, tau - bias)
 
     @state_method
@@ -346,6 +372,11 @@ class Dynamics(CompiledMethods):
     def signature(self, method: str) -> Signature:
         """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
         n, shape = self.robot.n, self.robot.wrench_shape
+        if method.endswith(WITH_PAYLOAD):
+            method = method.removesuffix(WITH_PAYLOAD)
+            used = self.order + 1 if method == "inverse_dynamics" else 1
+            plain = self.signature(method)
+            return replace(plain, keywords=(*plain.keywords, payload_keyword(self.robot, used)))
         if method == "inverse_dynamics":
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
             states = joint_vectors(n, self.order + 3, required=3)
@@ -356,6 +387,8 @@ class Dynamics(CompiledMethods):
         return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
 
     def _recipe(self, name: str) -> Recipe:
+        if name == "inverse_dynamics" + WITH_PAYLOAD:
+            return inverse_dynamics_of_order(self.order, payload=True)
         return PROGRAMS[name]
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

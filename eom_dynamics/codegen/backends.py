@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array
 from ..exceptions import KernelError, KernelWarning
 from ..robot import Robot
-from ..states import all_finite
+from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
 from .casadi_function import casadi_function
 from .emit_python import python_function
@@ -108,6 +108,10 @@ def require_robot(robot: object) -> None:
     """Raise TypeError unless an argument is a Robot."""
     if not isinstance(robot, Robot):
         raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
+    for joint in robot.joints:
+        for part in (joint.mass, joint.center_of_mass, joint.inertia_about_origin, joint.screw, joint.reference_pose):
+            if is_symbolic(np.asarray(part)):
+                raise TypeError(f"{robot.name}: joint {joint.name} is symbolic: {SYMBOLIC}")
 
 
 def with_friction(robot: Robot, friction: bool | None) -> Robot:

@@ -267,7 +267,9 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
         parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
-        parts.append(csrc("tables_lanes.h") if suffix == "lanes" else filled(csrc("tables.h.in"), **_real_values(suffix)))
+        parts.append(
+            csrc("tables_lanes.h") if suffix == "lanes" else filled(csrc("tables.h.in"), **_real_values(suffix))
+        )
     used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
         if suffix == "lanes" and (Op.INDEX, table) not in used:
@@ -565,7 +567,8 @@ class _Lines:
                 kind = "static EOM_ALIGNED const double"
                 if self._over_lanes:
                     names = [
-                        f"EOM_EACH({self._values.syntax.constant(program.nodes[operand].constant)})" for operand in operands
+                        f"EOM_EACH({self._values.syntax.constant(program.nodes[operand].constant)})"
+                        for operand in operands
                     ]
             entries = ", ".join(names + names[-1:] * (room - len(names)))
             body.append(f"{kind} a{k}[] = {{{entries}}};")

@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..mass_matrix import refuse_singular
+from ..recursion.inverse_mass_matrix import ROUNDING
 from ..robot import Robot
 from .backends import KERNELS
 from .functions import CompiledFunction, Signature
+from .programs import WITH_PAYLOAD
 from .recipe import Recipe
 
 Key: TypeAlias = tuple[object, ...]
 """Quantity, and what else its program depends on, such as the frame."""
+
+# Of an entry of M, the ratio between configurations of an arm.
+_FOLDED = 1e4
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -52,7 +59,11 @@ class CompiledMethods:
         function = self._functions.get(name)
         if function is None:
             kernel = KERNELS[self.backend](self.robot, self._recipe(name))
-            function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
+            refused: dict[str, Any] = {}
+            if name.startswith("forward_dynamics"):
+                # A mass matrix that is singular in a configuration gives NaN.
+                refused = {"finite_results": True, "refuse": self._refuse_singular}
+            function = self._functions[name] = CompiledFunction(self.signature(name), kernel, **refused)
         return function
 
     def _kept(self, key: Key) -> Callable[..., Any] | None:
@@ -71,9 +82,30 @@ class CompiledMethods:
         call = self._calls[key] = function.state_call()
         return call
 
+    def _refuse_singular(self, inputs: Mapping[str, Array]) -> None:
+        """Raise the error of accelerations that a singular mass matrix leaves open; return if that is not the reason.
+
+        Raises:
+            RobotDescriptionError: the mass matrix is singular at these joint variables.
+        """
+        M: Array = self._run("mass_matrix", inputs["q"])[0]
+        if "added_inertia" in inputs:
+            M = M + np.eye(M.shape[-1]) * inputs["added_inertia"][..., np.newaxis, :]
+        if np.isfinite(M).all():
+            # Pivots of the recursion are relative to the largest entries in any configuration.
+            refuse_singular(self.robot.name, M, _FOLDED * ROUNDING)
+
     def _run(
-        self, name: str, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+        self,
+        name: str,
+        *arguments: ArrayLike | None,
+        payload: Any = None,
+        out: Sequence[Array] | None = None,
+        **keywords: Any,
     ) -> tuple[Array, ...]:
+        """Run a function; with a payload, that which reads its parameters."""
+        if payload is not None:
+            name, keywords = name + WITH_PAYLOAD, {**keywords, "payload": payload}
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

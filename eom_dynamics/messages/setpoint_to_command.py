@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -13,12 +14,14 @@ from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViol
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
-from ..states import refuse_overflow
+from ..robot.payload import payload_shape, with_parameters
+from ..states import STATE_NAMES, refuse_overflow
 from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from .joint_order import JointOrder, JointOrders
+from .payload_blend import PayloadBlend
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
@@ -39,6 +42,7 @@ class Solution(NamedTuple):
         exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
         stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
         base: motion of the base, or None for a base at rest.
+        payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
     """
 
     order: JointOrder
@@ -49,6 +53,7 @@ class Solution(NamedTuple):
     exceeded: tuple[LimitViolation, ...] = ()
     stiffness: tuple[Array, ...] = ()
     base: BaseMotion | None = None
+    payload: tuple[Array, ...] = ()
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -57,13 +62,22 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """Checks setpoints and requests and computes their commands, for one arm."""
+    """Checks setpoints and requests and computes their commands, for one arm.
+
+    Attributes:
+        arm: the arm.
+        deflections: state of springs with dampers along the stream.
+        payload: of the stream, which changes with the stamps of setpoints.
+        clock: returns the time in ns of setpoints without stamps, for changes of the payload.
+    """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
         self.arm, self._moving_base = arm, moving_base
+        self.clock: Callable[[], int] = time.monotonic_ns
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
+        self.payload = PayloadBlend(arm.robot)
         self._limits = LimitCheck(arm)
 
     def order_of(self, message: Any) -> JointOrder:
@@ -124,13 +138,17 @@ class Solver:
         """
         arm = self.arm
         deflection = None
+        payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
+        loaded: dict[str, Any] = {"payload": payload} if payload else {}
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             if stamp is not None and self.deflections.needed:
-                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
+                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base, **loaded))
                 refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self.deflections.at(stamp, efforts)
-            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
+            command = arm.feedforward(
+                *state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base, **loaded
+            )
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
             exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
@@ -146,7 +164,17 @@ class Solver:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base)
+        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base, tuple(payload))
+
+    def prepare_payload(self) -> None:
+        """Compile the code that takes payloads, or load it from the cache."""
+        zero = [np.zeros(payload_shape(self.arm.robot))]
+        rest = np.zeros((len(STATE_NAMES), self.arm.robot.n))
+        bases = [None, BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))] if self._moving_base else [None]
+        with np.errstate(all="ignore"):
+            for base in bases:
+                self.arm.feedforward(*rest, base=base, payload=zero)
+                self.arm.efforts(*rest, base=base, payload=zero)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""
@@ -179,5 +207,6 @@ def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
     """
     q, qd, qdd, qddd, _ = solution.state
     with np.errstate(all="ignore"):
-        equations = equations_of_motion(solver.arm.robot, q, qd, qdd, qddd, wrench=solution.wrench)
+        robot = with_parameters(solver.arm.robot, solution.payload[0]) if solution.payload else solver.arm.robot
+        equations = equations_of_motion(robot, q, qd, qdd, qddd, wrench=solution.wrench)
     return equation_terms(equations, solution.order)

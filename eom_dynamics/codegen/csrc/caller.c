@@ -20,7 +20,7 @@ enum {
     MOST_OUTPUTS = 16,
     MOST_VECTORS = 64,
     MOST_STAGES = 4,
-    MOST_KEYWORDS = 4,
+    MOST_KEYWORDS = 5,
     MOST_DIMENSIONS = 3,
     MOST_INTERMEDIATE = 4096, /* numbers of the intermediate vectors of one state, which are on the stack */
     MOST_TOGETHER = 256, /* numbers of results that share memory: with one kept, all are */
