@@ -20,15 +20,12 @@ from .equations import Equations, equations, predictions
 from .estimators import weighted
 from .exceptions import IdentificationError
 from .filtering import Filter, Samples, prepare
-from .recording import LEAST_SAMPLES, Recording
+from .recording import Recording
 from .regressor import Regressor
 from .spectrum import candidates, derivative_noise, noise
 
 FOLDS = 4
 """Blocks of the training data, each held out once."""
-
-# Samples that decide on the filter: windows from all over a longer recording are enough.
-_MOST_SAMPLES, _WINDOW = 36_000, 12_000
 
 # Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
 _ROUGH = 1e-2
@@ -75,7 +72,7 @@ def choose(
     Raises:
         IdentificationError: there are too few data.
     """
-    excerpts = [part for recording in recordings for part in _excerpts(recording)]
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
     has_velocity = all(recording.qd is not None for recording in recordings)
     if measured_velocity and not has_velocity:
         raise IdentificationError("velocities were not recorded; choose differences of positions")
@@ -175,19 +172,3 @@ def _error(regressor: Regressor, recordings: Sequence[Recording], using: Filter)
 def _log_rms(squares: Array, counts: Array) -> float:
     known = (counts > 0) & (squares > 0)
     return float(np.mean(0.5 * np.log(squares[known] / counts[known]))) if known.any() else np.inf
-
-
-def _excerpts(recording: Recording) -> list[Recording]:
-    """Motions of a recording; of a long one, windows from all over it."""
-    motions = list(recording.cleaned().motions())
-    total = sum(map(len, motions))
-    if total <= _MOST_SAMPLES:
-        return motions
-    result = []
-    for motion in motions:
-        windows = max(1, round(_MOST_SAMPLES / _WINDOW * len(motion) / total))
-        length = min(_WINDOW, len(motion))
-        for start in np.linspace(0, len(motion) - length, windows).astype(int).tolist():
-            if length >= LEAST_SAMPLES:
-                result.append(motion[start : start + length])
-    return result
