@@ -12,9 +12,8 @@ import numpy as np
 
 from ..arrays import Array
 from .choice import noise_of_motion
-from .equations import Equations, chunks, equations, predictions
+from .equations import Equations, chunks, predictions
 from .estimators import Estimate, huber, ordinary, total, weighted
-from .exceptions import IdentificationError
 from .options import Options
 from .residuals import correlation_time
 from .training_data import TrainingData
@@ -72,16 +71,11 @@ def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Seque
     system = data.system
     if options.estimator == "ordinary":
         return ordinary(system, file), systems
-    first = weighted(system, file)
     if options.estimator == "total":
-        return total(system, first, _regressor_errors(data)), systems
-    if options.estimator == "huber":
-        if not options.inertia:
-            raise IdentificationError("estimator huber identifies inertias, too; choose weighted for friction alone")
-        result, _ = huber(regressor, data.samples, first, file)
-        weights = [huber(regressor, fold, result, file)[1] for fold in data.folds]
-        return result, [equations(regressor, fold, w) for fold, w in zip(data.folds, weights, strict=True)]
-    return first, systems
+        return total(system, weighted(system, file), _regressor_errors(data)), systems
+    if options.estimator == "huber" and options.inertia:
+        return huber(regressor, data.folds, systems, file)
+    return weighted(system, file), systems
 
 
 def _regressor_errors(data: TrainingData) -> list[Array]:

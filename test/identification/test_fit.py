@@ -494,7 +494,7 @@ def test_useless_recordings(change, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": "magic"}, "estimator must be weighted or ordinary or huber or total, is 'magic'"),
+        ({"estimator": "magic"}, "estimator must be huber or weighted or ordinary or total, is 'magic'"),
         ({"prior": "flat"}, "prior must be entropic or geodesic"),
         ({"side": "left"}, "side must be joint or motor"),
         ({"terms": ("stiction",)}, "terms: there is no 'stiction'"),
