@@ -165,8 +165,10 @@ def _fit(
             regressor,
             unknown,
             settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+            file,
             cutoff=options.cutoff,
             measured_velocity=options.measured_velocity,
+            prior=options.prior if options.inertia and options.payload is None else None,
             progress=lambda done: report("choose the cut-off", done),
         )
         report("filter", 0.0)

@@ -11,11 +11,11 @@ from operator import add
 import numpy as np
 
 from ..arrays import Array
-from .choice import noise_of_motion
 from .equations import Equations, chunks, predictions
 from .estimators import Estimate, huber, ordinary, total, weighted
 from .options import Options
 from .residuals import correlation_time
+from .spectrum import noise_of_motion
 from .training_data import TrainingData
 
 # Residuals below this share of the efforts are of rounding, and count as this.

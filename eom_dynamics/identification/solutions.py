@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from . import consistent
-from .choice import FOLDS, others
 from .consistent import Bodies, free_bodies
 from .equations import predictions
 from .estimators import DEPENDENT, Estimate
@@ -23,7 +22,7 @@ from .linear_estimate import Weighted
 from .options import Options
 from .parameter_vector import lower_bounds, terms_in_effect
 from .payload import find_payload
-from .training_data import TrainingData
+from .training_data import FOLDS, TrainingData, others
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
@@ -76,15 +75,7 @@ def possible_inertias(
             return as_in_file(data)
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
-    of_file = _of_file(linear.estimate, k)
-    spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
-    unseen: NDArray[np.bool_] = np.all(linear.estimate.R[:, k:] == 0, axis=0)
-    # Rotors of the file share what is left unexplained with the links that turn with them.
-    of_file &= (file == 0) | unseen
-    if "offset" in regressor.terms:
-        offsets = np.arange(regressor.column("offset", 0), regressor.column("offset", robot.n)) - k
-        spread[offsets] = np.where(unseen[offsets], 0.0, _typical_efforts(data))
-        of_file[offsets] = unseen[offsets]
+    spread, of_file = _spread(data, linear.estimate)
     weight = options.prior_weight
     if weight is None:
         weight = _prior_weight(data, linear, bodies, file, spread, progress)
@@ -107,6 +98,38 @@ def possible_inertias(
         weight,
         () if found.converged else ("the optimiser stopped before it converged",),
     )
+
+
+def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
+    """Parameters x (P,) of possible inertias of all blocks but one, for each block."""
+    regressor, start, found_x = data.regressor, None, []
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
+    spread, _ = _spread(data, estimate)
+    weights = np.nan_to_num(1 / estimate.sigma)
+    K, lower, file = regressor.base.combinations, lower_bounds(regressor), data.file[regressor.inertial :]
+    for fold in range(len(data.folds)):
+        R, right = others(data.systems, fold).weighted(weights)
+        found = consistent.solve(bodies, R, right, K, lower, weight, start, expected=file, spread=spread, draft=True)
+        start = found.theta
+        found_x.append(np.append(K @ found.parameters, found.terms))
+    return found_x
+
+
+def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
+    """Spreads (k n,) of the prior of the terms, infinite without one, and whether terms are as in the file."""
+    regressor, k = data.regressor, data.regressor.inertial
+    identifiable, file = estimate.identifiable[k:].astype(bool), data.file[k:]
+    of_file = _of_file(estimate, k)
+    spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
+    unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
+    # Rotors of the file share what is left unexplained with the links that turn with them.
+    of_file &= (file == 0) | unseen
+    if "offset" in regressor.terms:
+        first = regressor.column("offset", 0) - k
+        offsets = slice(first, first + regressor.robot.n)
+        spread[offsets] = np.where(unseen[offsets], 0.0, _typical_efforts(data))
+        of_file[offsets] = unseen[offsets]
+    return spread, of_file
 
 
 def _typical_efforts(data: TrainingData) -> Array:
