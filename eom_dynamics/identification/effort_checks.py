@@ -292,7 +292,9 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
 
     The delay of all efforts with which least squares explain them best, if that is much better than without.
     """
-    samples = [part for each in recordings for part in prepare(each, regressor.terms, replace(using, decimate=False))]
+    whole = replace(using, decimate=False)
+    excerpts = [part for each in recordings for part in each.excerpts()]
+    samples = [part for each in excerpts for part in prepare(each, regressor.terms, whole)]
     part = max(samples, key=len, default=None)
     if part is None or len(part) < 3:
         return 0.0, 1.0
