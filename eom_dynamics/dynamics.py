@@ -29,6 +29,7 @@ from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
+from .renamed import warn_renamed
 from .robot import Robot
 from .robot.payload import Payload
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
@@ -41,20 +42,27 @@ _HIGHEST_ORDER = 10
 _PROGRAMS = {
     "effort": ("q qd qdd", 1, "tau"),
     "mass_matrix": ("q", 0, "M"),
-    "effort_partials": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
+    "inverse_dynamics_derivatives": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
     "bias": ("q qd", 1, "bias"),
     "gravity": ("q", 0, "Q_grav"),
     "coriolis_matrix": ("q qd", 0, "C"),
     "coriolis_tensor": ("q", 0, "c"),
     "forward_dynamics": ("q qd tau", 1, "qdd"),
     "forward_dynamics_with_added_inertia": ("q qd tau added_inertia", 1, "qdd"),
-    "forward_dynamics_partials": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
+    "forward_dynamics_derivatives": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
     "regressor": ("q qd qdd", 0, "Y"),
     "regressor_derivatives": ("q qd qdd qddd qdddd", 0, "Y Yd Ydd"),
     "momentum": ("q qd", 0, "p"),
     "kinetic_energy": ("q qd", 0, "T"),
     "potential_energy": ("q", 0, "U"),
 }
+
+# Programs of other names than their methods, as exported code has them.
+_RECIPES = {
+    "inverse_dynamics_derivatives": "effort_partials",
+    "forward_dynamics_derivatives": "forward_dynamics_partials",
+}
+_RENAMED = {program: method for method, program in _RECIPES.items()}
 
 
 def _vectors(robot: Robot) -> dict[str, Vector]:
@@ -101,11 +109,11 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
+            StateError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
-            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
+            raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
@@ -182,7 +190,7 @@ class Dynamics(CompiledMethods):
         return self._run("mass_matrix", q, payload=payload, out=out)[0]
 
     @state_method
-    def effort_partials(
+    def inverse_dynamics_derivatives(
         self,
         q: ArrayLike,
         qd: ArrayLike,
@@ -198,7 +206,7 @@ class Dynamics(CompiledMethods):
         Returns:
             dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
         """
-        return self._run("effort_partials", q, qd, qdd, wrench=wrench, out=out)
+        return self._run("inverse_dynamics_derivatives", q, qd, qdd, wrench=wrench, out=out)
 
     @state_method
     def bias(
@@ -339,7 +347,7 @@ class Dynamics(CompiledMethods):
         return solve_mass_matrix(self.robot.name, mass_matrix, tau - bias)
 
     @state_method
-    def forward_dynamics_partials(
+    def forward_dynamics_derivatives(
         self,
         q: ArrayLike,
         qd: ArrayLike,
@@ -358,12 +366,22 @@ class Dynamics(CompiledMethods):
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
         if self._articulated and not np.any(added):
-            return self._run("forward_dynamics_partials", *states, wrench=wrench)
+            return self._run("forward_dynamics_derivatives", *states, wrench=wrench)
         qdd = self.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=added_inertia)
-        by_q, by_qd, M = self.effort_partials(q, qd, qdd, wrench=wrench)
+        by_q, by_qd, M = self.inverse_dynamics_derivatives(q, qd, qdd, wrench=wrench)
         M = M + np.eye(self.robot.n) * added[..., np.newaxis, :]
         inverse = np.asarray(np.linalg.inv(M), dtype=float)
         return -inverse @ by_q, -inverse @ by_qd, inverse
+
+    def effort_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
+        """Former name of :meth:`inverse_dynamics_derivatives`."""
+        warn_renamed("Dynamics.effort_partials", "inverse_dynamics_derivatives")
+        return self.inverse_dynamics_derivatives(*arguments, **keywords)
+
+    def forward_dynamics_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
+        """Former name of :meth:`forward_dynamics_derivatives`."""
+        warn_renamed("Dynamics.forward_dynamics_partials", "forward_dynamics_derivatives")
+        return self.forward_dynamics_derivatives(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
@@ -381,7 +399,7 @@ class Dynamics(CompiledMethods):
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
             states = joint_vectors(n, self.order + 3, required=3)
             return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
-        arguments, wrenches, results = _PROGRAMS[method]
+        arguments, wrenches, results = _PROGRAMS[_RENAMED.get(method, method)]
         known = _vectors(self.robot)
         given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
         return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
@@ -389,7 +407,7 @@ class Dynamics(CompiledMethods):
     def _recipe(self, name: str) -> Recipe:
         if name == "inverse_dynamics" + WITH_PAYLOAD:
             return inverse_dynamics_of_order(self.order, payload=True)
-        return PROGRAMS[name]
+        return PROGRAMS[_RECIPES.get(name, name)]
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name.startswith("forward_dynamics") and not self._articulated:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import choice
 from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import with_friction, working_kernel
@@ -33,7 +32,7 @@ from .kinematics.frames import frames_by_name, named_frame, signature_of
 from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
-from .recursion.kinematics import REPRESENTATIONS
+from .recursion.kinematics import REPRESENTATIONS, representation
 from .robot import Frame, Robot
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
 from .spelling import shown
@@ -155,7 +154,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, or ``friction`` is no truth value.
+            StateError: the backend is unknown, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
             RobotDescriptionError: no rigid body has the inertia of the base.
         """
@@ -490,7 +489,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             StateError: as for :meth:`pose`, or the pose of the base is missing.
-            ValueError: ``reference`` is none of these.
+            StateError: ``reference`` is none of these.
         """
         found: Array = self._jacobians((q,), frame, reference, pose)
         return found
@@ -513,7 +512,7 @@ class FloatingBase(CompiledMethods):
             J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
 
         Raises:
-            StateError, ValueError: as for :meth:`jacobian`.
+            StateError: as for :meth:`jacobian`.
         """
         found = self._jacobians((q, *rates), frame, reference, pose)
         return found if rates else (found,)
@@ -577,10 +576,11 @@ class FloatingBase(CompiledMethods):
         self, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str, pose: ArrayLike | None
     ) -> Any:
         orders = len(states) - 1
+        if reference not in REPRESENTATIONS:
+            reference = representation(reference)
         key = "jacobian", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            choice(reference, "reference", REPRESENTATIONS)
             recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
             signature = self.signature("jacobian", orders)
             if reference == "body":

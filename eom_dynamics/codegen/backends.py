@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning
+from ..exceptions import KernelError, KernelWarning, StateError
 from ..robot import Robot
 from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
@@ -118,12 +118,12 @@ def with_friction(robot: Robot, friction: bool | None) -> Robot:
     """The robot with or without joint friction; as it is for None.
 
     Raises:
-        ValueError: ``friction`` is something else.
+        StateError: ``friction`` is something else.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
-        raise ValueError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
+        raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
     if friction is None or robot.joint_friction == friction:
         return robot
     return replace(robot, joint_friction=bool(friction))
@@ -140,11 +140,11 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
 
     Raises:
         KernelError: the backend is unavailable.
-        ValueError: the backend is unknown.
+        StateError: the backend is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     if backend is not None and (not isinstance(backend, str) or backend not in KERNELS):
-        raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
+        raise StateError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
     require_robot(robot)
     if backend is not None:
         return backend, KERNELS[backend](robot, recipe)

@@ -216,7 +216,7 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
     The same text over scalars and lanes, without branches, gives the same bits in both. ``sqrt`` requires math.h.
 
     Args:
-        names: any of ``exp``, ``expm1``, ``log``, ``log1p``, ``sqrt``, ``tanh``, ``select``, ``where``, ``size``, ``any``.
+        names: any of exp, expm1, log, log1p, sqrt, tanh, select, where, size, any.
         suffix: end of the functions' names.
         real: C type, double or vector lanes.
         bits: as many unsigned 64-bit integers.

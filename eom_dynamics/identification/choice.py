@@ -18,7 +18,7 @@ from ..arrays import Array
 from .equations import predictions
 from .estimators import weighted
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples
+from .filtering import Filter, FilteredSamples
 from .joint_terms import Motion
 from .recording import Recording
 from .regressor import Regressor
@@ -40,7 +40,7 @@ _ENDS = 0.1
 # Candidates that are looked at closely without leaving out every second one.
 _CLOSE_LOOKS = 6
 
-# Samples that judge a candidate.
+# FilteredSamples that judge a candidate.
 _JUDGING = 8000
 
 # Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
@@ -179,7 +179,7 @@ def _trial(
     return Trial(using.cutoff, using.measured_velocity, _log_rms(np.concatenate(errors)), by_block)
 
 
-def _errors(regressor: Regressor, part: Samples, using: Filter, x: Array) -> Array:
+def _errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
     """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
     state = Motion(
         part.qd, part.qdd, np.nan_to_num(part.tau), using.smoothing_velocity, using.stribeck_velocity, part.q

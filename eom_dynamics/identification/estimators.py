@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 
 from ..arrays import Array
 from .equations import Equations, equations, predictions
-from .filtering import Samples
+from .filtering import FilteredSamples
 from .regressor import Regressor
 
 ESTIMATORS = ("huber", "weighted", "ordinary", "total")
@@ -95,7 +95,7 @@ def weighted(system: Equations, file: Array, tolerance: float = 1e-6) -> Estimat
 
 
 def huber(
-    regressor: Regressor, folds: Sequence[Sequence[Samples]], systems: Sequence[Equations], file: Array
+    regressor: Regressor, folds: Sequence[Sequence[FilteredSamples]], systems: Sequence[Equations], file: Array
 ) -> tuple[Estimate, Sequence[Equations]]:
     """Huber's estimator, by least squares with weights that the residuals of each joint give its equations.
 
@@ -184,7 +184,7 @@ def _sizes(R: Array) -> Array:
     return np.where(size > 0, size, 1.0)
 
 
-def _robust_deviations(samples: Sequence[Samples], sizes: Sequence[Array]) -> Array:
+def _robust_deviations(samples: Sequence[FilteredSamples], sizes: Sequence[Array]) -> Array:
     """Standard deviations (n,) of residuals of these magnitudes, each (N, n), by their medians; NaN without any."""
     used, size = np.concatenate([part.used for part in samples]), np.concatenate(sizes)
     columns = zip(size.T, used.T, strict=True)

@@ -23,7 +23,7 @@ from .effort_checks import contradictions, lag, lag_notes, too_short, unexplaine
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, Samples, prepare, settings
+from .filtering import Filter, FilteredMotion, FilteredSamples, prepare, settings
 from .fit_notes import (
     base_parameters_without_data,
     doubtful_terms,
@@ -101,11 +101,11 @@ class Fit:
         """Base parameters and terms (P,) of the possible inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: FilteredSamples) -> Array:
         """Efforts (N, n) of samples, with what only the fit knows, such as offsets."""
         return predictions(self.regressor, samples, self.vector)
 
-    def prepare(self, recording: Recording, *, decimate: bool = False) -> list[Samples]:
+    def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
         """Samples of a recording, filtered as for the fit; efforts are those that are not known from the file."""
         unknown = _unknown(self.regressor, recording)
         return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))

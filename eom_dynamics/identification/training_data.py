@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array
 from .equations import Equations, equations
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare
+from .filtering import Filter, FilteredSamples, prepare
 from .recording import Recording
 from .regressor import Regressor
 from .stribeck import stribeck_velocities
@@ -28,7 +28,7 @@ _LEAST_EQUATIONS = 1.5
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Samples and their equations A x = b.
+    """FilteredSamples and their equations A x = b.
 
     Attributes:
         regressor: of base parameters and terms.
@@ -44,8 +44,8 @@ class TrainingData:
     file: Array
     recordings: Sequence[Recording]
     filter: Filter
-    samples: Sequence[Samples]
-    folds: Sequence[Sequence[Samples]]
+    samples: Sequence[FilteredSamples]
+    folds: Sequence[Sequence[FilteredSamples]]
     systems: Sequence[Equations]
 
     @property
@@ -69,7 +69,7 @@ def training_data(
     using: Filter,
     *,
     inertia: bool = True,
-    samples: Sequence[Samples] | None = None,
+    samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
     """Filter recordings and compress their equations.
 
@@ -98,7 +98,7 @@ def training_data(
     return data
 
 
-def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[Samples]:
+def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
     """Filtered samples of all motions; raises IdentificationError if there are none."""
     samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
     if not samples:
@@ -131,9 +131,9 @@ def _require_enough(system: Equations, name: str, cutoff: float) -> None:
         )
 
 
-def blocks(samples: Sequence[Samples], count: int = FOLDS) -> list[list[Samples]]:
+def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[FilteredSamples]]:
     """Cut samples into blocks of successive ones; each of them has some of each long motion."""
-    result: list[list[Samples]] = [[] for _ in range(count)]
+    result: list[list[FilteredSamples]] = [[] for _ in range(count)]
     for part in samples:
         edges = np.linspace(0, len(part), count + 1).astype(int)
         for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, not_negative
+from ..arguments import not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
 from ..codegen.backends import require_robot, working_kernel
@@ -19,7 +19,7 @@ from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, de
 from ..codegen.native_solver import NativeSolver
 from ..codegen.state_method import CompiledMethods, Key
 from ..exceptions import RobotDescriptionError, StateError
-from ..recursion.kinematics import REPRESENTATIONS
+from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..states import STATE_NAMES, real_array
 from .frames import frames_by_name, named_frame, signature_of
@@ -65,7 +65,7 @@ class Kinematics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown.
+            StateError: the backend is unknown.
             TypeError: ``robot`` is not a Robot.
         """
         require_robot(robot)
@@ -138,7 +138,8 @@ class Kinematics(CompiledMethods):
             q: joint variables (n,) or (N, n), rad or m.
             frame: its name; by default the first tool. One of the references below in its place is that of the first
                 tool's twist.
-            reference: kind of the twist: ``body``, ``space`` or ``world_aligned``.
+            reference: kind of the twist: ``body``, ``space`` or ``world_aligned``; in Pinocchio's names ``local``,
+                ``world`` or ``local_world_aligned``.
             point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
                 point (but for ``space``) rather than of the origin.
 
@@ -147,7 +148,7 @@ class Kinematics(CompiledMethods):
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            ValueError: ``reference`` is none of these.
+            StateError: ``reference`` is none of these.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
@@ -177,7 +178,7 @@ class Kinematics(CompiledMethods):
             J, Jd, …: (6, n) or (N, 6, n) each; as many derivatives as rates.
 
         Raises:
-            StateError, ValueError: as for :meth:`jacobian`.
+            StateError: as for :meth:`jacobian`.
         """
         orders = len(rates)
         if point is not None:
@@ -323,7 +324,7 @@ class Kinematics(CompiledMethods):
 
         Raises:
             StateError: as for :meth:`jacobian`.
-            ValueError: the tolerance is not from 0 to 1.
+            StateError: the tolerance is not from 0 to 1.
         """
         if not_negative(tolerance, "tolerance") > 1:
             raise StateError(f"tolerance must be from 0 to 1, is {tolerance!r}")
@@ -364,7 +365,7 @@ class Kinematics(CompiledMethods):
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
-        """Results of the program of :func:`.inverse_motion`, of finite inputs."""
+        """Results of the program of :func:`.differential_inverse_kinematics`, of finite inputs."""
         key = "joint_rates", frame, reference, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:
@@ -383,10 +384,9 @@ class Kinematics(CompiledMethods):
         return self._keep(key, recipe, self.signature("jacobian_derivatives", orders))
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
-        if isinstance(frame, str) and frame in REPRESENTATIONS and frame not in self._frames:
-            return self.frame(), frame
-        choice(reference, "reference", REPRESENTATIONS)
-        return self.frame(frame), reference
+        if isinstance(frame, str) and frame in (*REPRESENTATIONS, *SYNONYMS) and frame not in self._frames:
+            return self.frame(), representation(frame)
+        return self.frame(frame), representation(reference)
 
     def _jacobians_of_point(
         self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str | None, reference: str

@@ -30,7 +30,7 @@ LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 motors, and report it; or not check limits."""
 
 
-class Solution(NamedTuple):
+class EvaluatedSetpoint(NamedTuple):
     """A command, and the state that it was computed for, in the robot's order of joints and motors.
 
     Attributes:
@@ -61,7 +61,7 @@ class Solution(NamedTuple):
         return dict(zip(COMMAND_FIELDS, rows, strict=True))
 
 
-class Solver:
+class SetpointEvaluator:
     """Checks setpoints and requests and computes their commands, for one arm.
 
     Attributes:
@@ -81,10 +81,10 @@ class Solver:
         self._limits = LimitCheck(arm)
 
     def order_of(self, message: Any) -> JointOrder:
-        """The joint order of a message; StateError as for :meth:`solve`."""
+        """The joint order of a message; StateError as for :meth:`evaluate`."""
         return self._orders.of(message.joint_names)
 
-    def solve(
+    def evaluate(
         self,
         message: Any,
         optional: Collection[str] = (),
@@ -92,7 +92,7 @@ class Solver:
         stamp: int | None = None,
         limits: str = "warn",
         admit: Callable[[int, Array], None] | None = None,
-    ) -> Solution:
+    ) -> EvaluatedSetpoint:
         """Compute the command for a setpoint or request.
 
         Args:
@@ -130,11 +130,11 @@ class Solver:
         *,
         stamp: int | None = None,
         limits: str = "warn",
-    ) -> Solution:
-        """Compute the command for a state; arguments are those of :class:`Solution`, the others as for :meth:`solve`.
+    ) -> EvaluatedSetpoint:
+        """Compute the command for a state; arguments as of :class:`EvaluatedSetpoint` and :meth:`evaluate`.
 
         Raises:
-            LimitError, StiffnessError, StateError: as :meth:`solve`.
+            LimitError, StiffnessError, StateError: as :meth:`evaluate`.
         """
         arm = self.arm
         deflection = None
@@ -164,7 +164,7 @@ class Solver:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base, tuple(payload))
+        return EvaluatedSetpoint(order, state, wrench, efforts, motors, exceeded, stiffness, base, tuple(payload))
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
@@ -199,7 +199,7 @@ class Solver:
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
 
 
-def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
+def matrices(solver: SetpointEvaluator, solution: EvaluatedSetpoint) -> dict[str, Array]:
     """The terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
 
     Raises:

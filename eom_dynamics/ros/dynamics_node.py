@@ -17,13 +17,13 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
-from ..messages.setpoint_to_command import Solver
+from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
+from .dynamics.dynamics_parameters import TABLE
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
-from .dynamics.parameters import TABLE
 from .dynamics.payload_topic import PayloadTopic
 from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
@@ -35,7 +35,7 @@ from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "dynamics_node",
     "eom_dynamics",
     "Lifecycle node: joint efforts with two time derivatives and motor commands for a stream of setpoints.",
@@ -138,7 +138,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
+    def _take_robot(self, loaded: Loaded, solver: SetpointEvaluator) -> None:
         before = self._stream.solver
         if before is not None and before.payload.present:
             self.get_logger().warning("the new robot begins without the payload of the one before: set it again")
@@ -152,13 +152,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
             f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
         )
 
-    def _solver_to_answer(self) -> Solver:
+    def _solver_to_answer(self) -> SetpointEvaluator:
         """Return the solver; StateError unless the node is active."""
         if not self.active or self._stream.solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
         return self._stream.solver
 
-    def _solver_to_load(self) -> Solver:
+    def _solver_to_load(self) -> SetpointEvaluator:
         """Return the solver; StateError without a robot."""
         if self._stream.solver is None:
             raise StateError(f"the node is {self.state}; it takes payloads once it has a robot")
@@ -270,7 +270,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
         level, message, figures = self._stream.report(seconds)
         if self._failed_transition:
@@ -288,7 +288,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
         values |= self._payloads.report()
-        return self._stream.supervision.report(Report(level, message, values))
+        return self._stream.supervision.report(StatusReport(level, message, values))
 
 
 def main(args: list[str] | None = None) -> int:

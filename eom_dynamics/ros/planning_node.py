@@ -26,12 +26,12 @@ from ..messages.waypoints import read_times
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory, TrajectoryStatus
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
-from .planning.parameters import TABLE
+from .planning.planning_parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
 from .planning.tool_motions import tool_motion
@@ -46,7 +46,7 @@ from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "planning_node",
     "eom_dynamics_planning",
     "Planning services, and smooth fits of joint trajectories for playback by dynamics_node.",
@@ -227,7 +227,7 @@ class PlanningNode(RobotNode):
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the services."""
         values = {
             "requests answered": str(self._requests.answered),
@@ -236,7 +236,7 @@ class PlanningNode(RobotNode):
         }
         if self._refused_trajectory:
             values["last refused trajectory"] = self._refused_trajectory
-        return Report(Level.OK, "ready", values)
+        return StatusReport(Level.OK, "ready", values)
 
 
 def main(args: list[str] | None = None) -> int:

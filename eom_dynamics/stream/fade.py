@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import Solution
+from ..messages.setpoint_to_command import EvaluatedSetpoint
 from ..trajectory.smooth_step import falling
 
 
@@ -19,7 +19,7 @@ class Fade(NamedTuple):
     wd: float
     wdd: float
 
-    def of(self, solution: Solution) -> Solution:
+    def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
         """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative.
 
         Raises:

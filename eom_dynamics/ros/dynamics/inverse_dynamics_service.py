@@ -12,7 +12,7 @@ from ...elastic.limit_violations import summary
 from ...exceptions import StateError
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
-from ...messages.setpoint_to_command import Solver, matrices
+from ...messages.setpoint_to_command import SetpointEvaluator, matrices
 from ..interfaces import ComputeInverseDynamics
 from ..robot_node import RobotNode
 
@@ -23,7 +23,7 @@ SERVICE_QOS = QoSProfile(depth=1000)
 class InverseDynamicsService:
     """Server of the service; refused requests do not affect the stream."""
 
-    def __init__(self, node: RobotNode, solver: Callable[[], Solver], limits: Callable[[], str]) -> None:
+    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator], limits: Callable[[], str]) -> None:
         """Create the service.
 
         Args:
@@ -58,7 +58,7 @@ class InverseDynamicsService:
         if request.include_matrices and len(request.base):
             raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
         limits = "warn" if limits == "clip" else limits
-        solution = solver.solve(request, optional=("jerk", "snap"), limits=limits)
+        solution = solver.evaluate(request, optional=("jerk", "snap"), limits=limits)
         fields = solution.fields()
         if request.include_matrices:
             fields |= matrices(solver, solution)

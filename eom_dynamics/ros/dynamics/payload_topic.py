@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...exceptions import EomDynamicsError, StateError
 from ...messages.payloads import read_payload
 from ...messages.refusals import refusal_reason
-from ...messages.setpoint_to_command import Solver
+from ...messages.setpoint_to_command import SetpointEvaluator
 from ...terminal import printable
 from ..interfaces import Payload, SetPayload
 from ..robot_node import RobotNode
@@ -30,7 +30,7 @@ class PayloadTopic:
         last_refusal: why the last refused payload was refused.
     """
 
-    def __init__(self, node: RobotNode, solver: Callable[[], Solver]) -> None:
+    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator]) -> None:
         """Subscribe, and create the service.
 
         Args:
@@ -39,7 +39,7 @@ class PayloadTopic:
         """
         self._node, self._solver = node, solver
         self._worker = Worker(node, "payload")
-        self._prepared: Solver | None = None
+        self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
@@ -92,7 +92,7 @@ class PayloadTopic:
             self._worker.submit(lambda: _prepared(solver), lambda error: self._ready(solver, error))
         return "begins with a setpoint once its code is compiled, which the first payload of a robot takes a second for"
 
-    def _ready(self, solver: Solver, error: Exception | None) -> None:
+    def _ready(self, solver: SetpointEvaluator, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
         waiting, self._waiting = self._waiting, []
         if error is not None:
@@ -112,7 +112,7 @@ class PayloadTopic:
         return reason
 
 
-def _prepared(solver: Solver) -> Exception | None:
+def _prepared(solver: SetpointEvaluator) -> Exception | None:
     try:
         solver.prepare_payload()
     except Exception as error:

@@ -31,7 +31,7 @@ _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from ..demo.circle.result import Result
+    from ..demo.circle.result import IdentificationResult
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
 
@@ -157,7 +157,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
+def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> IdentificationResult:
     """Identify a simulated robot and track again, with a progress bar for each step.
 
     Args:
@@ -170,7 +170,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
     """
     from ..demo.circle.over_ros import over_ros
     from ..demo.circle.result import close_circle
-    from ..demo.circle.task import Task, plan
+    from ..demo.circle.task import IdentificationTask, plan
 
     said = {
         "excite": "record the excitation",
@@ -188,7 +188,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
             bars.update(tasks[step], completed=done)
 
         show("optimise the excitation", 0.0)
-        task = Task(
+        task = IdentificationTask(
             plan(robot, progress=lambda done: show("optimise the excitation", done)),
             stiffness_error=errors["stiffness"],
             mass_error=errors["mass"],

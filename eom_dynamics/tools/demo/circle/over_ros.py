@@ -20,13 +20,13 @@ from ....trajectory import Fourier
 from ..processes import Process, environment_of, exit_by_signals, follow
 from .bags import read_readings, write_bag
 from .result import Run
-from .task import NATURAL_FREQUENCY, Task
+from .task import NATURAL_FREQUENCY, IdentificationTask
 
 # Time until both nodes answer, s; the first run for a robot compiles its dynamics.
 _STARTUP = 120.0
 
 
-def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) -> Run:
+def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int, int], None]) -> Run:
     """Runs over ROS 2.
 
     Args:
@@ -66,7 +66,7 @@ def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) 
     return run
 
 
-def _write_inputs(folder: Path, task: Task, robot: Robot, motion: Fourier) -> None:
+def _write_inputs(folder: Path, task: IdentificationTask, robot: Robot, motion: Fourier) -> None:
     (folder / "model.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
     (folder / "true.yaml").write_text(robot_as_yaml(task.true_robot).text, encoding="utf-8")
     parameters = {
