@@ -53,7 +53,7 @@ from .kinematics import (
     inverse_kinematics,
 )
 from .renamed import former_names
-from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
+from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
@@ -81,6 +81,7 @@ __all__ = [
     "Kinematics",
     "LimitError",
     "MotorJet",
+    "Payload",
     "Robot",
     "RobotDescriptionError",
     "RobotDescriptionWarning",

@@ -8,7 +8,8 @@ expression, a CasADi symbol) is asked for them; other ones are for NumPy, or Sym
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from math import factorial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,24 @@ LAST_STEP = 1e-7
 def exp(x: Any) -> Any:
     """Exponential."""
     return _function("exp", x)
+
+
+def exp_times(x: Any, rate: Any) -> Any:
+    """exp(rate x) for |x| <= 1 and a small number, or array, rate: by Taylor's polynomial, at half the cost of exp.
+
+    Rates beyond log(2)/2 are halved, and the result squared.
+    """
+    if hasattr(x, "is_symbolic") or hasattr(x, "free_symbols"):
+        return exp(rate * x)
+    bound = float(np.max(np.abs(rate)))
+    if bound > 0.3466:
+        root = exp_times(x, 0.5 * rate)
+        return root * root
+    degree = next(k for k in range(20) if bound ** (k + 1) <= 2.0**-55 * factorial(k + 1))
+    value: Any = rate**degree / factorial(degree)
+    for k in reversed(range(degree)):
+        value = x * value + rate**k / factorial(k)
+    return value
 
 
 def expm1(x: Any) -> Any:
@@ -88,7 +107,17 @@ def select(condition: Any, positive: Any, other: Any) -> Any:
         import casadi
 
         return casadi.if_else(condition > 0, positive, other)
+    if getattr(condition, "free_symbols", None):
+        import sympy
+
+        return sympy.Piecewise((positive, condition > 0), (other, True))
     return positive if condition > 0 else other
+
+
+def clipped(x: Any, low: Any, high: Any) -> Any:
+    """The number from ``low`` to ``high`` that is nearest to x."""
+    x = select(low - x, low, x)
+    return select(x - high, high, x)
 
 
 def index(x: Any, points: Sequence[float] | Array) -> Any:
@@ -99,6 +128,8 @@ def index(x: Any, points: Sequence[float] | Array) -> Any:
         import casadi
 
         return sum(casadi.if_else(x >= point, 1.0, 0.0) for point in points)
+    if getattr(x, "free_symbols", None):
+        return _SymbolicIndex(x, points)
     return np.searchsorted(points, x, side="right")
 
 
@@ -114,6 +145,19 @@ def lookup(position: Any, table: Sequence[float] | Array) -> Any:
             value = casadi.if_else(position > k + 0.5, entry, value)
         return value
     return np.asarray(table, dtype=float)[position]
+
+
+class _SymbolicIndex(NamedTuple):
+    """Index of an expression of SymPy."""
+
+    x: Any
+    points: Sequence[float] | Array
+
+    def lookup(self, table: Sequence[float]) -> Any:
+        import sympy
+
+        cases = [(entry, self.x < point) for entry, point in zip(table[:-1], self.points, strict=True)]
+        return sympy.Piecewise(*cases, (table[-1], True))
 
 
 def root(
@@ -138,13 +182,13 @@ def root(
             return x.root(function, target, bounds, start, parameters)
     symbolic = any(hasattr(x, "is_symbolic") for x in scalars)
     low, high = bounds
-    x, active = _clipped(start, low, high), 0.0 * target + 1.0
+    x, active = clipped(start, low, high), 0.0 * target + 1.0
     for k in range(_SYMBOLIC_STEPS if symbolic else MOST_STEPS):
         value, slope, curvature = function(Jet([x, 1.0, 0.0]), *parameters)
         residual = value - target
         # Newton's step, longer or shorter by the curvature; never more than twice or less than half of it.
         square = slope * slope
-        step = residual * slope / (square - _clipped(0.5 * residual * curvature, -square, 0.5 * square))
+        step = residual * slope / (square - clipped(0.5 * residual * curvature, -square, 0.5 * square))
         new = x - step
         low, high = select(residual, low, x), select(residual, x, high)
         going = select(absolute(step) - LAST_STEP * absolute(x), active, 0.0)
@@ -158,11 +202,6 @@ def root(
 
 # Of a root as straight-line code, where no step can be left out: the most that any spring of the tests takes.
 _SYMBOLIC_STEPS = 24
-
-
-def _clipped(x: Any, low: Any, high: Any) -> Any:
-    x = select(low - x, low, x)
-    return select(x - high, high, x)
 
 
 def _function(name: str, x: Any) -> Any:

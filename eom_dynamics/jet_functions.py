@@ -15,11 +15,12 @@ from typing import Any
 
 from . import elementary
 from .jet import Jet, leibniz
+from .lie import sincos
 
 
-def exponential(x: Jet) -> Jet:
-    """exp(x): y' = y x'."""
-    y = [elementary.exp(x[0])]
+def exponential(x: Jet, value: Any = None) -> Jet:
+    """exp(x): y' = y x'; from its value where that is known."""
+    y = [elementary.exp(x[0]) if value is None else value]
     for k in range(len(x) - 1):
         y.append(_product(y, x[1:], k))
     return Jet(y)
@@ -47,6 +48,16 @@ def hyperbolic_sine(x: Jet) -> Jet:
         c.append(_product(s, x[1:], k))
         s.append(sine)
     return Jet(s)
+
+
+def sine_cosine(x: Jet) -> tuple[Jet, Jet]:
+    """sin(x) and cos(x): s' = c x', c' = -s x'."""
+    s, c = ([y] for y in sincos(x[0]))
+    for k in range(len(x) - 1):
+        sine = _product(c, x[1:], k)
+        c.append(-_product(s, x[1:], k))
+        s.append(sine)
+    return Jet(s), Jet(c)
 
 
 def square_root(x: Jet) -> Jet:

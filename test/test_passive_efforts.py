@@ -1,143 +1,373 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant efforts and parallel springs of joints: in all efforts and accelerations, in simulation, and in files."""
+"""Constant efforts and parallel springs of joints: every kind in every route, against formulas and differences."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from differences import deviation, gradient, polynomial_motion
-from hypothesis import given, settings
-from trees import MovingTree, moving_trees
+import yaml
+from differences import derivative, deviation, polynomial_motion
+from linkages import four_bar, four_bar_angles
+from scipy.interpolate import CubicSpline
 
-from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Joint, Robot, load_robot
+from eom_dynamics import (
+    Dynamics,
+    ElasticArm,
+    FloatingBase,
+    Robot,
+    RobotDescriptionError,
+    contacts,
+    equations_of_motion,
+    lagrange,
+    load_robot,
+    robot_from_parameters,
+)
+from eom_dynamics.actuators.checks import ParameterError
+from eom_dynamics.actuators.parallel_springs import (
+    PARALLEL_LAWS,
+    Anchors,
+    GasLaw,
+    ParallelSpring,
+    SignedLinearLaw,
+    TableLaw,
+)
+from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
-from eom_dynamics.robot.model import Mimic, ParallelSpring
+from eom_dynamics.equations import gravity_from_jacobians, system_form
+from eom_dynamics.loops import ClosedLoopArm
+from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.robot.writers.urdf import robot_as_urdf
+from eom_dynamics.ros.robot_entries import describe
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
+from eom_dynamics.tools.inspect.facts import robot_facts
+from eom_dynamics.tools.inspect.text import as_text
 
-METHODS = {"effort": 3, "bias": 2, "gravity": 1}
-"""Methods whose efforts include passive ones, and how many of q, qd, qdd they take."""
+CONSTANT = -1.3
 
+POINTS, EFFORTS = np.array([-1.2, -0.5, 0.1, 0.9, 1.5]), np.array([3.0, -1.0, 2.0, 2.5, -4.0])
+SPLINE = CubicSpline(POINTS, EFFORTS, bc_type="natural")
 
-def held(robot: Robot) -> Robot:
-    """The robot with a constant effort and a parallel spring at each joint."""
-    joints = [
-        replace(joint, constant_effort=0.7 - 0.5 * i, parallel_spring=ParallelSpring(3.0 + i, 0.2 * i - 0.1))
-        for i, joint in enumerate(robot.joints)
-    ]
-    return replace(robot, joints=tuple(joints))
+Law = Callable[[Any], Any]
 
 
-def effort(joint: Joint, q: Array) -> Array:
-    spring = joint.parallel_spring
-    return joint.constant_effort + spring.stiffness * (q - spring.rest_position)
+def _table(x: Any) -> Any:
+    inside = np.clip(x, POINTS[0], POINTS[-1])
+    return SPLINE(inside) + SPLINE(inside, 1) * (x - inside)
 
 
-def law(robot: Robot, q: Array) -> Array:
-    """c + K (q - q_0)."""
-    return np.stack([effort(j, q[..., i]) for i, j in enumerate(robot.joints)], -1)
+def _anchored(law: Law, a: float, b: float, aligned: float, rest: float) -> Law:
+    """The effort by the force along the line between the anchors and its lever a b sin / l, of plane geometry."""
+
+    def effort(q: Any) -> Any:
+        parent, link = np.array([a, 0.0]), b * np.array([np.cos(q - aligned), np.sin(q - aligned)])
+        line = np.moveaxis(np.moveaxis(link, 0, -1) - parent, -1, 0)
+        length = np.hypot(*line)
+        lever = (link[0] * line[1] - link[1] * line[0]) / length
+        return law(length - rest) * lever
+
+    return effort
 
 
-@settings(max_examples=8)
-@given(tree=moving_trees(3, max_joints=3))
-def test_efforts_and_their_time_derivatives(tree: MovingTree) -> None:
-    robot = held(tree.robot)
-    with_, without = (Dynamics(x, backend="numpy").inverse_dynamics(*tree.states) for x in (robot, tree.robot))
-    motion = polynomial_motion(tree.states)
-    K = np.array([joint.parallel_spring.stiffness for joint in robot.joints])
-    scale = 1 + max(np.max(np.abs(x)) for x in with_)
-    for k, own in enumerate([law(robot, motion(0.0)[0]), K * tree.states[1], K * tree.states[2]]):
-        assert np.max(np.abs(with_[k] - without[k] - own)) < 1e-13 * scale
+def _gas(force: float, stroke: float, ratio: float, n: float) -> Law:
+    gas = stroke / (1 - ratio ** (-1 / n))
+    return lambda x: -force * (gas / (gas + np.sign(force) * x)) ** n
 
 
-@pytest.mark.parametrize("backend", ["native", "casadi", "numpy"])
-def test_all_programs(backend: str) -> None:
-    if backend == "casadi":
-        pytest.importorskip("casadi")
+ANCHORS = Anchors(0.5, 0.2, -2.0, 0.65)
+GEOMETRY = (0.5, 0.2, -2.0, 0.65)
+
+KINDS: dict[str, tuple[ParallelSpring, Law]] = {
+    "linear": (ParallelSpring(SignedLinearLaw(-7.0), 0.3), lambda q: -7.0 * (q - 0.3)),
+    "coil": (
+        ParallelSpring(SignedLinearLaw(900.0), anchors=ANCHORS),
+        _anchored(lambda x: 900.0 * x, *GEOMETRY),
+    ),
+    "table": (ParallelSpring(TableLaw(POINTS, EFFORTS), 0.2), lambda q: _table(q - 0.2)),
+    "table of a length": (
+        ParallelSpring(TableLaw(POINTS / 4, EFFORTS), anchors=ANCHORS),
+        _anchored(lambda x: _table(4 * x), *GEOMETRY),
+    ),
+    "gas": (
+        ParallelSpring(GasLaw(400.0, 0.3, 1.4), anchors=ANCHORS),
+        _anchored(_gas(400.0, 0.3, 1.4, 1.0), *GEOMETRY),
+    ),
+    "gas, adiabatic": (
+        ParallelSpring(GasLaw(400.0, 0.3, 1.4, 1.4), anchors=ANCHORS),
+        _anchored(_gas(400.0, 0.3, 1.4, 1.4), *GEOMETRY),
+    ),
+    "gas traction": (ParallelSpring(GasLaw(-9.0, 1.0, 1.3, 1.2), -1.5), lambda q: _gas(-9.0, 1.0, 1.3, 1.2)(q + 1.5)),
+    "cubic": (ParallelSpring(CubicSpring(3.0, 5.0), 0.1), lambda q: 3 * (q - 0.1) + 5 * (q - 0.1) ** 3),
+    "polynomial": (
+        ParallelSpring(PolynomialSpring(np.array([3.0, 1.0, 2.0])), 0.1),
+        lambda q: 3 * (q - 0.1) + (q - 0.1) ** 2 + 2 * (q - 0.1) ** 3,
+    ),
+    "exponential": (ParallelSpring(ExponentialSpring(3.0, 2.0)), lambda q: 1.5 * np.sinh(2 * q)),
+    "dead zone": (
+        ParallelSpring(DeadZoneSpring(9.0, 1.0, 0.3, 0.2)),
+        lambda q: q + 4 * (q - 0.3 + np.hypot(q - 0.3, 0.2)) - 4 * (-q - 0.3 + np.hypot(-q - 0.3, 0.2)),
+    ),
+}
+"""Springs of every law and mount, and the joint effort that holds them, in plain NumPy."""
+
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+# Of rounding where efforts of a few hundred cancel; differences are of order 10 with steps of 0.01.
+ROUNDING, DIFFERENCES = 1e-12, 1e-7
+
+
+def held(robot: Robot, kind: str) -> Robot:
+    """The robot with a constant effort at its first joint and a spring at its second one."""
+    first, second, *others = robot.joints
+    first, second = replace(first, constant_effort=CONSTANT), replace(second, parallel_spring=KINDS[kind][0])
+    return replace(robot, joints=(first, second, *others))
+
+
+def law(kind: str, q: Array) -> Array:
+    """Passive efforts of such a robot."""
+    own = np.zeros_like(q)
+    own[..., 0], own[..., 1] = CONSTANT, KINDS[kind][1](q[..., 1])
+    return own
+
+
+def drawn(*shape: int) -> Array:
+    return np.random.default_rng(1).uniform(-1, 1, shape)
+
+
+def test_every_law_is_tested() -> None:
+    assert {spring.law.kind for spring, _ in KINDS.values()} == set(PARALLEL_LAWS)
+
+
+@EVERY_KIND
+def test_dynamics(kind: str) -> None:
     plain = load_robot("planar_2r")
-    robot = held(plain)
-    with_, without = Dynamics(robot, backend=backend), Dynamics(plain, backend=backend)
-    q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, 2))
-    for name, count in METHODS.items():
-        states = (q, qd, qdd)[:count]
-        assert deviation(getattr(with_, name)(*states) - getattr(without, name)(*states), law(robot, q)) < 1e-13
+    robot = held(plain, kind)
+    with_, without = (Dynamics(x, backend="numpy") for x in (robot, plain))
+    motion = drawn(5, 2)
+    q, qd, qdd = motion[:3]
+    along = polynomial_motion(motion)
+    own = lambda t: law(kind, along(t)[0])  # noqa: E731
+    rates = [own(0.0), derivative(own, 1e-3), derivative(lambda t: derivative(lambda s: own(t + s), 3e-3), 3e-3)]
+    found = [x - y for x, y in zip(with_.inverse_dynamics(*motion), without.inverse_dynamics(*motion), strict=True)]
+    scale = max(np.max(np.abs(x)) for x in with_.inverse_dynamics(*motion))
+    for x, desired, close in zip(found, rates, (ROUNDING, 1e-8, 1e-5), strict=True):
+        assert np.max(np.abs(x - desired)) < close * scale
+    for name, states in {"effort": (q, qd, qdd), "bias": (q, qd), "gravity": (q,)}.items():
+        difference = getattr(with_, name)(*states) - getattr(without, name)(*states)
+        assert deviation(difference, law(kind, q), floor=scale) < ROUNDING
     tau = with_.effort(q, qd, qdd)
-    assert deviation(with_.forward_dynamics(q, qd, tau), qdd) < 1e-12
-    by_q = gradient(lambda x: with_.effort(x, qd, qdd), q)
-    assert deviation(with_.inverse_dynamics_derivatives(q, qd, qdd)[0], by_q) < 1e-8
-    by_q = gradient(lambda x: with_.forward_dynamics(x, qd, tau), q)
-    assert deviation(with_.forward_dynamics_derivatives(q, qd, tau)[0], by_q) < 1e-8
-    slope = gradient(lambda x: np.atleast_1d(with_.potential_energy(x)), q)
-    assert deviation(slope.ravel(), with_.gravity(q)) < 1e-8
+    assert deviation(with_.forward_dynamics(q, qd, tau), qdd, floor=scale) < ROUNDING
+    small = lambda f, x: np.stack(  # noqa: E731
+        [derivative(lambda t, e=e: f(x + t * e), 1e-3) for e in np.eye(2)], axis=-1
+    )
+    by_q = small(lambda x: with_.effort(x, qd, qdd), q)
+    assert deviation(with_.inverse_dynamics_derivatives(q, qd, qdd)[0], by_q) < DIFFERENCES
+    by_q = small(lambda x: with_.forward_dynamics(x, qd, tau), q)
+    assert deviation(with_.forward_dynamics_derivatives(q, qd, tau)[0], by_q) < DIFFERENCES
+    slope = small(lambda x: np.atleast_1d(with_.potential_energy(x)), q)
+    assert deviation(slope.ravel(), with_.gravity(q)) < DIFFERENCES
     for name in ("kinetic_energy", "momentum"):
         np.testing.assert_array_equal(getattr(with_, name)(q, qd), getattr(without, name)(q, qd))
-    np.testing.assert_array_equal(with_.regressor(q, qd, qdd), without.regressor(q, qd, qdd))
+    Y = with_.regressor(q, qd, qdd)
+    assert deviation(Y @ with_.inertial_parameters + law(kind, q), tau, floor=scale) < ROUNDING
 
 
-def test_on_a_floating_base() -> None:
+@pytest.mark.parametrize("backend", ["native", "casadi"])
+def test_compiled_code(backend: str) -> None:
+    """All kinds in one arm, for a state and for a batch."""
+    if backend == "casadi":
+        pytest.importorskip("casadi")
+    iiwa = load_robot("iiwa")
+    kinds = ("coil", "table", "gas, adiabatic", "gas traction", "polynomial", "exponential", "dead zone")
+    joints = [replace(joint, parallel_spring=KINDS[k][0]) for joint, k in zip(iiwa.joints, kinds, strict=True)]
+    robot = replace(iiwa, joints=tuple(joints))
+    compiled, plain = Dynamics(robot, backend=backend), Dynamics(robot, backend="numpy")
+    motion = drawn(5, 9, 7)
+    for count in (9, 1):
+        states = motion[:, :count] if count > 1 else motion[:, 0]
+        for x, y in zip(compiled.inverse_dynamics(*states), plain.inverse_dynamics(*states), strict=True):
+            assert deviation(x, y) < ROUNDING
+        assert deviation(compiled.potential_energy(states[0]), plain.potential_energy(states[0])) < ROUNDING
+
+
+@EVERY_KIND
+def test_closed_forms(kind: str) -> None:
+    robot = held(load_robot("planar_2r"), kind)
+    dynamics = Dynamics(robot, backend="numpy")
+    q, qd, qdd, qddd, qdddd = drawn(5, 2)
+    efforts = dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd)
+    for x, y in zip(equations_of_motion(robot, q, qd, qdd, qddd).efforts(qdddd), efforts, strict=True):
+        assert deviation(x, y, floor=np.max(np.abs(efforts))) < ROUNDING
+    assert deviation(system_form(robot, q, qd, qdd).tau, efforts[0]) < ROUNDING
+    assert deviation(gravity_from_jacobians(robot, q), dynamics.gravity(q)) < ROUNDING
+
+
+@EVERY_KIND
+def test_lagrange(kind: str) -> None:
+    """Symbols, in which the effort is the derivative of the energy."""
+    robot = held(load_robot("planar_2r"), kind)
+    system = lagrange.robot_lagrangian(robot)
+    q = drawn(2)
+    found = system.gravity.subs(dict(zip(system.q, q.tolist(), strict=True))).evalf()
+    assert deviation(np.array(found, dtype=float).ravel(), Dynamics(robot, backend="numpy").gravity(q)) < 1e-9
+
+
+@EVERY_KIND
+def test_floating_base(kind: str) -> None:
     """In the efforts of the joints, none on the base."""
     plain = load_robot("planar_2r")
-    robot = held(plain)
+    robot = held(plain, kind)
     with_, without = (FloatingBase(x, backend="numpy") for x in (robot, plain))
-    draw = np.random.default_rng(0)
-    pose, q, nu, nud = np.eye(4), draw.uniform(-1, 1, 2), draw.uniform(-1, 1, 8), draw.uniform(-1, 1, 8)
-    tau = with_.effort(pose, q, nu, nud)
-    own = np.concatenate([np.zeros(6), law(robot, q)])
-    assert deviation(tau - without.effort(pose, q, nu, nud), own) < 1e-12
+    pose, q, nu, nud = np.eye(4), drawn(2), drawn(8), drawn(8)[::-1]
+    tau, own = with_.effort(pose, q, nu, nud), np.append(np.zeros(6), law(kind, q))
+    assert deviation(tau - without.effort(pose, q, nu, nud), own, floor=np.max(np.abs(tau))) < ROUNDING
+    assert deviation(with_.gravity(pose, q) - without.gravity(pose, q), own, floor=np.max(np.abs(tau))) < ROUNDING
+    closed = equations_of_motion_on_base(robot, pose, q, nu).efforts(nud)[0]
+    assert deviation(closed, tau) < ROUNDING
+    energy = derivative(lambda t: with_.potential_energy(pose, q + t * np.eye(2)[1]), 1e-3)
+    assert deviation(energy, with_.gravity(pose, q)[7], floor=np.max(np.abs(tau))) < DIFFERENCES
+
+
+def equations_of_motion_on_base(*arguments: Any) -> Any:
+    from eom_dynamics.equations import floating_equations_of_motion
+
+    return floating_equations_of_motion(*arguments)
+
+
+def test_contacts_and_loops() -> None:
+    """Where other equations rest on these: an arm that presses, and a four-bar linkage."""
+    plain = load_robot("planar_2r")
+    q, qd, tau = drawn(3, 2)
+    touch = contacts.PointContact("tip", plain.tools[0].name, friction=0.5)
+    with_, without = (contacts.ContactDynamics(Dynamics(x), [touch]) for x in (held(plain, "gas"), plain))
+    found = with_.forward_dynamics(q, qd, tau + law("gas", q))
+    desired = without.forward_dynamics(q, qd, tau)
+    assert deviation(found.acceleration, desired.acceleration) < 1e-9
+
+    arm = four_bar()
+    springy = ClosedLoopArm(held(arm.tree, "coil"), arm.loops, arm.independent)
+    angles = four_bar_angles(0.7)
+    rates = [np.zeros(1)] * 4
+    found = springy.inverse_dynamics(angles, *rates)[0] - arm.inverse_dynamics(angles, *rates)[0]
+    ratio = derivative(lambda t: four_bar_angles(0.7 + t), 1e-3)
+    assert deviation(found, np.atleast_1d(law("coil", angles) @ ratio)) < 1e-8
+
+
+@pytest.mark.parametrize("kind", ["coil", "table", "gas, adiabatic"])
+def test_simulation_conserves_energy(kind: str) -> None:
+    robot = held(load_robot("sea_planar_2r"), kind)
+    plant = ElasticPlant(ElasticArm(robot))
+    simulation = simulate(plant, None, np.linspace(0.0, 0.1, 3), plant.state([0.3, 0.8], [1.0, -2.0]))
+    audit = energy_audit(plant, simulation)
+    assert audit.relative_imbalance < 1e-8
+    assert np.ptp(audit.kinetic) > 0.1
+
+
+@pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
+def test_feedforward(rotor_model: str) -> None:
+    """Motors hold against them through the springs of the joints."""
+    plain = replace(load_robot("sea_planar_2r"), rotor_model=rotor_model)
+    robot = held(plain, "gas")
+    q, zero = drawn(2), np.zeros(2)
+    with_, without = (ElasticArm(x).feedforward(q, zero, zero, zero, zero) for x in (robot, plain))
+    assert deviation(with_.tau - without.tau, law("gas", q)) < ROUNDING
+    (deflection, *_) = ElasticArm(robot).deflections(with_.tau, zero, zero)
+    assert deviation(with_.motor_position - q, deflection) < ROUNDING
+    assert deviation(with_.motor_effort, with_.tau) < ROUNDING
 
 
 def test_mimic_joints() -> None:
-    """A follower with the position r q + e adds r times its effort."""
+    """A follower with the position r q + e adds r times its effort, and its energy."""
     plain = load_robot("planar_2r")
     follower = replace(plain.joints[1], mimic=Mimic(0, -1.5, 0.3))
-    robot = held(replace(plain, joints=(plain.joints[0], follower)))
     bare = replace(plain, joints=(plain.joints[0], follower))
-    q = np.array([0.4])
-    own = law(robot, np.array([q[0], -1.5 * q[0] + 0.3]))
-    found = Dynamics(robot, backend="numpy").gravity(q) - Dynamics(bare, backend="numpy").gravity(q)
-    assert deviation(found, np.array([own[0] - 1.5 * own[1]])) < 1e-13
+    robot, q = held(bare, "table"), np.array([0.4])
+    own = law("table", np.array([q[0], -1.5 * q[0] + 0.3]))
+    dynamics = Dynamics(robot, backend="numpy")
+    found = dynamics.gravity(q) - Dynamics(bare, backend="numpy").gravity(q)
+    assert deviation(found, np.array([own[0] - 1.5 * own[1]])) < ROUNDING
+    slope = np.atleast_1d(derivative(lambda t: dynamics.potential_energy(q + t), 1e-3))
+    assert deviation(slope.ravel(), dynamics.gravity(q)) < DIFFERENCES
 
 
-def test_file(tmp_path: Path) -> None:
-    robot = held(load_robot("sea_planar_2r"))
-    path = tmp_path / "arm.yaml"
-    path.write_text(robot_as_yaml(robot).text)
-    again = load_robot(path)
-    for ours, desired in zip(again.joints, robot.joints, strict=True):
-        assert (ours.constant_effort, ours.parallel_spring) == (desired.constant_effort, desired.parallel_spring)
+@EVERY_KIND
+def test_files(kind: str, tmp_path: Path) -> None:
+    """A robot's own file, and parameters of a node, which are the same tree."""
+    robot = held(load_robot("sea_planar_2r"), kind)
+    (tmp_path / "arm.yaml").write_text(text := robot_as_yaml(robot).text)
+    parameters = yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
+    for again in (load_robot(tmp_path / "arm.yaml"), robot_from_parameters(parameters)):
+        assert robot_as_yaml(again).text == text
+        assert again.joints[0].constant_effort == CONSTANT
+    entry = parameters["joints"]["joint_2"]["parallel_spring"]
+    names = [*entry, *(f"anchors.{name}" for name in entry.get("anchors", ()))]
+    if entry["type"] in ("linear", "tabulated", "gas"):
+        assert not any("entry of" in describe(f"robot.joints.a.parallel_spring.{x}") for x in names if x != "anchors")
+    assert any("parallel springs are left out: joint_2" in line for line in robot_as_urdf(robot).lost)
+
+
+URDF = """<robot name="arm"><link name="base"/><link name="body"><inertial><mass value="1"/>
+  <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <joint name="hip" type="TYPE"><parent link="base"/><child link="body"/><axis xyz="0 0 1"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def urdf_arm(folder: Path, entries: str, kind: str = "continuous") -> Robot:
+    (folder / "arm.urdf").write_text(URDF.replace("TYPE", kind))
+    (folder / "arm.yaml").write_text(
+        f"/**: {{ros__parameters: {{robot: {{urdf: arm.urdf, joints: {{hip: {{{entries}}}}}}}}}}}"
+    )
+    return load_robot(folder / "arm.yaml")
+
+
+ANCHORED = "anchors: {parent: 0.5, link: 0.2, aligned_position: 0.1, rest_length: 0.6}"
 
 
 def test_urdf_with_additions(tmp_path: Path) -> None:
-    """The parameters that complete a URDF may have them."""
-    text = """<robot name="arm"><link name="base"/><link name="body"><inertial><mass value="1"/>
-      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
-      <joint name="hip" type="continuous"><parent link="base"/><child link="body"/><axis xyz="0 0 1"/></joint>
-      </robot>"""
-    (tmp_path / "arm.urdf").write_text(text)
-    entries = "joints: {hip: {constant_effort: -2.0, parallel_spring: {stiffness: 5.0}}}"
-    (tmp_path / "arm.yaml").write_text(f"/**: {{ros__parameters: {{robot: {{urdf: arm.urdf, {entries}}}}}}}")
-    (joint,) = load_robot(tmp_path / "arm.yaml").joints
-    assert joint.constant_effort == -2.0 and joint.parallel_spring == ParallelSpring(5.0, 0.0)
+    """The parameters that complete a URDF may have them; a linear spring needs no type."""
+    (joint,) = urdf_arm(tmp_path, "constant_effort: -2.0, parallel_spring: {stiffness: 5.0}").joints
+    assert joint.constant_effort == -2.0
+    assert joint.parallel_spring is not None
+    assert joint.parallel_spring.entries() == {"type": "linear", "stiffness": 5.0, "rest_position": 0.0}
+    gas = f"parallel_spring: {{type: gas, force: 300.0, stroke: 0.2, force_ratio: 1.4, {ANCHORED}}}"
+    (joint,) = urdf_arm(tmp_path, gas).joints
+    assert joint.parallel_spring is not None
+    assert joint.parallel_spring.anchors == Anchors(0.5, 0.2, 0.1, 0.6)
 
 
-def test_simulation_conserves_energy() -> None:
-    robot = held(load_robot("sea_planar_2r"))
-    plant = ElasticPlant(ElasticArm(robot))
-    simulation = simulate(plant, None, np.linspace(0.0, 0.3, 7), plant.state([0.3, 0.8], [1.0, -2.0]))
-    audit = energy_audit(plant, simulation)
-    assert audit.relative_imbalance < 1e-9
-    assert np.ptp(audit.kinetic) > 1.0
+@pytest.mark.parametrize(
+    ("entries", "kind", "reason"),
+    [
+        ("{stiffness: 5.0, rest: 1.0}", "continuous", "parallel_spring.rest: unknown entry"),
+        ("{type: variable, stiffness: 5.0}", "continuous", "parallel_spring.type: must be one of cubic"),
+        (f"{{stiffness: 5.0, {ANCHORED}}}", "prismatic", "anchors: a prismatic joint has none"),
+        (f"{{stiffness: 5.0, rest_position: 0.1, {ANCHORED}}}", "revolute", "rest_position: unknown entry"),
+        (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '0.5')}}}", "revolute", "anchors.link: must differ from parent"),
+        (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '-1.0')}}}", "revolute", "anchors.link: must be finite and pos"),
+        ("{type: gas, force: 5.0, stroke: 0.1, force_ratio: 0.9}", "revolute", "force_ratio: must be greater than 1"),
+        ("{type: tabulated, deflections: [0.0, 0.0], efforts: [1.0, 2.0]}", "revolute", "increasing"),
+        ("{type: tabulated, deflections: [0.0, 1.0], efforts: [1.0]}", "revolute", "efforts: must have as many"),
+    ],
+)
+def test_refused(entries: str, kind: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(RobotDescriptionError, match=reason.replace("{", r"\{")):
+        urdf_arm(tmp_path, f"parallel_spring: {entries}", kind)
 
 
-def test_springs_carry_passive_efforts() -> None:
-    """Motors hold against them through the springs of the joints."""
-    plain = load_robot("sea_planar_2r")
-    robot = held(plain)
-    q, zero = np.array([0.3, -0.4]), np.zeros(2)
-    with_, without = (ElasticArm(x).feedforward(q, zero, zero, zero, zero) for x in (robot, plain))
-    assert deviation(with_.tau - without.tau, law(robot, q)) < 1e-12
-    (deflection, *_) = ElasticArm(robot).deflections(with_.tau, zero, zero)
-    assert deviation(with_.motor_position - q, deflection) < 1e-12
+def test_gas_without_volume_is_not_a_number() -> None:
+    spring = ParallelSpring(GasLaw(100.0, 0.2, 2.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        assert np.isnan(spring.energy(np.float64(-0.5)))
+    with pytest.raises(ParameterError, match="rest_position: anchors have none"):
+        ParallelSpring(GasLaw(100.0, 0.2, 2.0), 0.1, ANCHORS)
+
+
+def test_inspect() -> None:
+    text = as_text(robot_facts(held(load_robot("sea_planar_2r"), "gas")))
+    assert "constant effort -1.3 N m" in text
+    assert "parallel spring: gas" in text

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 # The modules of this package that trace and emit kernels.
-_GENERATOR = ("jet.py", "jet_functions.py", "elementary.py", "lie", "actuators/friction.py", "recursion", "codegen")
+_GENERATOR = ("jet.py", "jet_functions.py", "elementary.py", "lie", "actuators", "recursion", "codegen")
 
 
-def kernel_fingerprint(robot: Robot, recipe: Recipe) -> str:
-    """Digest of a program of a robot and of the code generator."""
-    links = _robot_fingerprint(robot) if recipe.of_links else ""
+def kernel_fingerprint(robot: Robot | None, recipe: Recipe) -> str:
+    """Digest of a program, of the robot that it depends on, and of the code generator."""
+    links = "" if robot is None else _robot_fingerprint(robot)
     return digest("kernel", links, recipe.name, *recipe.details, generator_fingerprint())
 
 
@@ -45,8 +45,7 @@ def _robot_fingerprint(robot: Robot) -> str:
         parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]
     for joint in robot.joints:
         spring = joint.parallel_spring
-        passive = (joint.constant_effort, spring.stiffness, spring.rest_position)
-        parts += [float(x).hex() for x in passive]
+        parts += [float(joint.constant_effort).hex(), repr(None if spring is None else spring.entries())]
     if robot.joint_friction:
         parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
     return digest(*parts)

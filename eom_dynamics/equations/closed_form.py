@@ -29,6 +29,7 @@ from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet
+from ..recursion.passive_efforts import passive_efforts, passive_joints
 from ..robot import Robot
 from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, wrenches
 from .system import System, block_diagonal, inertia_matrix, system, tool_matrix
@@ -44,7 +45,8 @@ class EquationsOfMotion:
     Attributes:
         M: mass matrix (n, n), of a batch (N, n, n).
         C: Coriolis matrix (n, n) or (N, n, n), in the requested form.
-        gravity: Q_grav (n,) or (N, n), the effort that holds the robot against gravity.
+        gravity: Q_grav (n,) or (N, n), the effort that holds the robot against gravity, and its joints against constant
+            efforts and parallel springs.
         external: Q_ext (n,) or (N, n), the effort that exerts the tool wrench.
         rates: qd, qdd, …, the time derivatives of q in this state.
     """
@@ -128,7 +130,7 @@ def equations_of_motion(
     return EquationsOfMotion(
         M=mass_matrix(body, M_b),
         C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
-        gravity=gravity_forces(body, M_b, robot.gravity),
+        gravity=tuple(Jet(gravity_forces(body, M_b, robot.gravity)) + Jet(passive_forces(robot, q, derivatives))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in at_tools])),
         rates=tuple(derivatives),
     )
@@ -180,6 +182,15 @@ def gravity_forces(body: System, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray,
     """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
     base_acceleration = np.concatenate([np.zeros(3), -gravity])
     return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
+
+
+def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
+    """Efforts against constant loads and parallel springs of joints, and as many derivatives as the matrices have."""
+    joints = passive_joints(robot)
+    if not joints:
+        return (np.zeros(robot.n, dtype=int),) * len(rates)  # keeps floating-point numbers out of symbolic expressions
+    motion = [x.tolist() for x in (q, *rates[:-1])]
+    return tuple(np.array(level) for level in zip(*passive_efforts(joints, robot.n, motion), strict=True))
 
 
 def external_forces(body: System, W: Jet) -> tuple[AnyArray, ...]:

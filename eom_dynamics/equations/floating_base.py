@@ -40,6 +40,7 @@ from .closed_form import (
     coriolis_matrix,
     external_forces,
     mass_matrix,
+    passive_forces,
     require_form,
 )
 from .system import System, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
@@ -54,7 +55,7 @@ class FloatingEquationsOfMotion(EquationsOfMotion):
     Attributes:
         M: mass matrix (6 + n, 6 + n), of a batch (N, 6 + n, 6 + n).
         C: Coriolis matrix, in the requested form.
-        gravity: Q_grav (6 + n,) or (N, 6 + n).
+        gravity: Q_grav (6 + n,) or (N, 6 + n), with the efforts against constant loads and parallel springs.
         external: Q_ext (6 + n,) or (N, 6 + n).
         rates: nu, nud, …, in this state.
     """
@@ -117,10 +118,11 @@ def _equations(
     M = mass_matrix(body, M_b)
     G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
     T = tool_matrix(robot, with_base=True)
+    held = [np.append(np.zeros(_TWIST), x) for x in passive_forces(robot, q, [rate[_TWIST:] for rate in rates])]
     return FloatingEquationsOfMotion(
         M=M,
         C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
-        gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) for k in range(len(G))),
+        gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) + held[k] for k in range(len(G))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in wrench])),
         rates=tuple(rates),
     )

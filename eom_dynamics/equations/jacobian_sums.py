@@ -27,6 +27,7 @@ from ..kinematics.forward import body_poses
 from ..robot import Robot
 from ..robot.inertia import steiner
 from ..states import joint_vectors
+from .closed_form import passive_forces
 
 
 class BodyJacobians(NamedTuple):
@@ -71,8 +72,10 @@ def mass_matrix_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
 
 
 def gravity_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
-    """Q_grav (n,), minus the sum of m J_c' g."""
-    return -sum(body.mass * body.linear.T for body in center_of_mass_jacobians(robot, q)) @ robot.gravity
+    """Q_grav (n,), minus the sum of m J_c' g, and the efforts against constant loads and parallel springs."""
+    (q,) = joint_vectors(robot.n, q)
+    (passive,) = passive_forces(robot, q, [q])
+    return passive - sum(body.mass * body.linear.T for body in center_of_mass_jacobians(robot, q)) @ robot.gravity
 
 
 def coriolis_tensor_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:

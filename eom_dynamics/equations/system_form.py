@@ -7,7 +7,9 @@ stacked into vectors (6N,):
     V  = L (A qd + V_base)
     Vd = L (A qdd - [ad_{A qd}] (W V + V_base) + Vd_base)
     F  = L' (G Vd - [ad_V]' G V + F_tip)
-    tau = A' F,    L = (I - W)^-1
+    tau = A' F,    L = (I - W)^-1,
+
+and with the efforts of constant loads and parallel springs added to tau.
 
 W holds the steps from parent to child, A the joint screws, G the body inertias; [ad_x] is block-diagonal. F is the
 wrench that each body gets from its parent. L is the A of Müller and Kumar, W their D, and L A their J. Since a twist
@@ -29,6 +31,7 @@ from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..robot import Robot
 from ..states import joint_vectors, real_array, wrenches, zeros_if_omitted
+from .closed_form import passive_forces
 from .system import (
     ad_blocks,
     ancestors,
@@ -45,7 +48,7 @@ from .system import (
 class SystemForm:
     """The stacked equations of a robot with N bodies and n independent joint variables, in one state.
 
-    tau = M qdd + c + g + Q_ext.
+    tau = M qdd + c + g + Q_ext + passive.
 
     Attributes:
         A: joint screws (6N, n); mimic joints have the screws of theirs times their ratios.
@@ -58,6 +61,7 @@ class SystemForm:
         Vd: their time derivatives minus gravity (6N,).
         F: wrenches (6N,) that the bodies get from their parents, each in its body's frame.
         F_tip: wrenches (6N,) that the bodies exert on the surroundings.
+        passive: efforts (n,) against constant loads and parallel springs of joints.
         qd, tau: joint rates and efforts (n,).
     """
 
@@ -71,6 +75,7 @@ class SystemForm:
     Vd: AnyArray
     F: AnyArray
     F_tip: AnyArray
+    passive: AnyArray
     qd: AnyArray
     tau: AnyArray
 
@@ -151,4 +156,5 @@ def system_form(
     Vd = L @ (A @ qdd - ad_blocks(A @ qd) @ (W @ V + V_base) + Vd_base)
     F_tip = tool_matrix(robot) @ np.ravel(W_tip)
     F = L.T @ (G @ Vd - ad_blocks(V).T @ G @ V + F_tip)
-    return SystemForm(A, W, L, G, V_base, Vd_base, V, Vd, F, F_tip, qd, A.T @ F)
+    (passive,) = passive_forces(robot, q, [qd])
+    return SystemForm(A, W, L, G, V_base, Vd_base, V, Vd, F, F_tip, passive, qd, A.T @ F + passive)

@@ -122,6 +122,7 @@ class _Check:
             return []
         none = _gravity_of(robot, np.zeros(3), self._q)
         columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
+        columns = self._regressor.at_motors(columns)
         rest = self._tau - (self._by_file - columns @ g)
         A, b = [], []
         before, opposite = 0.0, 0.0
@@ -291,7 +292,9 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
 
     The delay of all efforts with which least squares explain them best, if that is much better than without.
     """
-    samples = [part for each in recordings for part in prepare(each, regressor.terms, replace(using, decimate=False))]
+    whole = replace(using, decimate=False)
+    excerpts = [part for each in recordings for part in each.excerpts()]
+    samples = [part for each in excerpts for part in prepare(each, regressor.terms, whole)]
     part = max(samples, key=len, default=None)
     if part is None or len(part) < 3:
         return 0.0, 1.0

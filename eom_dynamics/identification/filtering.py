@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
 
+from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
 from ..robot import Robot
-from .joint_terms import TERMS, Motion
+from .joint_terms import TERMS, Motion, coupled
+from .parallel_springs import LINE
 from .recording import Recording
+from .regressor import transmission_matrix
 from .sampling import HIGHEST, LowPass
 
 # Relative deviation of a step from the usual one, beyond which samples are interpolated.
@@ -81,6 +84,8 @@ class Filter:
         stribeck_velocity: v_s (n,), rad/s or m/s.
         effort_limits: (n,) N m or N; infinite where unknown.
         velocity_noise: (n,) standard deviation of filtered velocities, rad/s or m/s.
+        springs: parallel springs of the file (n,).
+        transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
         measured_velocity: use recorded velocities instead of differences of positions.
         decimate: keep no more samples than the cut-off needs.
     """
@@ -90,8 +95,21 @@ class Filter:
     stribeck_velocity: Array
     effort_limits: Array
     velocity_noise: Array
+    springs: tuple[ParallelSpring | None, ...]
+    transmission: Array | None = None
     measured_velocity: bool = False
     decimate: bool = True
+
+    def rates(self, x: Array) -> Array:
+        """Rates (N, n) of friction and rotors: of the joints, or of the motors behind a transmission."""
+        return x if self.transmission is None else x @ np.linalg.inv(self.transmission).T
+
+    def motion(self, states: Sequence[Array], tau: Array) -> Motion:
+        """What terms depend on, from q, qd, qdd and efforts, each (N, n)."""
+        q, qd, qdd = states[:3]
+        among = False if self.transmission is None else coupled(self.transmission)
+        rates = self.rates(qd), self.rates(qdd)
+        return Motion(*rates, tau, self.smoothing_velocity, self.stribeck_velocity, q, self.springs, among)
 
 
 def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter:
@@ -104,6 +122,8 @@ def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter
         np.array([float(law.stribeck_velocity) for law in laws]),
         np.array([joint.limits.effort for joint in joints]),
         np.zeros(robot.n),
+        tuple(joint.parallel_spring for joint in joints),
+        transmission_matrix(robot) if motor_side else None,
     )
 
 
@@ -215,9 +235,9 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Filtere
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
 
     tau = filtered.smooth(samples.tau)
-    state = Motion(qd, qdd, np.nan_to_num(tau), using.smoothing_velocity, using.stribeck_velocity, q)
+    state = using.motion(filtered.states, np.nan_to_num(tau))
     # What is filtered already, or constant, stays.
-    done = ("viscous", "rotor_inertia", "parallel_spring", "offset")
+    done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
     bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
 
@@ -225,7 +245,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Filtere
         "not recorded": _dilated(absent, window),
         "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
         "saturated": _dilated(saturated, window),
-        "at rest or near reversal": (np.abs(qd) < _least_velocity(qd, using)) | (np.ptp(q, axis=0) < REST),
+        "at rest or near reversal": (np.abs(state.qd) < _least_velocity(state.qd, using)) | (np.ptp(q, axis=0) < REST),
     }
     step = low_pass.decimation if using.decimate else 1
     inner = slice(filtered.inner.start, filtered.inner.stop, step)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..robot import Robot
+from .blas_threads import one_blas_thread
 from .choice import Trial, choose
 from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
 from .equations import predictions
@@ -29,9 +30,8 @@ from .fit_notes import (
     implausible_bodies,
     recording_notes,
     unexplained_efforts,
-    untreated_transmission,
 )
-from .joint_terms import TERMS, Motion
+from .joint_terms import TERMS, coupled
 from .linear_estimate import Weighted, linear_estimate
 from .options import Options
 from .parameter_vector import by_term, parameter_vector, vector_of_file
@@ -107,7 +107,7 @@ class Fit:
 
     def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
         """Samples of a recording, filtered as for the fit; efforts are those that are not known from the file."""
-        unknown = _unknown(self.robot, self.regressor.terms, recording)
+        unknown = _unknown(self.regressor, recording)
         return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
@@ -136,26 +136,38 @@ def fit(
     Raises:
         IdentificationError: nothing can be identified.
     """
+    with one_blas_thread():
+        return _fit(robot, training, validation, options, progress or (lambda step, done: None))
+
+
+def _fit(
+    robot: Robot,
+    training: Recording | Sequence[Recording],
+    validation: Recording | Sequence[Recording],
+    options: Options | None,
+    report: Callable[[str, float], None],
+) -> Fit:
     training = [training] if isinstance(training, Recording) else list(training)
     validation = [validation] if isinstance(validation, Recording) else list(validation)
     options = (options or Options()).for_robot(robot)
     assert options.terms is not None
     if not training:
         raise IdentificationError("there is no recording to train on")
-    report = progress or (lambda step, done: None)
     notes = recording_notes(robot, [*training, *validation])
     hints = unit_hints(robot, training)
-    unknown = [_unknown(robot, options.terms, each) for each in training]
     report("compile the regressor", 0.0)
-    regressor = Regressor(robot, options.terms)
+    regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
+    unknown = [_unknown(regressor, each) for each in training]
     file = vector_of_file(regressor, options.side)
     try:
         using, trials = choose(
             regressor,
             unknown,
             settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+            file,
             cutoff=options.cutoff,
             measured_velocity=options.measured_velocity,
+            prior=options.prior if options.inertia and options.payload is None else None,
             progress=lambda done: report("choose the cut-off", done),
         )
         report("filter", 0.0)
@@ -180,7 +192,7 @@ def fit(
     solution, terms = best.solution, best.terms
     term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
-    notes += [*hints, *untreated_transmission(robot, options.side), *implausible_bodies(robot, solution.parameters)]
+    notes += [*hints, *implausible_bodies(robot, solution.parameters)]
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
     notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]
@@ -211,9 +223,9 @@ def fit(
     )
 
 
-def _unknown(robot: Robot, terms: Sequence[str], recording: Recording) -> Recording:
+def _unknown(regressor: Regressor, recording: Recording) -> Recording:
     """The recording, with efforts less those of constant loads and parallel springs that are not identified."""
-    known = known_efforts(robot, terms, recording.q)
+    known = known_efforts(regressor, recording.q)
     return replace(recording, tau=recording.tau - known) if np.any(known) else recording
 
 
@@ -261,6 +273,8 @@ def _best(
         rejected = rejected or scores[-1]
         # A payload is one body, and the efforts of all joints before it are those of the same numbers.
         held = np.ones_like(held) if options.keep == "file" or options.payload else held | worse
+        if (T := data.regressor.transmission) is not None and held[coupled(T)].any():
+            held = held | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
     return _Judged(
         solution,
@@ -298,8 +312,9 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
 def _judges(
     options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[Judge]:
-    """Judges of the recordings for training, and of those for validation if there are any."""
-    return [Judge(x, using, motor_side=options.side == "motor") for x in (training, validation) if x]
+    """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
+    excerpts = [part for recording in training for part in recording.excerpts()]
+    return [Judge(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
 
 
 def _scores(
@@ -321,11 +336,9 @@ def _unsaid(regressor: Regressor, options: Options, terms: Mapping[str, Array]) 
 
 def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) -> Array:
     """Efforts (N, n) of terms."""
-    q, qd, qdd, *_ = motion.states
-    tau = np.nan_to_num(motion.smooth(motion.recorded.tau))
-    state = Motion(qd, qdd, tau, using.smoothing_velocity, using.stribeck_velocity, q)
+    state = using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
     own = [values * TERMS[name].basis(state) for name, values in terms.items()]
-    return sum(own, np.zeros_like(qd))
+    return sum(own, np.zeros_like(state.qd))
 
 
 def _solution(

@@ -105,14 +105,6 @@ def implausible_bodies(robot: Robot, parameters: Array) -> list[str]:
     ]
 
 
-def untreated_transmission(robot: Robot, side: str | None) -> list[str]:
-    """A line on a transmission that the fit of motor efforts does not know."""
-    if robot.transmission is None or side != "motor":
-        return []
-    names = ", ".join(robot.joint_names[i] for i in robot.transmission[0])
-    return [f"the transmission of {names} is not part of the fit: record efforts of their joints, --side joint"]
-
-
 def doubtful_terms(
     robot: Robot,
     terms: Mapping[str, Array],

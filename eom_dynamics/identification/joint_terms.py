@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..actuators.friction import FRICTIONLESS
+from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
 from ..spelling import hint
+from .parallel_springs import LINE, SCALE, TABLE, basis
+
+
+def coupled(transmission: Array) -> NDArray[np.bool_]:
+    """(n,) whether a transmission T (n, n) drives a joint with others."""
+    return np.asarray(np.any(transmission != np.eye(len(transmission)), axis=1))
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,9 @@ class Motion:
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         stribeck_velocity: v_s, one number or (n,), rad/s or m/s.
         q: joint positions (N, n), rad or m.
+        springs: parallel springs of the file, one a joint; none by default.
+        coupled: (n,) whether a transmission drives the joint with others; qd and qdd are then those of its motor, and
+            its spring has no basis.
     """
 
     qd: Array
@@ -35,6 +47,15 @@ class Motion:
     smoothing_velocity: float | Array = float(FRICTIONLESS.smoothing_velocity)
     stribeck_velocity: float | Array = float(FRICTIONLESS.stribeck_velocity)
     q: Array | float = 0.0
+    springs: Sequence[ParallelSpring | None] = ()
+    coupled: NDArray[np.bool_] | bool = False
+
+    def of_springs(self, term: str) -> Array:
+        """Basis (N, n) of a term of :mod:`.parallel_springs`."""
+        q = self.q + np.zeros_like(self.qd)
+        springs = self.springs or [None] * q.shape[-1]
+        bases = [basis(spring, term, x) for spring, x in zip(springs, np.moveaxis(q, -1, 0), strict=True)]
+        return np.where(self.coupled, 0.0, np.stack(bases, axis=-1))
 
     @property
     def sign(self) -> Array:
@@ -76,7 +97,12 @@ TERMS = {
         Term("asymmetric", "A", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
         Term("load", "mu", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
         Term("rotor_inertia", "B", "kg m²", lambda motion: motion.qdd, "B qdd"),
-        Term("parallel_spring", "K", "N m/rad", lambda motion: motion.q + np.zeros_like(motion.qd), "K q"),
+        Term(LINE, "K", "N m/rad", lambda motion: motion.of_springs(LINE), "K q"),
+        Term(SCALE, "r", "", lambda motion: motion.of_springs(SCALE), "r times the parallel spring of the file"),
+        *(
+            Term(name, f"f{k}", "N m", partial(Motion.of_springs, term=name), "point of a parallel spring")
+            for k, name in enumerate(TABLE, start=1)
+        ),
         Term("offset", "o", "N m", lambda motion: np.ones_like(motion.qd), "o"),
     )
 }

@@ -9,6 +9,7 @@ from ..robot import Robot
 from .estimators import ESTIMATORS
 from .exceptions import IdentificationError
 from .joint_terms import TERMS
+from .parallel_springs import LINE, spring_terms
 from .prior import KINDS
 
 SIDES = ("joint", "motor")
@@ -33,9 +34,10 @@ class Options:
     Attributes:
         side: one of SIDES; None for ``joint`` if the robot has springs, else ``motor``.
         terms: names in :data:`.joint_terms.TERMS`; None for viscous and Coulomb friction and offset, with rotor
-            inertia on the motor side, and parallel springs if the file has any.
+            inertia on the motor side, and parallel springs if the file has any. ``parallel_spring`` stands for those of
+            all kinds.
         inertia: identify the inertias of bodies; else those of the file stay.
-        estimator: one of ESTIMATORS.
+        estimator: one of ESTIMATORS; ``huber`` is ``weighted`` where only terms are identified.
         prior: distance from the file, one of :data:`.prior.KINDS`.
         prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
         cutoff: of the filter, Hz; None to choose it.
@@ -49,7 +51,7 @@ class Options:
     side: str | None = None
     terms: tuple[str, ...] | None = None
     inertia: bool = True
-    estimator: str = "weighted"
+    estimator: str = "huber"
     prior: str = "entropic"
     prior_weight: float | None = None
     cutoff: float | None = None
@@ -79,6 +81,7 @@ class Options:
         """These options with what was left to the robot."""
         side = self.side or ("joint" if any(not j.spring.is_rigid for j in robot.independent_joints) else "motor")
         default = (*_COMMON_TERMS, "rotor_inertia") if side == "motor" else _COMMON_TERMS
-        if any(joint.parallel_spring.stiffness for joint in robot.independent_joints):
-            default = (*default, "parallel_spring")
-        return replace(self, side=side, terms=default if self.terms is None else self.terms)
+        terms = (*default, *spring_terms(robot)) if self.terms is None else self.terms
+        if LINE in terms:
+            terms = tuple(dict.fromkeys((*terms, *spring_terms(robot))))
+        return replace(self, side=side, terms=terms)

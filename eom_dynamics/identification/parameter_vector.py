@@ -13,10 +13,12 @@ import numpy as np
 from ..arrays import Array
 from ..robot import Robot
 from .joint_terms import TERMS
+from .parallel_springs import SCALE, constant_part
+from .parallel_springs import values as spring_values
 from .regressor import Regressor
 
 # Terms whose parameters a robot cannot have negative.
-_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia")
+_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
 
 
 def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
@@ -27,9 +29,10 @@ def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, 
 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     """x (P,) of the robot's file, whose friction is that of the joints or of the motors."""
-    return parameter_vector(
-        regressor, regressor.dynamics.inertial_parameters, _terms_of_file(regressor.robot, motor_side=side == "motor")
-    )
+    terms = _terms_of_file(regressor.robot, motor_side=side == "motor")
+    if regressor.transmission is not None:
+        terms["offset"] = regressor.transmission.T @ terms["offset"]
+    return parameter_vector(regressor, regressor.dynamics.inertial_parameters, terms)
 
 
 def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
@@ -50,9 +53,10 @@ def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
     values["viscous"] = np.array([float(law.viscous) for law in laws])
     values["coulomb"] = np.array([float(law.coulomb) for law in laws])
     values["stribeck"] = np.array([float(law.static) - float(law.coulomb) for law in laws])
-    springs = [joint.parallel_spring for joint in joints]
-    values["parallel_spring"] = np.array([spring.stiffness for spring in springs])
-    values["offset"] = np.array([j.constant_effort + s.effort_at_zero for j, s in zip(joints, springs, strict=True)])
+    for k, joint in enumerate(joints):
+        for name, value in spring_values(joint.parallel_spring).items():
+            values[name][k] = value
+        values["offset"][k] = joint.constant_effort + constant_part(joint.parallel_spring)
     if motor_side:
         values["rotor_inertia"] = np.asarray(robot.rotor_inertia)
     return values

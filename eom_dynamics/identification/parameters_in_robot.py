@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,11 @@ from ..recursion import PARAMETERS
 from ..robot import Joint, Robot
 from ..robot.inertia import symmetric
 from .filtering import Filter
+from .joint_terms import coupled
 from .options import Options
+from .parallel_springs import constant_part, effort, with_values
+from .parallel_springs import values as spring_values
+from .regressor import Regressor, transmission_matrix
 
 _WITHOUT_PLACE = ("asymmetric", "load")
 
@@ -48,6 +52,9 @@ def with_parameters(
         kept: joints that stay as they are.
     """
     joints = list(robot.joints)
+    T = transmission_matrix(robot) if options.side == "motor" else None
+    if T is not None and "offset" in terms:  # of the motors, T' times those of the joints
+        terms = {**terms, "offset": np.linalg.solve(T.T, terms["offset"])}
     if options.inertia:
         table = parameters.reshape(-1, PARAMETERS)
         joints = [_with_inertia(joint, pi) for joint, pi in zip(joints, table, strict=True)]
@@ -97,21 +104,24 @@ def _with_terms(
 
 
 def _with_passive_efforts(joint: Joint, terms: Mapping[str, float]) -> Joint:
-    """The joint with its effort o + K q as a constant effort and a spring with the rest position of the file."""
-    old = joint.parallel_spring
-    new = replace(old, stiffness=terms.get("parallel_spring", old.stiffness))
-    at_zero = terms.get("offset", joint.constant_effort + old.effort_at_zero)
-    return replace(joint, parallel_spring=new, constant_effort=at_zero - new.effort_at_zero)
+    """The joint with offset and spring as a constant effort and a spring with the rest position of the file."""
+    spring = with_values(joint.parallel_spring, terms)
+    offset = terms.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
+    return replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
 
 
-def known_efforts(robot: Robot, terms: Sequence[str], q: Array) -> Array:
+def known_efforts(regressor: Regressor, q: Array) -> Array:
     """Efforts (N, n) at positions (N, n) of constant loads and parallel springs of the file that stay as they are."""
+    robot, terms, T = regressor.robot, regressor.terms, regressor.transmission
     E, e = robot.coupling
+    among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)
     result = np.zeros_like(q)
     for joint, row, shift in zip(robot.joints, E, e, strict=True):
-        own = joint.mimic is None
-        spring = joint.parallel_spring
-        stiffness = 0.0 if own and "parallel_spring" in terms else spring.stiffness
-        constant = 0.0 if own and "offset" in terms else joint.constant_effort + spring.effort_at_zero
-        result += (constant + stiffness * (q @ row + shift))[:, np.newaxis] * row
-    return result
+        own, spring, x = joint.mimic is None, joint.parallel_spring, q @ row + shift
+        held = np.zeros_like(x)
+        if spring is not None and (not own or np.any(row[among]) or not set(spring_values(spring)) <= set(terms)):
+            held += effort(spring, x) - constant_part(spring)
+        if not (own and "offset" in terms):
+            held += joint.constant_effort + constant_part(spring)
+        result += held[:, np.newaxis] * row
+    return regressor.at_motors(result)

@@ -27,7 +27,7 @@ _WEIGHT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class IdentifiedPayload:
     """A payload in the frame of the body that carries it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Payload:
         )
 
 
-def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array, joint: str) -> Payload:
+def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array, joint: str) -> IdentifiedPayload:
     """Find the payload that explains what the robot's file does not.
 
     Args:
@@ -94,7 +94,7 @@ def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array
     bodies = free_bodies(ball)
     found = consistent.solve(bodies, R, right, np.eye(PARAMETERS), np.full(len(offsets), -np.inf), _WEIGHT)
     spread = found.term_deviations if offsets else np.zeros(n)
-    return Payload(
+    return IdentifiedPayload(
         joint,
         found.parameters,
         found.parameter_deviations(bodies),

@@ -4,6 +4,9 @@
     tau = Y_b(q, qd, qdd) beta + sum over the terms of (basis of the joint) x
 
 with the compiled :meth:`eom_dynamics.Dynamics.regressor`, see :mod:`.base_parameters` and :mod:`.joint_terms`.
+
+Where efforts of motors were recorded, and a transmission theta = T phi is between them and the joints, each equation is
+that of a motor: its inertial columns are those of T' tau, and the bases of friction and rotor have the rates of phi.
 """
 
 from __future__ import annotations
@@ -18,7 +21,17 @@ from ..arrays import Array
 from ..dynamics import Dynamics
 from ..robot import Robot
 from .base_parameters import BaseParameters, base_parameters, parameter_names
-from .joint_terms import TERMS, Motion, check_terms
+from .joint_terms import TERMS, Motion, check_terms, coupled
+
+
+def transmission_matrix(robot: Robot) -> Array | None:
+    """T (n, n) of the robot's transmission, one at joints without; None if it has none."""
+    if robot.transmission is None:
+        return None
+    joints, transmission = robot.transmission
+    T = np.eye(robot.n)
+    T[np.ix_(joints, joints)] = transmission.matrix
+    return T
 
 
 class Regressor:
@@ -32,10 +45,17 @@ class Regressor:
         full: whether columns of all inertial parameters pi come first, instead of those of the base parameters.
         names: (P,) of the parameters, such as ``Izz1 + Iyy2`` and ``viscous elbow``.
         inertial: number of inertial columns, which come first.
+        transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
     """
 
     def __init__(
-        self, robot: Robot, terms: Sequence[str] = (), *, full: bool = False, backend: str | None = None
+        self,
+        robot: Robot,
+        terms: Sequence[str] = (),
+        *,
+        full: bool = False,
+        motor_side: bool = False,
+        backend: str | None = None,
     ) -> None:
         """Compile the regressor, or load it from the cache.
 
@@ -43,12 +63,14 @@ class Regressor:
             robot: the robot.
             terms: names in :data:`TERMS`.
             full: give columns of all inertial parameters rather than of the base parameters.
+            motor_side: whether efforts are those of motors, behind the robot's transmission.
             backend: as for :class:`eom_dynamics.Dynamics`.
 
         Raises:
             ValueError: there is no such term.
         """
         self.robot, self.full = robot, full
+        self.transmission = transmission_matrix(robot) if motor_side else None
         self.dynamics = Dynamics(robot, order=0, backend=backend)
         self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
         self.terms = check_terms(terms)
@@ -71,7 +93,11 @@ class Regressor:
             return Y
         n = self.robot.n
         positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
-        bases = self.bases(Motion(rates, accelerations, q=positions, **others))
+        springs = [joint.parallel_spring for joint in self.robot.independent_joints]
+        if self.transmission is not None:
+            rates, accelerations = (x @ np.linalg.inv(self.transmission).T for x in (rates, accelerations))
+            others |= {"coupled": coupled(self.transmission)}
+        bases = self.bases(Motion(rates, accelerations, q=positions, springs=springs, **others))
         # Column j of each term is felt by joint j alone.
         columns = (basis[..., np.newaxis] * np.eye(n) for basis in bases)
         return np.concatenate([Y, *columns], axis=-1)
@@ -79,7 +105,8 @@ class Regressor:
     def inertial_columns(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Columns of the inertial parameters alone, (n, inertial) or (N, n, inertial)."""
         Y = self.dynamics.regressor(q, qd, qdd)
-        return Y if self.full else Y[..., self.base.independent]
+        Y = Y if self.full else Y[..., self.base.independent]
+        return Y if self.transmission is None else self.transmission.T @ Y
 
     def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
         """Efforts (N, n) of the inertial parameters among all of them, x (P,); or (N, n, k) of x (P, k)."""
@@ -89,7 +116,13 @@ class Regressor:
             pi[self.base.independent] = x[: self.inertial]
         Y = self.dynamics.regressor(q, qd, qdd)
         # One product of two matrices, rather than one for each sample.
-        return np.asarray((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
+        return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
+
+    def at_motors(self, efforts: Array) -> Array:
+        """Efforts (N, n) or (N, n, k) in the equations, from those of the joints: T' tau behind a transmission."""
+        if self.transmission is None:
+            return efforts
+        return np.asarray(np.einsum("ij,ni...->nj...", self.transmission, efforts))
 
     def bases(self, motion: Motion) -> list[Array]:
         """Bases of the terms, each (n,) or (N, n)."""

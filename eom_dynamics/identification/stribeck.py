@@ -35,7 +35,7 @@ def stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples]
         if not any(rows.any() for rows in used):
             continue
         efforts = np.concatenate([r[rows, j] for r, rows in zip(rest, used, strict=True)])
-        qd = np.concatenate([part.qd[rows, j] for part, rows in zip(samples, used, strict=True)])
+        qd = np.concatenate([using.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
         names = [name for name in regressor.terms if name != "stribeck"]
         fixed = [
             np.concatenate([part.bases[name][rows, j] for part, rows in zip(samples, used, strict=True)])

@@ -22,6 +22,7 @@ from .. import lie
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import RobotDescriptionError
+from ..recursion.passive_efforts import passive_energy, passive_joints
 from ..robot import Joint, Robot
 from ..robot.inertia import steiner
 from .errors import LagrangianError
@@ -53,7 +54,7 @@ def robot_lagrangian(
         symbols: put a symbol in place of each mass m, entry of a centre of mass c, of the inertia I about it and of
             the position p of a body in its parent, that is not zero, with the number of the body in ``robot.joints``
             (from 1), and g, K, B, d, f in place of gravity, stiffness, rotor inertia, damping and friction. Their
-            numbers are the Lagrangian's ``values``.
+            numbers are the Lagrangian's ``values``. Constant efforts and parallel springs keep their numbers.
         motors: add the rotors, by the robot's rotor model. A joint with a linear spring has the position of its motor,
             on the link side of the gear, as another variable theta, after all q.
         friction: add damping and dry friction of the joints.
@@ -101,11 +102,11 @@ def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any
 
 
 def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
-    """Minus the sum of m g' c over the bodies, J: zero for masses at the origin of the base."""
+    """Minus the sum of m g' c over the bodies, J, zero for masses at the origin of the base; and of passive efforts."""
     total = sp.S.Zero
     for joint, C in zip(robot.joints, _poses(robot, q), strict=True):
         total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))
-    return normal_form(total)
+    return normal_form(total + passive_energy(passive_joints(robot), q))
 
 
 def _rotor_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:

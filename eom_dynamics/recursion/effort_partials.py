@@ -55,7 +55,7 @@ def effort_by_position(
     steps = [Step.of(link, q, qd) for link in tree.links]
     bodies = composites(tree, steps, rates=True)
     changes = [_Change.of(link, motion) for link, motion in zip(tree.links, done.motions, strict=True)]
-    slopes = passive_stiffness(tree)
+    slopes = passive_stiffness(tree.passive, q)
     by_q: Matrix = [[slopes[i] if i == k else 0.0 for k in range(tree.n)] for i in range(tree.n)]
     for k, link in enumerate(tree.links):
         axis, row, body, change = axis_of(link), link.coordinate, bodies[k], changes[k]

@@ -27,6 +27,7 @@ from ..arrays import Array
 from ..jet import Jet
 from ..robot import Frame, Joint, Robot
 from ..robot.inertia import Inertial
+from .passive_efforts import PassiveJoint, passive_joints
 
 # Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
 # parallel, when any normal will do).
@@ -97,7 +98,7 @@ class LinkTree:
         tools: for each tool, the index of its link (-1: the base) and its pose (4, 4) in the link's frame.
         base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
         friction: for each link, friction of its joint; empty for none.
-        passive: for each link, constant effort c and stiffness K of the efforts c + K q of its joint; empty for none.
+        passive: joints with constant efforts or parallel springs.
     """
 
     links: tuple[Link, ...]
@@ -105,7 +106,7 @@ class LinkTree:
     tools: tuple[tuple[int, Array], ...]
     base: Moments
     friction: tuple[Friction, ...] = ()
-    passive: tuple[tuple[float, float], ...] = ()
+    passive: tuple[PassiveJoint, ...] = ()
 
     @property
     def n(self) -> int:
@@ -140,17 +141,7 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     if regrouped:
         links, base = _regrouped(links, base)
     friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
-    return LinkTree(tuple(links), robot.gravity, tools, base, friction, _passive(robot))
-
-
-def _passive(robot: Robot) -> tuple[tuple[float, float], ...]:
-    """Constant efforts and stiffness of parallel springs over the joint variables; empty if there are none."""
-    springs = [joint.parallel_spring for joint in robot.joints]
-    if not any(joint.constant_effort or spring.stiffness for joint, spring in zip(robot.joints, springs, strict=True)):
-        return ()
-    _, shifts = robot.coupling
-    terms = zip(robot.joints, springs, shifts.tolist(), strict=True)
-    return tuple((j.constant_effort + s.effort_at_zero + s.stiffness * e, s.stiffness) for j, s, e in terms)
+    return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot))
 
 
 def _moments(body: Inertial) -> Moments:
@@ -297,13 +288,14 @@ def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moment
         else:
             continue
         if link.parent >= 0:
-            links[link.parent] = _with(links[link.parent], moved)
+            links[link.parent] = with_moments(links[link.parent], moved)
         else:
-            base = _with(base, moved)
+            base = with_moments(base, moved)
     return links, base
 
 
-def _with(body: Body, moved: Moments) -> Body:
+def with_moments(body: Body, moved: Moments) -> Body:
+    """A link or the base with the moments of another body, in its frame, added."""
     sums = {name: getattr(body, name) + getattr(moved, name) for name in ("mass", "first_moment", "second_moment")}
     return replace(body, **sums)
 

@@ -130,7 +130,8 @@ def passes(
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
 
-    rubbing, passive = joint_friction(tree, states[1 : orders + 1]), passive_efforts(tree, states[:orders])
+    rubbing = joint_friction(tree, states[1 : orders + 1])
+    passive = passive_efforts(tree.passive, tree.n, states[:orders])
     efforts = [x + y for x, y in zip(rubbing, passive, strict=True)]
     for i in reversed(range(len(tree.links))):
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]

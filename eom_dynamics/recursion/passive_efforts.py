@@ -1,49 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant efforts and parallel springs of the joints of a link tree, with time derivatives of any order."""
+"""Constant efforts and parallel springs of the joints of a robot, with time derivatives of any order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from ..actuators.parallel_springs import ParallelSpring
 from ..jet import Jet
-from .links import LinkTree
+from ..robot import Robot
 from .scalars import Scalar
 
 
-def passive_efforts(tree: LinkTree, positions: Sequence[Sequence[Scalar]]) -> list[Jet]:
-    """Efforts c + K q that hold the joints against constant loads and parallel springs, with their time derivatives.
+@dataclass(frozen=True, eq=False)
+class PassiveJoint:
+    """A joint with a constant effort or a parallel spring, at the position ``ratio`` q + ``shift``.
 
-    A mimic joint with the position r q adds r times its efforts to that of its leader.
+    Attributes:
+        coordinate: index of the joint variable q.
+        ratio, shift: 1 and 0 unless it is a mimic joint.
+        constant: effort that holds against a constant load, N m or N.
+        spring: parallel spring, or None.
+    """
+
+    coordinate: int
+    ratio: Any
+    shift: Any
+    constant: float
+    spring: ParallelSpring | None
+
+    def effort(self, q: Jet) -> Jet:
+        """Effort at the joint variable; a mimic joint adds ``ratio`` times its own to that of its leader."""
+        if self.spring is None:
+            return Jet.constant(self.ratio * self.constant, len(q))
+        return self.ratio * (self.spring.effort_jet(self.ratio * q + self.shift) + self.constant)
+
+    def energy(self, q: Scalar) -> Scalar:
+        """Potential energy, zero at q = 0 for the constant effort and without deflection for the spring, J."""
+        energy = self.constant * (self.ratio * q)
+        return energy if self.spring is None else energy + self.spring.energy(self.ratio * q + self.shift)
+
+
+def passive_joints(robot: Robot) -> tuple[PassiveJoint, ...]:
+    """The joints of a robot that have a constant effort or a parallel spring."""
+    E, shifts = robot.coupling
+    joints = []
+    for joint, row, shift in zip(robot.joints, E, shifts, strict=True):
+        if joint.constant_effort or joint.parallel_spring is not None:
+            i = int(row.nonzero()[0][0])
+            constant, spring = joint.constant_effort, joint.parallel_spring
+            joints.append(PassiveJoint(i, row[i].item(), shift.item(), constant, spring))
+    return tuple(joints)
+
+
+def passive_efforts(joints: Sequence[PassiveJoint], n: int, positions: Sequence[Sequence[Scalar]]) -> list[Jet]:
+    """Efforts that hold n joint variables against constant loads and parallel springs, with their time derivatives.
 
     Args:
-        tree: links of the robot.
+        joints: of :func:`passive_joints`.
+        n: number of joint variables.
         positions: q, qd, …, one scalar for each joint variable.
 
     Returns:
         A jet for each joint variable, with as many entries as there are positions and rates.
     """
-    efforts = [Jet.constant(0.0, len(positions)) for _ in range(tree.n)]
-    for link, (constant, stiffness) in zip(tree.links, tree.passive, strict=False):
-        i, r = link.coordinate, link.ratio
-        own = [r * constant + efforts[i][0], *efforts[i][1:]]
-        if stiffness:
-            own = [x + (r * r * stiffness) * q[i] for x, q in zip(own, positions, strict=True)]
-        efforts[i] = Jet(own)
+    efforts = [Jet.constant(0.0, len(positions)) for _ in range(n)]
+    for joint in joints:
+        i = joint.coordinate
+        efforts[i] = efforts[i] + joint.effort(Jet([x[i] for x in positions]))
     return efforts
 
 
-def passive_stiffness(tree: LinkTree) -> list[float]:
-    """Derivative of the passive effort of each joint variable for its position, N m/rad or N/m."""
-    slopes = [0.0] * tree.n
-    for link, (_, stiffness) in zip(tree.links, tree.passive, strict=False):
-        slopes[link.coordinate] += link.ratio * link.ratio * stiffness
-    return slopes
+def passive_stiffness(joints: Sequence[PassiveJoint], q: Sequence[Scalar]) -> list[Scalar]:
+    """Derivative of the passive effort of each joint variable with respect to it, N m/rad or N/m."""
+    ones = [1.0] * len(q)
+    return [effort[1] for effort in passive_efforts(joints, len(q), [q, ones])]
 
 
-def passive_energy(tree: LinkTree, q: Sequence[Scalar]) -> Scalar:
-    """Potential energy c q + K q²/2 of all passive efforts, zero at q = 0, J."""
-    energy: Scalar = 0.0
-    for link, (constant, stiffness) in zip(tree.links, tree.passive, strict=False):
-        x = link.ratio * q[link.coordinate]
-        energy = energy + x * (constant + 0.5 * stiffness * x)
-    return energy
+def passive_energy(joints: Sequence[PassiveJoint], q: Sequence[Scalar]) -> Scalar:
+    """Potential energy of all passive efforts, J."""
+    return sum((joint.energy(q[joint.coordinate]) for joint in joints), 0.0)

@@ -19,7 +19,7 @@ from .composite_joints import components
 from .description import Description, JointDescription, JointGroup, SharedElement
 from .inertia import Inertial
 from .mimic import resolve_mimics
-from .model import NO_LIMITS, NO_PARALLEL_SPRING, Frame, Joint, Mimic, Robot, RotorMount
+from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
 from .physical_consistency import body_violation, is_rounding_of_zero, joints_without_inertia
 from .subtree import BRANCHES, link_of, select_subtree
 from .tree import root_link
@@ -244,7 +244,7 @@ class _Bodies:
                         damping=joint.damping if single else 0.0,
                         friction=joint.friction if single else 0.0,
                         constant_effort=joint.constant_effort if single else 0.0,
-                        parallel_spring=joint.parallel_spring if single else NO_PARALLEL_SPRING,
+                        parallel_spring=joint.parallel_spring if single else None,
                         gear_ratio=joint.gear_ratio if single else 1.0,
                         actuator=joint.actuator if single else IDEAL_ACTUATOR,
                     ),

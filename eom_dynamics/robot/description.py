@@ -15,12 +15,13 @@ import numpy as np
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import NO_LIMITS, NO_PARALLEL_SPRING, STANDARD_GRAVITY, Limits, ParallelSpring
+from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
 
 MOVING_TYPES = ("revolute", "continuous", "prismatic", "helical", "planar", "floating")
 """Joint types that move their child link."""
@@ -127,7 +128,7 @@ class JointDescription:
     damping: float = 0.0
     friction: float = 0.0
     constant_effort: float = 0.0
-    parallel_spring: ParallelSpring = NO_PARALLEL_SPRING
+    parallel_spring: ParallelSpring | None = None
     spring: Spring = RIGID
     rotor_inertia: float = 0.0
     gear_ratio: float = 1.0

@@ -12,6 +12,7 @@ import numpy as np
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
 from ..actuators.friction import Friction
+from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
@@ -95,28 +96,6 @@ ROTOR_MODELS = ("reduced", "complete")
 """Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
 
 
-@dataclass(frozen=True)
-class ParallelSpring:
-    """A spring between a link and its parent, beside the motor: the joint effort K (q - q_0) holds against it.
-
-    Attributes:
-        stiffness: K, N m/rad (prismatic: N/m); negative for a spring that pushes away from its rest position.
-        rest_position: q_0, rad or m.
-    """
-
-    stiffness: float = 0.0
-    rest_position: float = 0.0
-
-    @property
-    def effort_at_zero(self) -> float:
-        """Joint effort that holds against the spring at q = 0, N m or N."""
-        return -self.stiffness * self.rest_position
-
-
-NO_PARALLEL_SPRING = ParallelSpring()
-"""No parallel spring."""
-
-
 @dataclass(frozen=True, eq=False)
 class RotorMount:
     """Mounting of the rotor of a joint's motor.
@@ -151,7 +130,7 @@ class Joint:
         damping: viscous friction, N m s/rad (prismatic: N s/m).
         friction: dry friction, N m (prismatic: N).
         constant_effort: joint effort that holds against a constant load, such as a counterbalance, N m (prismatic: N).
-        parallel_spring: spring between the link and its parent.
+        parallel_spring: spring between the link and its parent, or None.
         gear_ratio: motor revolutions per joint revolution.
         actuator: friction, gear loss and motor.
         rotor_mount: mounting of the rotor; None is on the parent body, along the joint's axis.
@@ -171,7 +150,7 @@ class Joint:
     damping: float = 0.0
     friction: float = 0.0
     constant_effort: float = 0.0
-    parallel_spring: ParallelSpring = NO_PARALLEL_SPRING
+    parallel_spring: ParallelSpring | None = None
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
     rotor_mount: RotorMount | None = None

@@ -22,7 +22,8 @@ class Energy(NamedTuple):
 
     Attributes:
         kinetic: kinetic energy of links and rotors.
-        gravity: potential energy of the links, 0 with all centers of mass at the base frame's origin.
+        gravity: potential energy of the links, 0 with all centers of mass at the base frame's origin, and of constant
+            loads and parallel springs.
         spring: energy of the springs, 0 without deflection.
     """
 

@@ -99,7 +99,7 @@ def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedSetpoint, du
     for k in (*range(LONGER + 1), *range(-1, -SHORTER - 1, -1)):
         stop = ArmStop(last, duration * GROWTH**k, arm.variable)
         try:
-            excess = _excess(arm, limits, stop)
+            excess = _excess(arm, limits, stop, last.payload[:1])
         except StateError as error:
             reason = error
             continue
@@ -112,11 +112,11 @@ def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedSetpoint, du
     return best
 
 
-def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop) -> float:
+def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop, payload: tuple[Array, ...]) -> float:
     """Largest excess over limits of a stop; infinite where numbers overflow."""
     state, wrench, stiffness, base = stop.at(np.linspace(0.0, stop.duration, SAMPLES + 1))
     with np.errstate(all="ignore"):
-        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base)
+        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base, payload=payload or None)
         rows = np.concatenate((*state, *command), axis=-1)
         if not np.isfinite(rows).all():
             return np.inf

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,8 @@ from ..messages.fields import (
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
 from ..messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..robot.payload import payload_shape
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 """Numbers of the messages that are written."""
@@ -88,6 +90,7 @@ class Scratch:
         sizes = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
         self.size = sum(sizes.values())
         sizes |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
+        sizes |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
         sizes |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
         # The memory of springs with dampers follows the step.
         sizes |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
@@ -115,6 +118,7 @@ class ShapedStream:
             ``codegen/csrc/stream_call.c``.
         state: q … qdddd (5, n) of the setpoint read last, overwritten by the next.
         committed_state: the same of the last one that was committed.
+        loaded: whether payloads are taken into account.
     """
 
     def __init__(
@@ -129,11 +133,17 @@ class ShapedStream:
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
         self.committed_state = self._row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        memory = compiled.solver.deflections
+        memory, payload = compiled.solver.deflections, compiled.solver.payload
+        self.loaded = payload.present
+        load, self._load_shape = self._place[PAYLOAD_NAMES[0]], payload_shape(arm.robot)
+        self._load = self._scratch[load : load + len(PAYLOAD_NAMES) * prod(self._load_shape)].reshape(
+            -1, *self._load_shape
+        )
+        self.load(payload.now)
         self.call = compiled.module.StreamCall(
             n=n,
             m=m,
-            stages=compiled.stages(scratch, on_base=shape.on_base),
+            stages=compiled.stages(scratch, on_base=shape.on_base, payload=self.loaded),
             scratch=self._scratch,
             row=self._row,
             lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
@@ -154,6 +164,12 @@ class ShapedStream:
             outputs=self._outputs(shape, order, commands_motors=compiled.commands_motors),
         )
 
+    def load(self, payload: Sequence[Array]) -> None:
+        """Take the parameters of a payload, and their time derivatives or none, into account from now on."""
+        self._load[:] = 0.0
+        for row, values in zip(self._load, payload, strict=False):
+            row[:] = values
+
     def efforts_and_motors(self) -> tuple[Array, Array]:
         """Efforts (3, n) and motors (4, m) of the last command that was committed, overwritten by the next."""
         return self._split(self._row)
@@ -167,7 +183,10 @@ class ShapedStream:
         stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        return EvaluatedSetpoint(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
+        payload = tuple(self._load.copy()) if self.loaded else ()
+        return EvaluatedSetpoint(
+            self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base, payload=payload
+        )
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
@@ -179,6 +198,7 @@ class ShapedStream:
             stiffness=found.stiffness,
             deflection=deflection if self._arm.damped.any() else None,
             base=found.base,
+            payload=found.payload or None,
         )
         return self._limits.violations(self.state, command)
 
@@ -264,9 +284,9 @@ class CompiledStream:
         self.commands_motors, self.limit_policy = True, "warn"
         self.stages(Scratch(arm), on_base=False)  # compiled here rather than in the first call
 
-    def stages(self, scratch: Scratch, *, on_base: bool) -> tuple[Any, ...]:
+    def stages(self, scratch: Scratch, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
         """Kernels of a command, with the places of their vectors."""
-        links, motors = self.arm.stages(on_base=on_base)
+        links, motors = self.arm.stages(on_base=on_base, payload=payload)
         stages = [scratch.stage(links)]
         if self.arm.damped.any():
             renamed = {DEFLECTION: "start", "deflection_now": DEFLECTION}

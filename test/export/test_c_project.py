@@ -16,14 +16,14 @@ pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installe
 
 
 def compile_all(folder: Path, *flags: str, compiler: str = "cc") -> None:
-    succeed([compiler, *STRICT, *flags, *sorted(folder.glob("*.c")), "-o", "built"], folder)
+    succeed([compiler, *STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path) -> None:
     exported, _ = export(robot(name), "c", tmp_path, FUNCTIONS[name])
-    compile_all(tmp_path, compiler=compiler)
+    compile_all(tmp_path, *(["-lm"] if name == "held" else []), compiler=compiler)
     lines = succeed([tmp_path / "built"], tmp_path).splitlines()
     outputs = sum(len(program.outputs) for program in exported.programs.values())
     assert len(lines) == 2 * outputs  # one state, and the batch

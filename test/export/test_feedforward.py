@@ -49,7 +49,7 @@ def test_c_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path
     assert all(line.startswith("ok") for line in lines)
 
 
-@pytest.mark.parametrize("name", [*ROBOTS, "pendulum", "planar_2r", "ur5e", "iiwa", "dual_arm"])
+@pytest.mark.parametrize("name", [*ROBOTS, "held", "pendulum", "planar_2r", "ur5e", "iiwa", "dual_arm"])
 def test_stored_values_are_those_of_the_arm(name: str) -> None:
     """The compiled feedforward of the library gives the stored motor motion and efforts."""
     subject = robot(name)
@@ -65,7 +65,7 @@ def test_stored_values_are_those_of_the_arm(name: str) -> None:
         assert np.all(np.abs(values - stored.outputs[FEEDFORWARD][key]) <= allowed), key
 
 
-@pytest.mark.parametrize("name", ["sea_planar_2r", "shared"])
+@pytest.mark.parametrize("name", ["sea_planar_2r", "shared", "held"])
 def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
     """In C as by the closed form of a floating base, which agrees with the library."""
     subject = robot(name)
@@ -126,7 +126,7 @@ def test_cuda_compiles(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@pytest.mark.parametrize("name", [*SPRING_ROBOTS, "carried_0"])
+@pytest.mark.parametrize("name", [*SPRING_ROBOTS, "carried_0", "held"])
 def test_cuda_passes_its_test_on_the_processor(name: str, tmp_path: Path) -> None:
     exported, _ = export(robot(name), "cuda", tmp_path, [FEEDFORWARD])
     cuda_on_host.adapt(tmp_path)
@@ -190,7 +190,7 @@ def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
 def test_capabilities() -> None:
     """All arms in all languages; what is missing has a reason."""
     pytest.importorskip("casadi")
-    absent = {"links_with_rotors", "filtered"}
+    absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered"}
     found = capabilities(robot("sea_planar_2r"))
     assert set(found) == set(LANGUAGES)
     for capability in found.values():

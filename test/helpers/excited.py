@@ -71,6 +71,11 @@ def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint") 
     """Efforts (N, n) of the joints, or of the motors of rigid joints; not compiled, as each test has its own robot."""
     tau = Dynamics(robot, order=0, friction=side == "joint", backend="numpy").effort(q, qd, qdd)
     if side == "motor":
+        if robot.transmission is not None:
+            joints, transmission = robot.transmission
+            T = np.eye(robot.n)
+            T[np.ix_(joints, joints)] = transmission.matrix
+            tau, qd, qdd = tau @ T, qd @ np.linalg.inv(T).T, qdd @ np.linalg.inv(T).T
         laws = [joint.actuator.friction for joint in robot.independent_joints]
         tau = tau + robot.rotor_inertia * qdd
         tau = tau + np.column_stack([law.effort(qd[:, k]) for k, law in enumerate(laws)])

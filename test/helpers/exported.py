@@ -15,6 +15,7 @@ from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, robot_from_parameters
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
+from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, TableLaw
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues, project, stored_values
 
@@ -24,6 +25,7 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
     "mixed_chain": ["inverse_dynamics"],
     "slider": ["effort", "mass_matrix"],
     "scissors": ["effort_partials", "forward_kinematics"],
+    "held": ["inverse_dynamics", "effort_partials"],
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
 
@@ -46,6 +48,8 @@ def robot(name: str) -> Robot:
         return replace(with_springs(iiwa, *springs[first : first + 7], rotor_inertia=0.3), name=name)
     if name == "shared":
         return _shared()
+    if name == "held":
+        return _held()
     if name == "carried":
         return replace(load_robot("sea_planar_2r"), name=name, rotor_model="complete")
     if name.startswith(("lossy_", "carried_")):
@@ -88,6 +92,18 @@ def replace_in(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
+
+
+def _held() -> Robot:
+    """Constant efforts, a gas spring between anchors, and a table."""
+    gas = ParallelSpring(GasLaw(400.0, 0.3, 1.4, 1.2), anchors=Anchors(0.5, 0.2, -2.0, 0.65))
+    table = ParallelSpring(TableLaw(np.array([-1.2, -0.5, 0.1, 0.9]), np.array([3.0, -1.0, 2.0, 2.5])), 0.2)
+    arm = load_robot("sea_planar_2r")
+    joints = [
+        replace(joint, constant_effort=-1.3, parallel_spring=spring)
+        for joint, spring in zip(arm.joints, (gas, table), strict=True)
+    ]
+    return replace(arm, name="held", joints=tuple(joints))
 
 
 def _shared() -> Robot:

@@ -411,7 +411,7 @@ def test_an_internal_error_is_reported_with_its_traceback(probe, tmp_path, monke
     def fail(*_, **__):
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr("eom_dynamics.ros.robot_sources.Solver", fail)
+    monkeypatch.setattr("eom_dynamics.ros.robot_sources.SetpointEvaluator", fail)
     loaded = probe(*parameter_file(tmp_path, robot_description=ARM)).supply.load()
     assert (loaded.solver, loaded.error) == (None, "internal error: ZeroDivisionError: on purpose")
     assert loaded.detail.startswith("Traceback")

@@ -397,3 +397,23 @@ def test_layouts_are_those_of_the_middleware(frame, names):
     ]
     assert not layout.describes(raw[: layout.size - 1])
     assert not MessageLayout().header(frame + "x").describes(raw)
+
+
+@pytest.mark.parametrize("robot", ["sea_planar_2r", "vsa_planar_2r"])
+def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot):
+    setup = Setup(robot)
+    payload = eom.Payload(0.1, [0.02, 0.01, 0])
+    for solver in (setup.solver, setup.compiled.solver):
+        solver.prepare_payload()
+        solver.payload.change(payload, 0.005)
+    setup.draw(0.03)
+    own, stream = setup.compiled.solver.payload, None
+    for k in range(9):
+        setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
+        own.at(1_700_000_000 * 10**9 + k * 10**6)
+        stream = stream or setup.stream()
+        assert stream.loaded
+        stream.load(own.now)
+        setup.assert_equal(stream)
+        assert [x.tobytes() for x in stream.solution().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
+    assert not own.blending

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interface of all springs between motors and links, and declaration of their parameters."""
+"""Interface of all springs between motors and links."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from functools import cache
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,28 +13,14 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elementary import select
 from ...jet import Jet
-
-Kind = TypeVar("Kind", bound="Spring")
+from ..declared import Declared
+from ..declared import Parameter as Parameter
 
 Scalar: TypeAlias = Any
 """A number, an array (elementwise), or an expression of a program."""
 
 SPRINGS: dict[str, type[Spring]] = {}
 """Springs of a single joint by their type in robot files."""
-
-
-class Parameter(NamedTuple):
-    """Declaration of a parameter of a spring, in the annotation of its field.
-
-    Attributes:
-        name: name in robot files and in errors.
-        check: one of :mod:`eom_dynamics.actuators.checks`: ``positive``, ``not_negative`` or ``row``.
-        scales: whether it is proportional to the effort at a given deflection.
-    """
-
-    name: str
-    check: Callable[[str, Any], Array]
-    scales: bool = False
 
 
 class EffortJets(NamedTuple):
@@ -53,7 +37,7 @@ class EffortJets(NamedTuple):
     stiffness: Jet | None = None
 
 
-class Spring(ABC):
+class Spring(Declared, ABC):
     """Elasticity between the motor, or motors, and the link of a joint; or between those of several coupled joints.
 
     A kind of spring is one file with one subclass, a dataclass whose annotated fields are its entries in robot files;
@@ -71,9 +55,6 @@ class Spring(ABC):
     Units: deflections rad (m at prismatic joints), efforts N m (N), stiffness N m/rad (N/m). A deflection is that of
     the joint side of a motor from the link.
     """
-
-    kind: ClassVar[str]
-    """Its type in robot files."""
 
     motors: ClassVar[tuple[str, ...]] = ("",)
     """For each motor of a joint, what its name adds to that of the joint."""
@@ -93,23 +74,6 @@ class Spring(ABC):
             cls.kind = kind
             SPRINGS[kind] = cls
 
-    def __post_init__(self) -> None:
-        """Check all parameters.
-
-        Raises:
-            ParameterError: a parameter has an impossible value.
-        """
-        for attribute, declared in self.parameters().items():
-            checked = declared.check(declared.name, getattr(self, attribute))
-            object.__setattr__(self, attribute, float(checked) if checked.ndim == 0 else checked)
-
-    @classmethod
-    @cache
-    def parameters(cls) -> dict[str, Parameter]:
-        """Declarations of its parameters by attribute."""
-        annotations = get_type_hints(cls, include_extras=True)
-        return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
-
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
         """First values of its parameters by attribute, where identification fits them to recordings.
@@ -121,11 +85,6 @@ class Spring(ABC):
             reach: largest deflection, rad (m).
         """
         return {name: stiffness if declared.scales else reach for name, declared in cls.parameters().items()}
-
-    def scaled(self: Kind, factor: float) -> Kind:
-        """The spring with ``factor`` times the effort at every deflection."""
-        scaling = [attribute for attribute, declared in self.parameters().items() if declared.scales]
-        return replace(self, **{attribute: factor * getattr(self, attribute) for attribute in scaling})  # type: ignore[type-var]
 
     @property
     @abstractmethod

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,22 +13,27 @@ from ...arrays import Array
 from ...elementary import root
 from ...jet import Jet
 from ...jet_functions import inverted
+from ..declared import Declared
 from .base import EffortJets, Scalar, Spring
 
 
-class MemorylessSpring(Spring):
+class EffortLaw(Declared, ABC):
+    """Effort as a function of a deflection, with declared parameters."""
+
+    @abstractmethod
+    def law(self, delta: Jet) -> Jet:
+        """The effort with time derivatives."""
+
+    @abstractmethod
+    def energy_law(self, delta: Scalar) -> Scalar:
+        """Integral of the effort from 0."""
+
+
+class MemorylessSpring(Spring, EffortLaw):
     """tau = f(delta) with f(0) = 0 and f' > 0.
 
     A kind gives f, its integral, and either bounds and a first value of its inverse or the inverse itself.
     """
-
-    @abstractmethod
-    def law(self, delta: Jet) -> Jet:
-        """f(delta) with time derivatives."""
-
-    @abstractmethod
-    def energy_law(self, delta: Scalar) -> Scalar:
-        """Integral of f from 0."""
 
     def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
         """Lower and upper bound of the deflection under an effort, and a first value."""

@@ -12,10 +12,10 @@ the least amount is a linear program. Points whose cubic spline has positive coe
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_banded
 from scipy.optimize import linprog
 
 from ...arrays import Array
+from .natural_spline import natural_spline
 
 # Least slope at both ends of an interval, relative to the least secant beside it.
 _LEAST_SHARE = 0.02
@@ -24,7 +24,7 @@ _LEAST_SHARE = 0.02
 def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
     """Slopes and second derivatives at increasing points x with increasing values y, each (m,), m >= 2."""
     h, secant = np.diff(x), np.diff(y) / np.diff(x)
-    wished = _natural_spline(h, secant)
+    wished = natural_spline(h, secant)
     # Surely monotone: the smaller secant at each point, and no second derivative; no coefficient is then smaller.
     beside = np.minimum(np.append(secant[:1], secant), np.append(secant, secant[-1:]))
     safe = np.stack([beside, np.zeros(len(x))])
@@ -48,14 +48,3 @@ def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
     share = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
     slope, bend = np.where(share < 1, safe + np.clip(share, 0, 1) * step, wished)
     return slope, bend
-
-
-def _natural_spline(h: Array, secant: Array) -> Array:
-    """Slopes and second derivatives (2, m) of the natural cubic spline, from widths and secants (m - 1,)."""
-    bend = np.zeros(len(h) + 1)
-    if len(h) > 1:
-        diagonals = np.zeros((3, len(h) - 1))
-        diagonals[0, 1:], diagonals[1], diagonals[2, :-1] = h[1:-1], 2 * (h[:-1] + h[1:]), h[1:-1]
-        bend[1:-1] = solve_banded((1, 1), diagonals, 6 * np.diff(secant))
-    start, end = secant - h * (2 * bend[:-1] + bend[1:]) / 6, secant + h * (bend[:-1] + 2 * bend[1:]) / 6
-    return np.stack([np.append(start, end[-1]), bend])

@@ -36,12 +36,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ...actuators.checks import ParameterError, not_negative, positive, row
+from ...actuators.checks import ParameterError, finite, not_negative, positive, row
+from ...actuators.declared import Declared
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.gear import Gear
 from ...actuators.motor import Motor
@@ -53,7 +54,10 @@ from ...spelling import listed
 from ..description import SINGLE_TYPES, JointDescription, JointGroup, RotorDescription, SharedElement
 from .section import Section
 
+Law = TypeVar("Law", bound=Declared)
+
 _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
+    finite: Section.number,
     positive: Section.positive,
     not_negative: Section.not_negative,
     row: Section.row,
@@ -65,16 +69,21 @@ def read_spring(joint: Section) -> Spring:
     """Read the spring of a joint's section."""
     if "elasticity" not in joint:
         return RIGID
-    with joint.section("elasticity") as section, _named(section):
-        kind = SPRINGS[section.choice("type", sorted(SPRINGS))]
-        return kind(
-            **{
-                attribute: _READERS[declared.check](section, declared.name)
-                for attribute, declared in kind.parameters().items()
-                # A dataclass keeps the default of a field as an attribute of the class.
-                if declared.name in section or not hasattr(kind, attribute)
-            }
-        )
+    with joint.section("elasticity") as section, named(section):
+        return read_law(section, SPRINGS)
+
+
+def read_law(section: Section, kinds: Mapping[str, type[Law]], default: str | None = None) -> Law:
+    """Read the type of a law and its parameters."""
+    kind = kinds[section.choice("type", sorted(kinds), default)]
+    return kind(
+        **{
+            attribute: _READERS[declared.check](section, declared.name)
+            for attribute, declared in kind.parameters().items()
+            # A dataclass keeps the default of a field as an attribute of the class.
+            if declared.name in section or not hasattr(kind, attribute)
+        }
+    )
 
 
 def read_actuator(joint: Section) -> Actuator:
@@ -83,7 +92,7 @@ def read_actuator(joint: Section) -> Actuator:
         return IDEAL_ACTUATOR
     with joint.section("actuator") as section:
         friction = _friction(section) if "friction" in section else FRICTIONLESS
-        with _named(section):
+        with named(section):
             gear = Gear(**_given(section, "efficiency", "smoothing_power"))
             motor = _motor(section)
     return Actuator(friction, gear, motor)
@@ -132,7 +141,7 @@ def _group(
         what: description of these joints, for errors.
         make: makes a coupled spring or transmission from a matrix (g, g).
     """
-    with robot.section(key) as section, _named(section):
+    with robot.section(key) as section, named(section):
         names = tuple(section.names("joints"))
         for name in names:
             if name not in joints:
@@ -144,7 +153,7 @@ def _group(
 
 
 def _friction(actuator: Section) -> Friction:
-    with actuator.section("friction") as section, _named(section):
+    with actuator.section("friction") as section, named(section):
         coulomb = section.not_negative("coulomb", 0.0)
         negative = {
             name: section.not_negative(name) for name in ("viscous_negative", "coulomb_negative") if name in section
@@ -179,7 +188,7 @@ def _given(section: Section, *names: str) -> dict[str, float]:
 
 
 @contextmanager
-def _named(section: Section) -> Iterator[None]:
+def named(section: Section) -> Iterator[None]:
     """Name the file and the section in errors of parameters, unless they follow from errors found before."""
     try:
         yield

@@ -6,13 +6,14 @@ They are the same for the joints of a robot's own file and for those of a URDF, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from ...actuators.actuator import IDEAL_ACTUATOR
+from ...actuators.parallel_springs import PARALLEL_LAWS, Anchors, ParallelSpring
 from ...actuators.springs import RIGID
 from ..description import JointDescription
-from ..model import NO_PARALLEL_SPRING, Limits, ParallelSpring
-from .elasticity import read_actuator, read_rotor, read_spring
+from ..model import Limits
+from .elasticity import named, read_actuator, read_law, read_rotor, read_spring
 from .section import Section
 
 _RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
@@ -32,7 +33,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         damping=section.not_negative("damping", joint.damping),
         friction=section.not_negative("friction", joint.friction),
         constant_effort=section.number("constant_effort", joint.constant_effort),
-        parallel_spring=section.attempt(lambda of: _parallel_spring(of, joint.parallel_spring), NO_PARALLEL_SPRING),
+        parallel_spring=section.attempt(lambda of: _parallel_spring(of, joint), None, one_entry=True),
     )
     if not actuated:
         return joint
@@ -58,11 +59,18 @@ def _limits(joint: Section, present: Limits) -> Limits:
         return replace(present, lower=lower, upper=upper, **rates)
 
 
-def _parallel_spring(joint: Section, present: ParallelSpring) -> ParallelSpring:
-    if "parallel_spring" not in joint:
-        return present
-    with joint.section("parallel_spring") as spring:
-        return ParallelSpring(spring.number("stiffness"), spring.number("rest_position", 0.0))
+def _parallel_spring(section: Section, joint: JointDescription) -> ParallelSpring | None:
+    if "parallel_spring" not in section:
+        return joint.parallel_spring
+    with section.section("parallel_spring") as spring, named(spring):
+        law = read_law(spring, PARALLEL_LAWS, default="linear")
+        if "anchors" not in spring:
+            return ParallelSpring(law, spring.number("rest_position", 0.0))
+        if joint.type not in ("revolute", "continuous"):
+            spring.refuse("anchors", f"a {joint.type} joint has none, only a revolute one; leave them out")
+        with spring.section("anchors") as anchors, named(anchors):
+            names = [field.name for field in fields(Anchors)]
+            return ParallelSpring(law, anchors=Anchors(*(anchors.number(name) for name in names)))
 
 
 def _gear_ratio(joint: Section, present: float) -> float:

@@ -110,8 +110,8 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     for name in ("damping", "friction", "constant_effort"):
         if getattr(joint, name):
             entries[name] = float(getattr(joint, name))
-    if joint.parallel_spring.stiffness:
-        entries["parallel_spring"] = {k: float(x) for k, x in dataclasses.asdict(joint.parallel_spring).items()}
+    if joint.parallel_spring is not None:
+        entries["parallel_spring"] = joint.parallel_spring.entries()
     if joint.mimic is not None:
         leader = robot.joints[joint.mimic.joint].name
         entries["mimic"] = {"joint": leader, "ratio": float(joint.mimic.ratio), "offset": float(joint.mimic.offset)}

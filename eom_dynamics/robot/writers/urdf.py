@@ -154,7 +154,7 @@ def _lost(robot: Robot) -> list[str]:
         "springs (elasticity)": [joint.name for joint in joints if not joint.spring.is_rigid],
         "actuators": [joint.name for joint in joints if not _is_ideal(joint)],
         "constant efforts": [joint.name for joint in robot.joints if joint.constant_effort],
-        "parallel springs": [joint.name for joint in robot.joints if joint.parallel_spring.stiffness],
+        "parallel springs": [joint.name for joint in robot.joints if joint.parallel_spring],
         "rotor mounts": [joint.name for joint in joints if joint.rotor_mount is not None],
         "limits of acceleration, jerk and effort rate": [
             joint.name

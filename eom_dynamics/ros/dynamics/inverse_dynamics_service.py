@@ -16,8 +16,8 @@ from ...messages.setpoint_to_command import SetpointEvaluator, matrices
 from ..interfaces import ComputeInverseDynamics
 from ..robot_node import RobotNode
 
-# For bursts of many clients, or of one that does not wait for answers.
-_QOS = QoSProfile(depth=1000)
+SERVICE_QOS = QoSProfile(depth=1000)
+"""For bursts of many clients, or of one that does not wait for answers."""
 
 
 class InverseDynamicsService:
@@ -32,7 +32,7 @@ class InverseDynamicsService:
             limits: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
         """
         self._node, self._solver, self._limits = node, solver, limits
-        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=_QOS)
+        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=SERVICE_QOS)
 
     def _receive(
         self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response

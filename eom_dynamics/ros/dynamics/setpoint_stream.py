@@ -15,9 +15,10 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
-from ...stream.compiled_stream import CompiledStream
+from ...stream.compiled_stream import CompiledStream, ShapedStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
 from ..diagnostics import StatusReport
@@ -62,6 +63,8 @@ class SetpointStream:
         """
         self._node, self._commands = node, commands
         self.solver: SetpointEvaluator | None = None
+        # Of the payload that the compiled calls take into account; none while that changes.
+        self._payload_version: int | None = 0
         self._compiled: CompiledStream | None = None
         self._shapes = LearnedShapes()
         self.statistics = StreamStatistics()
@@ -108,6 +111,8 @@ class SetpointStream:
             compiled: its compiled calls, if any.
         """
         self.solver, self._compiled = solver, compiled
+        solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
+        solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
         self.begin()
         self._tasks.take(solver.arm.robot)
 
@@ -138,8 +143,11 @@ class SetpointStream:
     def answer_bytes(self, message: bytes) -> None:
         """Answer a serialised setpoint: by a compiled call, if one takes the message, or else field by field."""
         started = time.perf_counter_ns()
-        shaped = self._shapes.latest
-        if shaped is None or self.player.remembers:
+        shaped, solver = self._shapes.latest, self.solver
+        if shaped is None or solver is None or self.player.remembers:
+            self._answer_serialised(message)
+            return
+        if solver.payload.version != self._payload_version and not self._load(solver.payload, shaped, message):
             self._answer_serialised(message)
             return
         call = shaped.call
@@ -167,6 +175,23 @@ class SetpointStream:
         if self._deliver(stamp, shaped.shape.frame_id, publish, shaped.solution, read) and call.exceeded:
             self._warn_of_limits(shaped.violations())
         self.statistics.add_time(time.perf_counter_ns() - started)
+
+    def _load(self, payload: PayloadBlend, shaped: ShapedStream, message: bytes) -> bool:
+        """Have compiled calls take a payload into account that changes; whether they may answer a message."""
+        if payload.blending:
+            # Of the header, the first field after the four bytes of the encapsulation.
+            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little") for k in (4, 8))
+            stamp = seconds * 1_000_000_000 + nanoseconds
+            # After any other step the checks of the stream come first.
+            if not payload.follows(stamp):
+                return False
+            payload.at(stamp)
+        self._payload_version = None if payload.blending else payload.version
+        if shaped.loaded != payload.present:
+            self._shapes.forget()
+            return False
+        self._shapes.load(payload.now)
+        return True
 
     def _answer_serialised(self, message: bytes) -> None:
         """Answer a serialised setpoint field by field, and learn its shape."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
 from ...robot import Robot
+from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
 from .arguments import number, path
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             recording = _played(plan, options)
             if options.identify:
-                bags = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_"))) / "bags"
+                bags = stack.enter_context(scratch_folder()) / "bags"
                 given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
                 circle = _identify(robot, given, bags), bags
         except RunError as error:

@@ -44,7 +44,7 @@ _MOTOR_TERMS = (
     "gear_ratio",
 )
 
-_ESTIMATORS = ("weighted", "ordinary", "huber", "total")
+_ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
-    how.add_argument("--estimator", choices=_ESTIMATORS, default="weighted", help="default: %(default)s")
+    how.add_argument("--estimator", choices=_ESTIMATORS, default="huber", help="default: %(default)s")
     how.add_argument(
         "--prior",
         choices=("entropic", "geodesic"),

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ...messages.fields import COMMAND_FIELDS
+from ...scratch import scratch_folder
 from ..robot_options import RobotOptions
 from .data import setpoints
 from .evaluate import Answers
@@ -40,7 +40,7 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(exit_by_signals())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_")))
+        folder = stack.enter_context(scratch_folder())
         environment = environment_of(folder)
         file = parameter_file(robot, options, folder)
         np.savez(folder / "setpoints.npz", **setpoints(plan))

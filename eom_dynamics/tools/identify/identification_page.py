@@ -189,7 +189,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
     rest = [_rest(fit, part, own) for part in samples]
     for j, (joint, unit, position) in enumerate(laws):
         used = [part.used[:, j] for part in samples]
-        v = np.concatenate([part.qd[rows, j] for part, rows in zip(samples, used, strict=True)])
+        v = np.concatenate([fit.filter.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
         if not len(v):
             continue
         effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...exceptions import RobotDescriptionWarning
 from ...identification import Fit
+from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE
 from ...robot.writers.parameters import robot_as_yaml
@@ -94,7 +95,7 @@ def _patched(output: Path, source: str) -> bool:
 
 def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
     lines: tuple[str, ...] = ()
-    passive = {"offset", "parallel_spring"} & set(() if fit is None else fit.regressor.terms)
+    passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
         lines = ("constant efforts and parallel springs are left out: a URDF has none; write .yaml",)
     if elastic is not None:

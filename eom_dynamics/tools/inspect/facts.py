@@ -73,6 +73,8 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "gear_ratio": joint.gear_ratio,
         "damping": joint.damping,
         "friction": joint.friction,
+        "constant_effort": joint.constant_effort,
+        "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
     }
 
 

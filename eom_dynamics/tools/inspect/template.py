@@ -39,6 +39,8 @@ TEMPLATE = """\
           #          effort_rate: 1000.0}
           # damping: 0.0                    # viscous friction of the joint, N m s/rad
           # friction: 0.0                   # dry friction of the joint, N m
+          # constant_effort: 0.0            # joint effort that holds against a constant load, N m
+          # parallel_spring: {type: linear, stiffness: 20.0, rest_position: 0.0}     # beside the motor
           # elasticity: {type: linear, stiffness: 1.0e+4}     # spring; rigid if not given; all types: docs/actuators.md
           # rotor_inertia: 0.2              # on the link side of the gear, kg m^2
           # gear_ratio: 100.0               # motor revolutions per joint revolution
@@ -81,6 +83,8 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
           gear_ratio: {joint.gear_ratio!r}                   # motor revolutions per joint revolution
           rotor_inertia: {joint.rotor_inertia!r}                # on the link side of the gear, {inertia_unit}
           # elasticity: {{type: linear, stiffness: 1.0e+4}}     # {stiffness_unit}; all types: docs/actuators.md
+          # constant_effort: 0.0            # that holds against a constant load, {effort_unit}
+          # parallel_spring: {{type: linear, stiffness: 20.0}}     # {stiffness_unit}, beside the motor
           # limits: {{acceleration: 10.0, jerk: 500.0, effort_rate: 1000.0}}     # those of the URDF remain
           # actuator:
           #   friction: {{viscous: 0.5, coulomb: 0.5, static: 0.6}}     # of the motor, on the link side
@@ -90,7 +94,9 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
           #   limits: {{torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}}
 """
         for joint in robot.independent_joints
-        for inertia_unit, stiffness_unit in [("kg", "N/m") if joint.type == "prismatic" else ("kg m^2", "N m/rad")]
+        for inertia_unit, stiffness_unit, effort_unit in [
+            ("kg", "N/m", "N") if joint.type == "prismatic" else ("kg m^2", "N m/rad", "N m")
+        ]
     ]
     others = "".join(f"      {name}: {json.dumps(value)}\n" for name, value in options.items())
     return f"""\

@@ -37,6 +37,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
         ),
         "",
         *_friction(facts),
+        *_passive_efforts(facts),
         *(f"merged: {line}" for line in facts["merged"]),
         *(f"assumed: {line}" for line in facts["assumed"]),
     ]
@@ -56,6 +57,28 @@ def _friction(facts: Mapping[str, Any]) -> list[str]:
         values = f"damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
         lines.append(f"  {joint['name']}: {values}")
     return lines
+
+
+def _passive_efforts(facts: Mapping[str, Any]) -> list[str]:
+    """Return a line for each joint with a constant effort or a parallel spring."""
+    lines = []
+    for joint in facts["joints"]:
+        parts = []
+        if joint["constant_effort"]:
+            unit = "N" if joint["type"] == "prismatic" else "N m"
+            parts.append(f"constant effort {joint['constant_effort']:g} {unit}")
+        if joint["parallel_spring"] is not None:
+            kind, *entries = joint["parallel_spring"].items()
+            parts.append(f"parallel spring: {kind[1]}, {', '.join(_entry(*entry) for entry in entries)}")
+        if parts:
+            lines.append(f"{joint['name']}: {'; '.join(parts)}")
+    return lines
+
+
+def _entry(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name} ({', '.join(_entry(*entry) for entry in value.items())})"
+    return f"{name} {_vector(value)}" if isinstance(value, list) else f"{name} {value:g}"
 
 
 def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

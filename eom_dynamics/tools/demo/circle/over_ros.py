@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import yaml
 
 from ....robot import Robot
 from ....robot.writers.parameters import robot_as_yaml
+from ....scratch import scratch_folder
 from ....simulation.simulated_robot import Readings, SensorNoise
 from ....states import STATE_NAMES
 from ....trajectory import Fourier
@@ -41,7 +41,7 @@ def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int,
     def run(step: str, robot: Robot, motion: Fourier) -> Readings:
         with contextlib.ExitStack() as stack:
             stack.enter_context(exit_by_signals())
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_")))
+            scratch = stack.enter_context(scratch_folder())
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch)
             nodes = {

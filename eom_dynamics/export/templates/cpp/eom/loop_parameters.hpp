@@ -104,7 +104,7 @@ struct LoopOutput {
 
 /// Counts since the last restart.
 struct LoopCounts {
-    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0;
+    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
 };
 
 namespace detail {
