@@ -20,7 +20,7 @@ from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 OURS = "`Dynamics.inverse_dynamics`, new arrays"
 OURS_OUT = "`Dynamics.inverse_dynamics`, `out=`"
@@ -62,18 +62,18 @@ def run(settings: Settings) -> Section:
     rows = [(model, data, *(x[i].copy() for x in states[:3])) for i in range(_FEW)]
     both, one = f"{_CORES} cores", "1 core"
     tasks = {
-        (OURS, both): Task(lambda: dynamics.inverse_dynamics(*states), BATCH),
-        (OURS_OUT, both): Task(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH),
-        (OURS, one): _on_one_core(Task(lambda: dynamics.inverse_dynamics(*states), BATCH)),
-        (OURS_OUT, one): _on_one_core(Task(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH)),
+        (OURS, both): TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH),
+        (OURS_OUT, both): TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH),
+        (OURS, one): _on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH)),
+        (OURS_OUT, one): _on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH)),
         (ALONE, both): _split(alone),
         (ALONE, one): alone.task(0, alone.blocks),
         (RNEA, one): one_by_one(pin.rnea, rows),
-        ("Pinocchio: `rneaInParallel`, tau only", both): Task(parallel_rnea, BATCH),
+        ("Pinocchio: `rneaInParallel`, tau only", both): TimedTask(parallel_rnea, BATCH),
         ("CasADi's C of the recursion, `map`", both): c_map,
         ("CasADi's C of the recursion, `map`", one): c_map_one,
         ("CasADi's machine on the recursion, `map`", both): machine_map,
-        ("NumPy's sines and cosines of the angles alone", one): Task(
+        ("NumPy's sines and cosines of the angles alone", one): TimedTask(
             lambda: (np.sin(states[0]), np.cos(states[0])), BATCH
         ),
     }
@@ -139,7 +139,7 @@ def _program(robot: Robot) -> Program:
     )
 
 
-def _on_one_core(task: Task) -> Task:
+def _on_one_core(task: TimedTask) -> TimedTask:
     def run() -> None:
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})
@@ -148,12 +148,12 @@ def _on_one_core(task: Task) -> Task:
         finally:
             os.sched_setaffinity(0, cores)
 
-    return Task(run, task.count)
+    return TimedTask(run, task.count)
 
 
-def _split(alone: StraightLine) -> Task:
+def _split(alone: StraightLine) -> TimedTask:
     """The arithmetic on two threads, each with half of the blocks."""
     pool = ThreadPoolExecutor(_CORES)
     bounds = [alone.blocks * k // _CORES for k in range(_CORES + 1)]
     parts: list[Callable[[], object]] = [alone.task(bounds[k], bounds[k + 1]).run for k in range(_CORES)]
-    return Task(lambda: [part.result() for part in [pool.submit(part) for part in parts]], BATCH)
+    return TimedTask(lambda: [part.result() for part in [pool.submit(part) for part in parts]], BATCH)

@@ -18,7 +18,7 @@ from settings import FULL, QUICK, Settings
 from eom_dynamics import load_robot
 from eom_dynamics.tools.demo.circle.result import close_circle, simulated
 from eom_dynamics.tools.demo.circle.summary import LEAST_GAIN, within_deviations
-from eom_dynamics.tools.demo.circle.task import Task, plan
+from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
 
 ROBOTS = ("sea_planar_2r", "iiwa")
 
@@ -37,7 +37,7 @@ def run(settings: Settings) -> Section:
         motions = plan(load_robot(name))
         for signs in product((1, -1), repeat=2):
             stiffness, mass = (sign * ERROR for sign in signs)
-            task = Task(motions, stiffness, mass, RATE)
+            task = IdentificationTask(motions, stiffness, mass, RATE)
             result = close_circle(task, simulated(task))
             rms = [1e3 * float(np.sqrt(np.mean(each.error**2))) for each in (result.before, result.after)]
             table.add(

@@ -19,7 +19,7 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 _STATES = 64
 
@@ -51,13 +51,13 @@ _PAIRS = {
     "mass_matrix": _Pair(_STATE[:1], pin.crba, lambda result, data: np.triu(result) + np.triu(result, 1).T),
     "coriolis_matrix": _Pair(_STATE[:2], pin.computeCoriolisMatrix),
     "forward_dynamics": _Pair(("q", "qd", "tau"), pin.aba),
-    "effort_partials": _Pair(
+    "inverse_dynamics_derivatives": _Pair(
         _STATE,
         pin.computeRNEADerivatives,
         lambda result, data: np.array([data.dtau_dq, data.dtau_dv]),
         lambda result, data: (data.dtau_dq, data.dtau_dv, data.M),
     ),
-    "forward_dynamics_partials": _Pair(
+    "forward_dynamics_derivatives": _Pair(
         ("q", "qd", "tau"),
         pin.computeABADerivatives,
         lambda result, data: np.array([data.ddq_dq, data.ddq_dv]),
@@ -125,7 +125,7 @@ def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings:
     for name, pair in _PAIRS.items():
         states = [vectors[key] for key in pair.arguments]
         method = getattr(dynamics, name)
-        tasks[f"batch {name}"] = Task(partial(method, *states), BATCH)
+        tasks[f"batch {name}"] = TimedTask(partial(method, *states), BATCH)
         few = [x[:_STATES] for x in states]
         out = [np.empty(x.shape) for x in _tuple(method(*few))]
         function, results = partial(pair.function, model, data), partial(_stored, pair.results, data)
@@ -133,7 +133,7 @@ def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings:
         tasks[f"pin {name}"] = _loop(function, few, out, results)
     kept = np.empty((BATCH, dynamics.robot.n, len(dynamics.inertial_parameters)))
     reused = partial(dynamics.regressor, *(vectors[key] for key in _STATE), out=[kept])
-    tasks["batch into old arrays"] = Task(reused, BATCH)
+    tasks["batch into old arrays"] = TimedTask(reused, BATCH)
     times = interleaved(tasks, settings.slow_rounds, at_least=0.02)
     table = Table(
         f"iiwa, batches of {BATCH:,} states, all cores",
@@ -171,7 +171,7 @@ def _loop(
     states: list[Array],
     out: list[Array],
     results: Callable[[Any], tuple[Any, ...]] = _tuple,
-) -> Task:
+) -> TimedTask:
     """Task of filling arrays of results, a row for each state, by a function for one state."""
     (first, *more) = out
 
@@ -184,7 +184,7 @@ def _loop(
             for array, value in zip(out, results(function(*state)), strict=True):
                 array[i] = value
 
-    return Task(run_several if more else run, _STATES)
+    return TimedTask(run_several if more else run, _STATES)
 
 
 def _vectors(robot: Robot, count: int) -> dict[str, Array]:

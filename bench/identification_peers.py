@@ -22,7 +22,7 @@ from settings import FULL, QUICK, Settings
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Fit, Recording, fit
-from eom_dynamics.identification.filtering import Samples
+from eom_dynamics.identification.filtering import FilteredSamples
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.identify.read import read_recording
@@ -105,7 +105,7 @@ def pinocchio_least_squares(robot: Robot, found: Fit, training: Recording, valid
     data = model.createData()
     n = robot.n
 
-    def rows(samples: Samples) -> Array:
+    def rows(samples: FilteredSamples) -> Array:
         states = zip(samples.q, samples.qd, samples.qdd, strict=True)
         Y = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy() for state in states])
         own = [samples.bases[name][..., np.newaxis] * np.eye(n) for name in ("viscous", "coulomb", "offset")]
@@ -132,7 +132,7 @@ def figaroh_least_squares(robot: Robot, found: Fit, training: Recording, validat
         SimpleNamespace(model=model, data=model.createData()), RegressorConfig(has_friction=True, has_joint_offset=True)
     )
 
-    def rows(samples: Samples) -> Array:
+    def rows(samples: FilteredSamples) -> Array:
         return np.asarray(
             builder.build_basic_regressor(samples.q, samples.qd, samples.qdd, {"act_idxv": list(range(n))})
         )

@@ -17,7 +17,7 @@ from settings import QUICK, Settings
 from eom_dynamics import Kinematics, Robot, inverse_kinematics, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 ARMS = ("iiwa", "panda", "ur5e")
 
@@ -89,7 +89,7 @@ def _one_state(robot: Robot, settings: Settings) -> list[tuple[str, str, str, fl
         pairs[f'jacobian, reference="{name}"'] = (lambda name=name: kinematics.jacobian(q, reference=name), theirs)
     tasks = {}
     for name, (ours, theirs) in pairs.items():
-        tasks |= {name: Task(ours), f"Pinocchio: {name}": Task(theirs)}
+        tasks |= {name: TimedTask(ours), f"Pinocchio: {name}": TimedTask(theirs)}
     times = interleaved(tasks, settings.rounds)
     return [
         (

@@ -24,7 +24,7 @@ from eom_dynamics.actuators.springs import (
     TabulatedSpring,
     VariableSpring,
 )
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 SPRINGS: tuple[Spring, ...] = (
     LinearSpring(1e4),
@@ -67,12 +67,12 @@ def run(settings: Settings) -> Section:
         for name, robot in _robots(spring).items():
             arm, links = ElasticArm(robot), Dynamics(robot)
             tasks = {
-                "feedforward": Task(lambda arm=arm: arm.feedforward(*one)),
-                "links": Task(lambda links=links: links.inverse_dynamics(*one)),
+                "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*one)),
+                "links": TimedTask(lambda links=links: links.inverse_dynamics(*one)),
             }
             batches = {
-                "feedforward": Task(lambda arm=arm: arm.feedforward(*many), COUNT),
-                "links": Task(lambda links=links: links.inverse_dynamics(*many), COUNT),
+                "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*many), COUNT),
+                "links": TimedTask(lambda links=links: links.inverse_dynamics(*many), COUNT),
             }
             cells = []
             for k, (each, rounds) in enumerate(((tasks, settings.rounds), (batches, settings.slow_rounds))):

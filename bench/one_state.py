@@ -17,7 +17,7 @@ from settings import Settings
 from eom_dynamics import load_robot
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
 
 OURS = "`Dynamics.inverse_dynamics`"
@@ -125,7 +125,7 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def _kernel_loop(compiled: CompiledProgram, states: RandomStates) -> Task:
+def _kernel_loop(compiled: CompiledProgram, states: RandomStates) -> TimedTask:
     count = len(states.states[0])
     return compiled.state_loop([*states.states, *(np.zeros((count, 6)) for _ in range(3))])
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproducible random chains, and an arm far from the origin of its base frame."""
+"""Reproducible random chains."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from eom_dynamics import Joint, Robot, lie, load_robot
+from eom_dynamics import Joint, Robot, lie
 from eom_dynamics.robot.inertia import steiner
 
 
@@ -15,14 +13,6 @@ def chain(n: int) -> Robot:
     """``n`` revolute joints about axes in all directions, with bodies of the size of an arm's."""
     rng = np.random.default_rng(20210721)
     return Robot(f"chain of {n}", tuple(_joint(rng, i) for i in range(n)))
-
-
-def far_iiwa(distance: float) -> Robot:
-    """The iiwa, ``distance`` m away from the origin of its base frame."""
-    robot = load_robot("iiwa")
-    first = robot.joints[0]
-    moved = lie.pose(np.eye(3), np.full(3, distance / np.sqrt(3))) @ first.reference_pose
-    return Robot(robot.name, (replace(first, reference_pose=moved), *robot.joints[1:]), robot.gravity)
 
 
 def _joint(rng: np.random.Generator, index: int) -> Joint:

@@ -17,7 +17,7 @@ from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.timing import Task, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 from eom_dynamics.tools.benchmark.ways import closed_form, pinocchio_rnea
 
 _STATES = 8
@@ -34,10 +34,10 @@ class _Chain:
     tau_operations: int
     preparation: float
     compiled: CompiledProgram
-    one: Task
-    batch: Task
-    rnea: Task
-    closed: Task
+    one: TimedTask
+    batch: TimedTask
+    rnea: TimedTask
+    closed: TimedTask
 
 
 def run(settings: Settings) -> Section:

@@ -135,7 +135,16 @@ def _record(folder: Path, windows: int, scheduling: Scheduling) -> None:
     try:
         player = subprocess.Popen(
             [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--timeout", "30"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "eom_dynamics.ros.player",
+                    "setpoints.npz",
+                    "answers.npz",
+                    "--force",
+                    "--timeout",
+                    "30",
+                ),
                 *("--realtime-priority", str(scheduling.priority)),
             ],
             cwd=folder,

@@ -3,7 +3,7 @@
 
 from importlib import import_module
 from pkgutil import extend_path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
@@ -45,8 +45,15 @@ from .exceptions import (
     TrajectoryError,
 )
 from .floating_base import FloatingBase
-from .kinematics import InverseKinematics, InverseMotion, Kinematics, inverse_kinematics, inverse_motion
-from .robot import Joint, Robot, load_robot, packaged_robots, robot_from_parameters
+from .kinematics import (
+    InverseKinematicsResult,
+    InverseMotion,
+    Kinematics,
+    differential_inverse_kinematics,
+    inverse_kinematics,
+)
+from .renamed import former_names
+from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
@@ -66,7 +73,7 @@ __all__ = [
     "FlatState",
     "FloatingBase",
     "FloatingEquationsOfMotion",
-    "InverseKinematics",
+    "InverseKinematicsResult",
     "InverseMotion",
     "Joint",
     "KernelError",
@@ -74,6 +81,7 @@ __all__ = [
     "Kinematics",
     "LimitError",
     "MotorJet",
+    "Payload",
     "Robot",
     "RobotDescriptionError",
     "RobotDescriptionWarning",
@@ -84,13 +92,13 @@ __all__ = [
     "chain_gains",
     "contacts",
     "derivatives_needed",
+    "differential_inverse_kinematics",
     "equations",
     "equations_of_motion",
     "flat_state",
     "floating_equations_of_motion",
     "identification",
     "inverse_kinematics",
-    "inverse_motion",
     "kinematics",
     "lie",
     "linearizing_effort",
@@ -110,11 +118,14 @@ __all__ = [
 _LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_former = former_names(
+    __name__, {"InverseKinematics": "InverseKinematicsResult", "inverse_motion": "differential_inverse_kinematics"}
+)
+
+
+def __getattr__(name: str) -> object:
+    return import_module(f".{name}", __name__) if name in _LAZY else _former(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *_LAZY, "__version__"})

@@ -37,10 +37,10 @@ def checked_pose(value: ArrayLike, name: str) -> Array:
 
 
 def choice(value: Any, name: str, known: Iterable[str]) -> None:
-    """Raise ValueError unless the value is one of the known names."""
+    """Raise StateError unless the value is one of the known names."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
+        raise StateError(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
 
 
 def count(value: Any, name: str, least: int = 0, most: int | None = None) -> int:

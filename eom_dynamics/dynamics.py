@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,17 +19,19 @@ from .codegen.functions import (
     Vector,
     derivatives,
     joint_vectors,
+    payload_keyword,
     vectors,
     wrench_keyword,
 )
-from .codegen.native import NativeKernel
-from .codegen.programs import PROGRAMS, inverse_dynamics_of_order
+from .codegen.programs import PROGRAMS, WITH_PAYLOAD, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
+from .renamed import warn_renamed
 from .robot import Robot
+from .robot.payload import Payload
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
@@ -39,20 +42,27 @@ _HIGHEST_ORDER = 10
 _PROGRAMS = {
     "effort": ("q qd qdd", 1, "tau"),
     "mass_matrix": ("q", 0, "M"),
-    "effort_partials": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
+    "inverse_dynamics_derivatives": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
     "bias": ("q qd", 1, "bias"),
     "gravity": ("q", 0, "Q_grav"),
     "coriolis_matrix": ("q qd", 0, "C"),
     "coriolis_tensor": ("q", 0, "c"),
     "forward_dynamics": ("q qd tau", 1, "qdd"),
     "forward_dynamics_with_added_inertia": ("q qd tau added_inertia", 1, "qdd"),
-    "forward_dynamics_partials": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
+    "forward_dynamics_derivatives": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
     "regressor": ("q qd qdd", 0, "Y"),
     "regressor_derivatives": ("q qd qdd qddd qdddd", 0, "Y Yd Ydd"),
     "momentum": ("q qd", 0, "p"),
     "kinetic_energy": ("q qd", 0, "T"),
     "potential_energy": ("q", 0, "U"),
 }
+
+# Programs of other names than their methods, as exported code has them.
+_RECIPES = {
+    "inverse_dynamics_derivatives": "effort_partials",
+    "forward_dynamics_derivatives": "forward_dynamics_partials",
+}
+_RENAMED = {program: method for method, program in _RECIPES.items()}
 
 
 def _vectors(robot: Robot) -> dict[str, Vector]:
@@ -99,26 +109,16 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
+            StateError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
-            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
+            raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
         robot = with_friction(robot, friction)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
         self._functions = {"inverse_dynamics": CompiledFunction(self.signature("inverse_dynamics"), kernel)}
         _ = self.inverse_dynamics  # compiled and loaded here rather than in the first call
-
-    @property
-    def state_address(self) -> int | None:
-        """Address of the compiled inverse dynamics for one state; None on other backends.
-
-        The function is ``void(const double *const *in, double *const *out)``, of the joint vectors and wrenches and of
-        the efforts; all wrenches must be given.
-        """
-        kernel = self._functions["inverse_dynamics"].stages[0].kernel
-        return kernel.state_address if isinstance(kernel, NativeKernel) else None
 
     @state_method
     def inverse_dynamics(
@@ -130,6 +130,7 @@ class Dynamics(CompiledMethods):
         qdddd: ArrayLike | None = None,
         *rates: ArrayLike | None,
         wrench: Sequence[ArrayLike] = (),
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
         """Joint efforts tau and their time derivatives taud, taudd, … up to ``order``.
@@ -141,6 +142,10 @@ class Dynamics(CompiledMethods):
             wrench: (W, Wd, Wdd, …), the wrench that the robot exerts on its surroundings at its tool and its time
                 derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the
                 tool's frame, N m and N, and per s, s². Omitted ones are zero.
+            payload: body that a tool carries beside those of the robot, or one at each of several tools; or (P, Pd,
+                Pdd, …), its parameters :attr:`.Payload.parameters` and their time derivatives, each (10,) or (N, 10),
+                or with k > 1 tools (k, 10) or (N, k, 10). Efforts are linear in these numbers, which may be those of
+                no body; their rates are part of taud, taudd, …. The first use compiles code for it.
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
@@ -157,7 +162,7 @@ class Dynamics(CompiledMethods):
                 f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
                 f"{len(given) + 2}; see the order of Dynamics"
             )
-        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, out=out)
+        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, payload=payload, out=out)
 
     @state_method
     def effort(
@@ -167,18 +172,25 @@ class Dynamics(CompiledMethods):
         qdd: ArrayLike,
         *,
         wrench: Sequence[ArrayLike] = (),
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Joint efforts tau, (n,) or (N, n); arguments and errors as in :meth:`inverse_dynamics`."""
-        return self._run("effort", q, qd, qdd, wrench=wrench, out=out)[0]
+        return self._run("effort", q, qd, qdd, wrench=wrench, payload=payload, out=out)[0]
 
     @state_method
-    def mass_matrix(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n)."""
-        return self._run("mass_matrix", q, out=out)[0]
+    def mass_matrix(
+        self,
+        q: ArrayLike,
+        *,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        out: Sequence[Array] | None = None,
+    ) -> Array:
+        """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n); payload as in :meth:`inverse_dynamics`."""
+        return self._run("mass_matrix", q, payload=payload, out=out)[0]
 
     @state_method
-    def effort_partials(
+    def inverse_dynamics_derivatives(
         self,
         q: ArrayLike,
         qd: ArrayLike,
@@ -194,7 +206,7 @@ class Dynamics(CompiledMethods):
         Returns:
             dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
         """
-        return self._run("effort_partials", q, qd, qdd, wrench=wrench, out=out)
+        return self._run("inverse_dynamics_derivatives", q, qd, qdd, wrench=wrench, out=out)
 
     @state_method
     def bias(
@@ -207,9 +219,18 @@ class Dynamics(CompiledMethods):
         return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
     @state_method
-    def gravity(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n)."""
-        return self._run("gravity", q, out=out)[0]
+    def gravity(
+        self,
+        q: ArrayLike,
+        *,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        out: Sequence[Array] | None = None,
+    ) -> Array:
+        """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n).
+
+        The payload is as in :meth:`inverse_dynamics`.
+        """
+        return self._run("gravity", q, payload=payload, out=out)[0]
 
     @state_method
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
@@ -293,6 +314,7 @@ class Dynamics(CompiledMethods):
         *,
         wrench: Sequence[ArrayLike] = (),
         added_inertia: ArrayLike = 0.0,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
 
@@ -304,6 +326,7 @@ class Dynamics(CompiledMethods):
             wrench: (W,) as in :meth:`inverse_dynamics`.
             added_inertia: added to the diagonal of the mass matrix, for example of rotors that turn with their links;
                 a number, (n,) or (N, n), kg m² or kg, not negative.
+            payload: as in :meth:`inverse_dynamics`; accelerations then come from the mass matrix.
 
         Returns:
             qdd: (n,) or (N, n), rad/s² or m/s².
@@ -314,17 +337,17 @@ class Dynamics(CompiledMethods):
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
-        if self._articulated and np.any(added):
+        if self._articulated and payload is None and np.any(added):
             return self._run("forward_dynamics_with_added_inertia", *states, added, wrench=wrench)[0]
-        if self._articulated:
+        if self._articulated and payload is None:
             return self._run("forward_dynamics", *states, wrench=wrench)[0]
         q, qd, tau = joint_states(self.robot.n, *states, names=("q", "qd", "tau"))
-        mass_matrix = self.mass_matrix(q) + np.eye(self.robot.n) * added[..., np.newaxis, :]
-        bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench)
+        mass_matrix = self.mass_matrix(q, payload=payload) + np.eye(self.robot.n) * added[..., np.newaxis, :]
+        bias = self.effort(q, qd, np.zeros_like(q), wrench=wrench, payload=payload)
         return solve_mass_matrix(self.robot.name, mass_matrix, tau - bias)
 
     @state_method
-    def forward_dynamics_partials(
+    def forward_dynamics_derivatives(
         self,
         q: ArrayLike,
         qd: ArrayLike,
@@ -343,12 +366,22 @@ class Dynamics(CompiledMethods):
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
         if self._articulated and not np.any(added):
-            return self._run("forward_dynamics_partials", *states, wrench=wrench)
+            return self._run("forward_dynamics_derivatives", *states, wrench=wrench)
         qdd = self.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=added_inertia)
-        by_q, by_qd, M = self.effort_partials(q, qd, qdd, wrench=wrench)
+        by_q, by_qd, M = self.inverse_dynamics_derivatives(q, qd, qdd, wrench=wrench)
         M = M + np.eye(self.robot.n) * added[..., np.newaxis, :]
         inverse = np.asarray(np.linalg.inv(M), dtype=float)
         return -inverse @ by_q, -inverse @ by_qd, inverse
+
+    def effort_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
+        """Former name of :meth:`inverse_dynamics_derivatives`."""
+        warn_renamed("Dynamics.effort_partials", "inverse_dynamics_derivatives")
+        return self.inverse_dynamics_derivatives(*arguments, **keywords)
+
+    def forward_dynamics_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
+        """Former name of :meth:`forward_dynamics_derivatives`."""
+        warn_renamed("Dynamics.forward_dynamics_partials", "forward_dynamics_derivatives")
+        return self.forward_dynamics_derivatives(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
@@ -357,17 +390,24 @@ class Dynamics(CompiledMethods):
     def signature(self, method: str) -> Signature:
         """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
         n, shape = self.robot.n, self.robot.wrench_shape
+        if method.endswith(WITH_PAYLOAD):
+            method = method.removesuffix(WITH_PAYLOAD)
+            used = self.order + 1 if method == "inverse_dynamics" else 1
+            plain = self.signature(method)
+            return replace(plain, keywords=(*plain.keywords, payload_keyword(self.robot, used)))
         if method == "inverse_dynamics":
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
             states = joint_vectors(n, self.order + 3, required=3)
             return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
-        arguments, wrenches, results = _PROGRAMS[method]
+        arguments, wrenches, results = _PROGRAMS[_RENAMED.get(method, method)]
         known = _vectors(self.robot)
         given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
         return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
 
     def _recipe(self, name: str) -> Recipe:
-        return PROGRAMS[name]
+        if name == "inverse_dynamics" + WITH_PAYLOAD:
+            return inverse_dynamics_of_order(self.order, payload=True)
+        return PROGRAMS[_RECIPES.get(name, name)]
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name.startswith("forward_dynamics") and not self._articulated:

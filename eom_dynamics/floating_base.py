@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import choice
 from .arrays import Array
 from .codegen import floating_programs as programs
-from .codegen.backends import KERNELS, with_friction, working_kernel
+from .codegen.backends import with_friction, working_kernel
 from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
 from .codegen.functions import (
     CompiledFunction,
@@ -28,11 +28,11 @@ from .codegen.functions import (
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import RobotDescriptionError, StateError
-from .kinematics.frames import Key, frames_by_name, kept_call, named_frame
+from .kinematics.frames import frames_by_name, named_frame, signature_of
 from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
-from .recursion.kinematics import REPRESENTATIONS
+from .recursion.kinematics import REPRESENTATIONS, representation
 from .robot import Frame, Robot
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
 from .spelling import shown
@@ -154,7 +154,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown, or ``friction`` is no truth value.
+            StateError: the backend is unknown, or ``friction`` is no truth value.
             TypeError: ``robot`` is not a Robot.
             RobotDescriptionError: no rigid body has the inertia of the base.
         """
@@ -165,7 +165,7 @@ class FloatingBase(CompiledMethods):
         self.robot = robot
         self._frames = {"base": Frame("base", -1, np.eye(4))} | frames_by_name(robot)
         self._functions = {"effort": CompiledFunction(self.signature("effort"), kernel)}
-        self._calls: dict[Key, Callable[..., Any]] = {}
+        self._calls = {}
         _ = self.effort  # compiled and loaded here rather than in the first call
 
     @cached_property
@@ -411,8 +411,9 @@ class FloatingBase(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             self._require_mass()
-            recipe = programs.center_of_mass(self.robot, orders)
-            call = self._compiled(key, recipe, _STATE, orders, [_POINT] * (orders + 1))
+            call = self._keep(
+                key, programs.center_of_mass(self.robot, orders), self.signature("center_of_mass", orders)
+            )
         return call(pose, q, *rates)
 
     @state_method
@@ -435,9 +436,9 @@ class FloatingBase(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
-            call = self._compiled(key, programs.pose(self.robot, self.frame(frame)), _STATE, 0, [_POSE])
+            call = self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
         found: Array = call(pose, q)
         return found
 
@@ -460,10 +461,10 @@ class FloatingBase(CompiledMethods):
         if not orders:
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
             recipe = programs.motion(self.robot, self.frame(frame), orders)
-            call = self._compiled(key, recipe, _STATE, orders, [_POSE, *[_TWIST] * orders])
+            call = self._keep(key, recipe, self.signature("motion", orders))
         found: tuple[Array, ...] = call(pose, q, *rates)
         return found
 
@@ -488,7 +489,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             StateError: as for :meth:`pose`, or the pose of the base is missing.
-            ValueError: ``reference`` is none of these.
+            StateError: ``reference`` is none of these.
         """
         found: Array = self._jacobians((q,), frame, reference, pose)
         return found
@@ -511,7 +512,7 @@ class FloatingBase(CompiledMethods):
             J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
 
         Raises:
-            StateError, ValueError: as for :meth:`jacobian`.
+            StateError: as for :meth:`jacobian`.
         """
         found = self._jacobians((q, *rates), frame, reference, pose)
         return found if rates else (found,)
@@ -575,23 +576,30 @@ class FloatingBase(CompiledMethods):
         self, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str, pose: ArrayLike | None
     ) -> Any:
         orders = len(states) - 1
+        if reference not in REPRESENTATIONS:
+            reference = representation(reference)
         key = "jacobian", frame, reference, orders
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
-            choice(reference, "reference", REPRESENTATIONS)
             recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
-            names = ("q",) if reference == "body" else _STATE
-            call = self._compiled(key, recipe, names, orders, [(6, BASE + self.robot.n)] * (orders + 1))
+            signature = self.signature("jacobian", orders)
+            if reference == "body":
+                signature = replace(signature, arguments=signature.arguments[1:])
+            call = self._keep(key, recipe, signature)
         if reference == "body":
             return call(*states)
         if pose is None:
             raise StateError(f"the {reference} Jacobian requires the pose of the base")
         return call(pose, *states)
 
-    def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, here of all methods whose arguments are those of the dynamics."""
-        arguments, wrenches, results = _PROGRAMS[method]
+    def signature(self, method: str, orders: int = 0) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, here of all methods."""
         known, imu = _vectors(self.robot), _IMU if method == "imu_efforts" else ()
+        if method not in _PROGRAMS:
+            nu = known["nu"]
+            rates = derivatives(programs.rate_names(orders), orders, nu.shape, nu.about) if orders else ()
+            return signature_of(method, (known["pose"], known["q"], *rates), orders, *nu.shape)
+        arguments, wrenches, results = _PROGRAMS[method]
         given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
         keywords = (*imu, *wrench_keyword(self.robot.wrench_shape, wrenches))
         return Signature(given, found, keywords, tuple if len(found) > 1 else None)
@@ -605,16 +613,3 @@ class FloatingBase(CompiledMethods):
         if name == "forward_dynamics" and not self._articulated:
             return method
         return super()._state_call(name, method)
-
-    def _compiled(
-        self, key: Key, recipe: Recipe, names: Sequence[str], orders: int, results: Sequence[tuple[int, ...]]
-    ) -> Callable[..., Any]:
-        """Function of these arguments and of ``orders`` rates, with results of these shapes; it is kept."""
-        known = _vectors(self.robot)
-        rates = derivatives(programs.rate_names(orders), orders, known["nu"].shape, known["nu"].about)
-        found = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(results))
-        given = (*(known[x] for x in names), *rates)
-        signature = Signature(given, found, result_type=tuple if len(found) > 1 else None)
-        kernel = KERNELS[self.backend](self.robot, recipe)
-        call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
-        return call

@@ -18,9 +18,9 @@ from .jet import Jet, leibniz
 from .lie import sincos
 
 
-def exponential(x: Jet) -> Jet:
-    """exp(x): y' = y x'."""
-    y = [elementary.exp(x[0])]
+def exponential(x: Jet, value: Any = None) -> Jet:
+    """exp(x): y' = y x'; from its value where that is known."""
+    y = [elementary.exp(x[0]) if value is None else value]
     for k in range(len(x) - 1):
         y.append(_product(y, x[1:], k))
     return Jet(y)

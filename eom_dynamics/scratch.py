@@ -17,12 +17,17 @@ _YOUNG = 10.0
 
 
 @contextmanager
-def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Temporary folder in ``parent`` with a name that begins with ``prefix``; it is locked while this process lives.
+def scratch_folder(parent: Path | None = None, prefix: str = "eom_dynamics-") -> Iterator[Path]:
+    """Temporary folder, by default in that of the system, which is locked while this process lives.
+
+    Args:
+        parent: folder to make it in.
+        prefix: beginning of its name, and of those to remove.
 
     Raises:
         OSError: it cannot be made.
     """
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
     for folder in parent.glob(f"{prefix}*"):
         with suppress(OSError):
             _remove_abandoned(folder)

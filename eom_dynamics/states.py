@@ -28,6 +28,9 @@ WRENCH_NAMES = derivative_names("W", 3)
 WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
 """What the argument ``wrench`` is a sequence of, in errors."""
 
+PAYLOAD_NAMES = derivative_names("P", 3)
+"""Inertial parameters of a payload and their time derivatives."""
+
 EFFORT_NAMES = derivative_names("tau", 3)
 """Joint efforts and their time derivatives."""
 
@@ -106,7 +109,7 @@ def state_arrays(
     Raises:
         StateError: an array has the wrong shape or is not finite.
     """
-    first, shape = np.shape(_array(values[0], names[0])), shapes[0]
+    first, shape = np.shape(_array(values[0], names[0], symbols=False)), shapes[0]
     samples = first[: len(first) - len(shape)]
     if len(samples) > 1 or first[len(samples) :] != shape:
         batch = ", ".join(["N", *map(str, shape)])
@@ -236,6 +239,26 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
     return array
 
 
+def refuse_overflow(
+    values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
+) -> None:
+    """Raise an error if a result is not finite.
+
+    Args:
+        values: a row (…, len(names)) for each quantity.
+        quantities: their names.
+        kind: what the entries of a row belong to: ``joint`` or ``motor``.
+        names: of these.
+
+    Raises:
+        StateError: with the quantity and the joint or motor.
+    """
+    for quantity, row in zip(quantities, values, strict=True):
+        if not np.isfinite(row).all():
+            at = tuple(np.argwhere(~np.isfinite(row))[0])
+            raise StateError(f"numbers too large: {quantity} of {kind} {shown(names[at[-1]])} would be {row[at]}")
+
+
 def all_finite(arrays: Sequence[AnyArray]) -> bool:
     """Whether all numbers of all arrays are finite."""
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
@@ -244,7 +267,7 @@ def all_finite(arrays: Sequence[AnyArray]) -> bool:
 def _checked(
     value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True, finite: bool = True
 ) -> AnyArray:
-    array = _array(value, name)
+    array = _array(value, name, symbols=symbols)
     if array.shape != shape:
         raise StateError(f"{name} must have shape {shape}, has {array.shape}")
     if symbols and array.dtype == object:
@@ -260,15 +283,34 @@ def _checked(
     return array
 
 
-def _array(value: ArrayLike, name: str) -> AnyArray:
+def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
     rows = value if isinstance(value, list | tuple) else (value,)
     # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
     if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(np.any(_mask(row)) for row in rows):
         raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
-        return np.asarray(value)
-    except (ValueError, TypeError):  # rows of different lengths
+        array = np.asarray(value)
+    except Exception:  # rows of different lengths, or symbols of CasADi, which raise errors of several types
+        if is_symbolic(value):
+            raise StateError(f"{name} is symbolic: {SYMBOLIC}") from None
         raise StateError(f"{name} is not an array of numbers") from None
+    if not symbols and is_symbolic(array):
+        raise StateError(f"{name} is symbolic: {SYMBOLIC}")
+    return array
+
+
+SYMBOLIC = (
+    "this takes numbers; use eom_dynamics.lagrange or equations_of_motion for SymPy, and "
+    "eom_dynamics codegen --language casadi for CasADi"
+)
+"""What to do with symbols where numbers are required, for errors."""
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether an argument is a symbol of SymPy or CasADi, or an array that has one."""
+    entries = value.flat if isinstance(value, np.ndarray) and value.dtype == object else (value,)
+    rows = (y for x in entries for y in (x if isinstance(x, list | tuple) else (x,)))
+    return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
 
 
 def _mask(value: object) -> Any:

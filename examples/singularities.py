@@ -57,8 +57,8 @@ def main() -> None:
     # The twist that the arm cannot make at zero, of unit size; rates without and with damping, and what is missed.
     (direction,) = kinematics.singular_directions(wrist(np.zeros(1))[0])
     twist = np.tile(0.1 * direction, (len(angle), 1))
-    exact = eom.inverse_motion(kinematics, q, (twist,), damping=0.0)
-    damped = eom.inverse_motion(kinematics, q, (twist,))
+    exact = eom.differential_inverse_kinematics(kinematics, q, (twist,), damping=0.0)
+    damped = eom.differential_inverse_kinematics(kinematics, q, (twist,))
     for name, motion in (("exact", exact), ("damped", damped)):
         largest = np.max(np.abs(motion.rates[0]), axis=1)
         rates.semilogy(angle, largest, label=f"largest joint rate, {name}  [rad/s]")

@@ -20,8 +20,8 @@ from eom_dynamics import (
     Robot,
     RobotDescriptionError,
     StateError,
+    differential_inverse_kinematics,
     inverse_kinematics,
-    inverse_motion,
     load_robot,
 )
 from eom_dynamics.codegen.backends import KERNELS
@@ -133,7 +133,7 @@ CASES: dict[str, Case] = {
         "weights must be real numbers",
     ),
     "complex costs": (
-        lambda: inverse_motion(robot(), Q, (W,), weights=np.ones(2) * 1j),
+        lambda: differential_inverse_kinematics(robot(), Q, (W,), weights=np.ones(2) * 1j),
         StateError,
         "weights must be real numbers",
     ),
@@ -160,7 +160,7 @@ CASES: dict[str, Case] = {
         "added_inertia must not be negative",
     ),
     "negative added inertia of partials": (
-        lambda: arm().forward_dynamics_partials(Q, Z, Z, added_inertia=-1e-9),
+        lambda: arm().forward_dynamics_derivatives(Q, Z, Z, added_inertia=-1e-9),
         StateError,
         "added_inertia must not be negative, is -1e-09",
     ),

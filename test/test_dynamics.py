@@ -31,7 +31,7 @@ from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
-METHODS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
+METHODS = ("inverse_dynamics", "effort", "mass_matrix", "inverse_dynamics_derivatives")
 
 
 @pytest.fixture(scope="module", params=FIXED)

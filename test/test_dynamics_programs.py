@@ -79,7 +79,7 @@ def test_each_backend(backend: str) -> None:
         "coriolis_matrix": (q, qd),
         "coriolis_tensor": (q,),
         "forward_dynamics": (q, qd, tau),
-        "forward_dynamics_partials": (q, qd, tau),
+        "forward_dynamics_derivatives": (q, qd, tau),
         "momentum": (q, qd),
         "kinetic_energy": (q, qd),
         "potential_energy": (q,),
@@ -110,7 +110,7 @@ def test_against_pinocchio() -> None:
     energy = [dynamics.potential_energy(x) - pin.computePotentialEnergy(model, data, x) for x in (q, qd)]
     assert energy[0] == pytest.approx(energy[1], abs=1e-12)  # the same up to a constant
     expected = pin.computeABADerivatives(model, data, q, qd, tau)
-    for found, wanted in zip(dynamics.forward_dynamics_partials(q, qd, tau), expected, strict=True):
+    for found, wanted in zip(dynamics.forward_dynamics_derivatives(q, qd, tau), expected, strict=True):
         assert deviation(found, wanted) < 1e-10
     # Columns are of other parameters, about the centres of the joints.
     Y = pin.computeJointTorqueRegressor(model, data, q, qd, qdd)
@@ -129,7 +129,7 @@ def test_partial_derivatives_of_forward_dynamics(mimic: bool) -> None:
     dynamics, n = numpy_dynamics(robot), robot.n
     q, qd = (x[:n] for x in case.motion)
     tau, wrench = np.linspace(-1, 2, n), [np.linspace(1, 2, 6)]
-    found = dynamics.forward_dynamics_partials(q, qd, tau, wrench=wrench)
+    found = dynamics.forward_dynamics_derivatives(q, qd, tau, wrench=wrench)
     for k, partial in enumerate(found):
 
         def accelerations(moved: np.ndarray, k: int = k) -> np.ndarray:

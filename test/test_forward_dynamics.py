@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chains import fixed_case
 from differences import deviation
 from urdf_arms import MASSLESS_TIP
 
-from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.mass_matrix import solve_mass_matrix
 from eom_dynamics.simulation import ElasticPlant
@@ -82,6 +84,38 @@ def test_a_mass_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
     # With rotors, it is one like others.
     qdd = dynamics.forward_dynamics(np.zeros(2), np.zeros(2), np.ones(2), added_inertia=1e-3)
     assert np.all(np.isfinite(qdd))
+
+
+def point_mass_on_two_links() -> Robot:
+    """A point mass on two links of equal length without mass: at q_2 = 0 and pi no effort tells the joints apart."""
+    robot = load_robot("planar_2r")
+    inner, outer = robot.joints
+    reach = np.array([1.0, 0.0, 0.0])
+    inner = replace(inner, mass=0.0, inertia_about_origin=np.zeros((3, 3)))
+    outer = replace(
+        outer, mass=1.0, center_of_mass=reach, inertia_about_origin=np.eye(3) * (reach @ reach) - np.outer(reach, reach)
+    )
+    return replace(robot, joints=(inner, outer))
+
+
+@pytest.mark.parametrize("q_2", [0.0, np.pi, -np.pi, 1e-9])
+def test_a_configuration_in_which_the_mass_matrix_is_singular_is_refused(q_2: float) -> None:
+    """On the articulated-body path, too, which compiled code takes for robots of independent joints."""
+    dynamics = Dynamics(point_mass_on_two_links())
+    rate, tau = np.zeros(2), np.ones(2)
+    beside = dynamics.forward_dynamics([0.3, q_2 + 0.1], rate, tau)
+    np.testing.assert_allclose(dynamics.effort([0.3, q_2 + 0.1], rate, beside), tau, atol=1e-9)
+    for method in (dynamics.forward_dynamics, dynamics.forward_dynamics_partials):
+        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+            method([0.3, q_2], rate, tau)
+        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+            method(np.array([[0.3, 1.0], [0.3, q_2]]), np.zeros((2, 2)), np.ones((2, 2)))
+
+
+def test_large_arguments_are_not_called_singular() -> None:
+    dynamics = Dynamics(load_robot("planar_2r"))
+    with pytest.raises(StateError, match="not finite: the arguments are too large"):
+        dynamics.forward_dynamics([0.3, 0.2], [1e200, 1e200], [0.0, 0.0])
 
 
 def test_light_links_on_heavy_ones_are_not_singular() -> None:

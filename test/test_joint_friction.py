@@ -99,11 +99,11 @@ def test_all_programs(backend: str) -> None:
     assert deviation(rough.effort(q, qd, rough.forward_dynamics(q, qd, tau)), tau) < 1e-12
     added = rough.forward_dynamics(q, qd, tau, added_inertia=[0.1, 0.2])
     assert deviation(rough.effort(q, qd, added) + np.array([0.1, 0.2]) * added, tau) < 1e-12
-    by_q, by_qd, by_qdd = rough.effort_partials(q, qd, qdd)
+    by_q, by_qd, by_qdd = rough.inverse_dynamics_derivatives(q, qd, qdd)
     # Differences over 5e-4 rad/s, less than WIDTH.
     scaled = gradient(lambda x: rough.effort(q, 1e-2 * x, qdd), qd / 1e-2) / 1e-2
     assert deviation(by_qd, scaled) < 1e-9
-    for found, wanted in zip((by_q, by_qdd), smooth.effort_partials(q, qd, qdd)[::2], strict=True):
+    for found, wanted in zip((by_q, by_qdd), smooth.inverse_dynamics_derivatives(q, qd, qdd)[::2], strict=True):
         assert deviation(found, wanted) < 1e-13
     # At rest there is no friction.
     assert np.array_equal(rough.effort(q, zero, qdd), smooth.effort(q, zero, qdd))

@@ -166,9 +166,9 @@ def test_dynamics(kind: str) -> None:
         [derivative(lambda t, e=e: f(x + t * e), 1e-3) for e in np.eye(2)], axis=-1
     )
     by_q = small(lambda x: with_.effort(x, qd, qdd), q)
-    assert deviation(with_.effort_partials(q, qd, qdd)[0], by_q) < DIFFERENCES
+    assert deviation(with_.inverse_dynamics_derivatives(q, qd, qdd)[0], by_q) < DIFFERENCES
     by_q = small(lambda x: with_.forward_dynamics(x, qd, tau), q)
-    assert deviation(with_.forward_dynamics_partials(q, qd, tau)[0], by_q) < DIFFERENCES
+    assert deviation(with_.forward_dynamics_derivatives(q, qd, tau)[0], by_q) < DIFFERENCES
     slope = small(lambda x: np.atleast_1d(with_.potential_energy(x)), q)
     assert deviation(slope.ravel(), with_.gravity(q)) < DIFFERENCES
     for name in ("kinetic_energy", "momentum"):

@@ -423,3 +423,31 @@ def test_open_loops_are_refused() -> None:
                 )
             else:
                 call(q + away)
+
+
+SYMBOLS = sp.symbols("q_1 q_2")
+
+
+@pytest.mark.parametrize("q", [SYMBOLS, list(SYMBOLS), sp.Matrix(SYMBOLS), np.array(SYMBOLS), [[*SYMBOLS], [*SYMBOLS]]])
+def test_symbols_point_to_the_symbolic_parts(q: object) -> None:
+    dynamics = eom.Dynamics(eom.load_robot("planar_2r"), backend="numpy")
+    with pytest.raises(eom.StateError, match=r"q is symbolic: .* eom_dynamics\.lagrange .* codegen --language casadi"):
+        dynamics.mass_matrix(q)  # type: ignore[arg-type]
+    with pytest.raises(eom.StateError, match="q is symbolic"):
+        eom.ElasticArm(eom.load_robot("planar_2r")).feedforward(q, q, q)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["SX", "MX"])
+def test_symbols_of_casadi_point_there_too(kind: str) -> None:
+    casadi = pytest.importorskip("casadi")
+    with pytest.raises(eom.StateError, match="q is symbolic"):
+        eom.Dynamics(eom.load_robot("planar_2r"), backend="numpy").mass_matrix(getattr(casadi, kind).sym("q", 2))
+
+
+def test_a_symbolic_robot_points_there_too() -> None:
+    robot = eom.load_robot("planar_2r")
+    heavy = replace(robot.joints[0], mass=sp.Symbol("m"))
+    with pytest.raises(
+        TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dynamics\.la"
+    ):
+        eom.Dynamics(replace(robot, joints=(heavy, *robot.joints[1:])))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..elementary import exp_times
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
 from .checks import positive, refuse
@@ -49,7 +50,8 @@ class Gear:
             velocity: velocity of the gear, rad/s (m/s).
         """
         power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
-        return tau * exponential(power * -np.log(self.efficiency))
+        rate = -np.log(self.efficiency)
+        return tau * exponential(power * rate, exp_times(power[0], rate))
 
     def load(self, tau: Array, velocity: Array) -> Array:
         """:meth:`load_jet` for efforts and velocities (…,), or (…, m) for m motors."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays import Array
-from ..elementary import select
+from ..elementary import clipped
 from .checks import not_negative, refuse
 
 Scalar: TypeAlias = Any
@@ -72,20 +72,15 @@ class Motor:
             volts, emf = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
             volts, emf, per_volt = (x.item() if x.ndim == 0 else x for x in (volts, emf, per_volt))
             back_emf = speed * emf
-            torque = _within(torque, (-back_emf - volts) * per_volt, (-back_emf + volts) * per_volt)
+            torque = clipped(torque, (-back_emf - volts) * per_volt, (-back_emf + volts) * per_volt)
         most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
-        return _within(torque, -most, most) if np.any(np.isfinite(most)) else torque
+        return clipped(torque, -most, most) if np.any(np.isfinite(most)) else torque
 
     @property
     def _back_emf(self) -> float | Array:
         """k_e, V s/rad."""
         own: Array = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
         return own if own.ndim else float(own)
-
-
-def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    x = select(low - x, low, x)
-    return select(x - high, high, x)
 
 
 IDEAL = Motor()

@@ -13,12 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning
+from ..exceptions import KernelError, KernelWarning, StateError
 from ..robot import Robot
-from ..states import all_finite
+from ..states import SYMBOLIC, all_finite, is_symbolic
+from .cache import digest
 from .casadi_function import casadi_function
 from .emit_python import python_function
 from .native import NativeKernel
+from .program import Program
 from .recipe import Recipe
 
 
@@ -43,7 +45,7 @@ class Kernel(Protocol):
 class NumpyKernel:
     """A program as a Python function, over numbers for one state and arrays for a batch."""
 
-    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+    def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         self._function = python_function(recipe(robot))
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
@@ -65,7 +67,7 @@ class NumpyKernel:
 class CasadiKernel:
     """A program on CasADi's virtual machine."""
 
-    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+    def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         self._function = casadi_function(recipe(robot))
         self._buffer, self._evaluate = self._function.buffer()
         self._buffer_in_use = threading.Lock()
@@ -90,28 +92,38 @@ class CasadiKernel:
         return True
 
 
-KERNELS: Mapping[str, Callable[[Robot, Recipe], Kernel]] = MappingProxyType(
+KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyType(
     {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
 )
 """Kernels of a robot and the recipe of a program, by backend, the fastest first."""
+
+
+def kernel_of(program: Program, backend: str) -> Kernel:
+    """Kernel of a program that has been traced, on one of KERNELS."""
+    content = digest(repr(program.inputs), repr(program.outputs), repr(program.nodes), repr(program.results))
+    return KERNELS[backend](None, Recipe(program.name.removeprefix("eom_"), lambda _: program, (content,)))
 
 
 def require_robot(robot: object) -> None:
     """Raise TypeError unless an argument is a Robot."""
     if not isinstance(robot, Robot):
         raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
+    for joint in robot.joints:
+        for part in (joint.mass, joint.center_of_mass, joint.inertia_about_origin, joint.screw, joint.reference_pose):
+            if is_symbolic(np.asarray(part)):
+                raise TypeError(f"{robot.name}: joint {joint.name} is symbolic: {SYMBOLIC}")
 
 
 def with_friction(robot: Robot, friction: bool | None) -> Robot:
     """The robot with or without joint friction; as it is for None.
 
     Raises:
-        ValueError: ``friction`` is something else.
+        StateError: ``friction`` is something else.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
-        raise ValueError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
+        raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
     if friction is None or robot.joint_friction == friction:
         return robot
     return replace(robot, joint_friction=bool(friction))
@@ -128,11 +140,11 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
 
     Raises:
         KernelError: the backend is unavailable.
-        ValueError: the backend is unknown.
+        StateError: the backend is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     if backend is not None and (not isinstance(backend, str) or backend not in KERNELS):
-        raise ValueError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
+        raise StateError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
     require_robot(robot)
     if backend is not None:
         return backend, KERNELS[backend](robot, recipe)

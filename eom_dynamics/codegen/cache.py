@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of compiled code on disk.
 
-Only the user can read or write the folder (:mod:`.private_folder`), which is addressed by one handle from check to
-load. The name of an entry contains its key and a checksum of key and contents: an entry that was damaged, or renamed
-to the key of another robot, is built again. Entries are renamed into place when they are complete.
+Only the user can read or write its folder, which is used through one handle: exchanging it, or a folder above it, does
+not matter. The name of an entry contains its key and a checksum of key and contents: an entry that was damaged, or
+renamed to the key of another robot, is built again. Entries are renamed into place when they are complete. What is
+loaded is a copy in memory of the bytes that were checked: overwriting an entry in place, such as by a backup that is
+restored, would change running code, or end the process with SIGBUS.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..scratch import scratch_folder
-from .private_folder import private_folder
 
 _CHECKSUM_DIGITS = 32
 
@@ -26,6 +29,10 @@ _INCOMPLETE, _SCRATCH = "incomplete-", "scratch-"
 
 # Age in s of an incomplete entry that was left by a killed process.
 _ABANDONED = 24 * 3600.0
+
+# Copies that have been loaded, by the name of their entry, which is unique to the contents.
+_loaded: dict[str, Path] = {}
+_numbers = count(1)
 
 
 def cache_directory() -> Path:
@@ -37,32 +44,56 @@ def cache_directory() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
-@contextmanager
-def cached(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
-    """File for a key, which is built if it is missing or damaged.
+def cached(key: str, build: Callable[[Path], None]) -> tuple[str, bytes]:
+    """Name and contents of the library for a key, which is built if it is missing or damaged.
 
     Args:
-        key: hexadecimal digest of everything that the file depends on.
-        build: writes the file to a given path.
-
-    Yields:
-        Path of the file through the handle of the folder, valid in the context only. Its name is unique to the
-        contents.
+        key: hexadecimal digest of everything that the library depends on.
+        build: writes the library to a given path.
 
     Raises:
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
-    with private_folder(cache_directory()) as folder:
-        entries = _entries(folder, key)
-        entry = next((name for name in entries if _is_whole(folder, name, key)), "")
-        if not entry:
-            _remove_unusable(folder, key, entries)
-            # In the private folder: TMPDIR may be a folder where others can exchange files.
-            with scratch_folder(Path(os.readlink(f"/proc/self/fd/{folder}")), _SCRATCH) as scratch:
-                built = scratch / "built.so"
-                build(built)
-                entry = _added(folder, key, built.read_bytes())
-        yield Path(f"/proc/self/fd/{folder}/{entry}")
+    with _private_folder(cache_directory()) as folder:
+        names = _entries(folder, key)
+        for name in names:
+            if (content := _content(folder, name, key)) is not None:
+                return name, content
+        _remove_unusable(folder, key, names)
+        # In the private folder: TMPDIR may be a folder where others can exchange files. A child has not this handle.
+        with scratch_folder(Path(f"/proc/{os.getpid()}/fd/{folder}"), _SCRATCH) as scratch:
+            built = scratch / "built.so"
+            build(built)
+            content = built.read_bytes()
+            return _added(folder, key, content), content
+
+
+@contextmanager
+def loadable(name: str, content: bytes) -> Iterator[Path]:
+    """Path to load a library from, which is valid in the context only.
+
+    It is the same for the same name, so that a process has one copy, and never that of another name: dlopen takes a
+    library with a known path for the one that it has loaded.
+
+    Args:
+        name: unique to the contents.
+        content: the library.
+    """
+    if known := _loaded.get(name):
+        yield known
+        return
+    with ExitStack() as stack:
+        try:
+            file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
+            path = Path("/proc/self/fd", *_detour(next(_numbers)), str(file.fileno()))
+        except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
+            path = Path(stack.enter_context(TemporaryDirectory(prefix=_SCRATCH, dir=cache_directory()))) / name
+            file = path.open("wb")
+        stack.enter_context(file)
+        file.write(content)
+        file.flush()
+        yield path
+    _loaded[name] = path
 
 
 def digest(*parts: bytes | str) -> str:
@@ -84,16 +115,40 @@ def entry_name(key: str, content: bytes) -> str:
     return f"{key}-{digest(key, content)[:_CHECKSUM_DIGITS]}.so"
 
 
-def _is_whole(folder: int, name: str, key: str) -> bool:
+@contextmanager
+def _private_folder(path: Path) -> Iterator[int]:
+    """Open a folder, which is created if it is missing, as a descriptor; OSError if other users can write to it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.getuid():
+            raise PermissionError(f"{path}: belongs to another user; set EOM_DYNAMICS_CACHE to a folder that you own")
+        if status.st_mode & 0o022:
+            raise PermissionError(f"{path}: other users can write to it; run: chmod go-w {path}")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _content(folder: int, name: str, key: str) -> bytes | None:
+    """Contents of an entry; None if it is damaged, or not a file of this user."""
     try:
         # Without O_NONBLOCK, opening a FIFO would wait for its other end.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            regular = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
-            return regular and name == entry_name(key, file.read())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+                return None
+            content = file.read()
     except OSError:
-        return False
+        return None
+    return content if name == entry_name(key, content) else None
+
+
+def _detour(number: int) -> list[str]:
+    """A way from a folder of descriptors to itself that is different for each number, since they are used again."""
+    return [("../fd", "../../self/fd")[bit == "1"] for bit in f"{number:b}"]
 
 
 def _added(folder: int, key: str, content: bytes) -> str:
@@ -118,7 +173,7 @@ def _remove_unusable(folder: int, key: str, damaged: list[str]) -> None:
     Not all entries of the key: another process may have added a whole one, which it is about to load.
     """
     remains = [name for name in os.listdir(folder) if name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED]
-    for name in (*remains, *(name for name in damaged if not _is_whole(folder, name, key))):
+    for name in (*remains, *(name for name in damaged if _content(folder, name, key) is None)):
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
 

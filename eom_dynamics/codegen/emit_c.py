@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import resources
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,9 @@ _LOG = (
 )
 
 
+_ELEMENTARY = {op.value: op for op in sorted(ELEMENTARY, key=lambda op: op.value)}
+
+
 def c_source(program: Program) -> str:
     """Source of the kernel of a program: C with the vector extensions of GCC and Clang, without libraries."""
     return "\n".join(
@@ -85,7 +89,6 @@ def c_source(program: Program) -> str:
             *([scalar_sincos()] if angles(program) else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
-            _rows_sources(program),
             core_source(program, "one", "double", packed=True),
             _batch_functions(program, f"size_t {program.name}_batch", only_finite=True),
             _state_source(program),
@@ -146,15 +149,23 @@ def _finite_check(program: Program) -> str:
 
 def _state_source(program: Program) -> str:
     """Function for one state: scalar arithmetic, with sines and cosines over lanes."""
+    ends = [list(accumulate(sizes.values(), initial=0)) for sizes in (program.inputs, program.outputs)]
+    # Of constant sizes, so that these are no calls.
+    load = [
+        f"    __builtin_memcpy(x + {at}, in[{k}], {8 * size});"
+        for k, (at, size) in enumerate(zip(ends[0], program.inputs.values(), strict=False))
+    ]
+    store = [
+        f"    __builtin_memcpy(out[{k}], y + {at}, {8 * size});"
+        for k, (at, size) in enumerate(zip(ends[1], program.outputs.values(), strict=False))
+    ]
     return filled(
         csrc("entry_state.c.in"),
         name=program.name,
-        inputs=str(len(program.inputs)),
-        outputs=str(len(program.outputs)),
-        input_sizes=", ".join(map(str, program.inputs.values())),
-        output_sizes=", ".join(map(str, program.outputs.values())),
         input_total=str(sum(program.inputs.values())),
         output_total=str(len(program.results)),
+        load="\n".join(load),
+        store="\n".join(store),
         sincos=csrc("angles_state.c") if angles(program) else "",
         angles=str(len(angles(program))),
     )
@@ -205,30 +216,38 @@ def elementary_source(names: Collection[str], suffix: str, real: str, bits: str)
     The same text over scalars and lanes, without branches, gives the same bits in both. ``sqrt`` requires math.h.
 
     Args:
-        names: any of ``exp``, ``expm1``, ``log``, ``log1p``, ``sqrt``, ``tanh``, ``select`` and ``any_positive``.
+        names: any of exp, expm1, log, log1p, sqrt, tanh, select, where, size, any.
         suffix: end of the functions' names.
         real: C type, double or vector lanes.
         bits: as many unsigned 64-bit integers.
     """
-    wanted, parts = set(names), list[str]()
+    apart = [name for name in sorted(names) if name in _ELEMENTARY]
+    wanted, parts = {*names, *(f"{name}_inlined" for name in apart)}, list[str]()
     # Functions call only those before them.
     for part in reversed(csrc("elementary.h.in").split("\n\n/*")):
         name, *called = re.findall(r"eom_(\w+)_@suffix@", part)
         if name in wanted:
             wanted.update(called)
             parts.insert(0, part if part.startswith("/*") else f"/*{part}")
+    parts += [
+        f"EOM_APART @real@ eom_{name}_@suffix@(@real@ x) {{ return eom_{name}_inlined_@suffix@(x); }}" for name in apart
+    ]
     return filled(
         "\n\n".join([_APART, *parts]),
         suffix=suffix,
         real=real,
         bits=bits,
-        # Comparing lanes gives all bits, comparing numbers one.
-        mask=f"-({bits})" if real == "double" else f"({bits})",
+        mask=_mask(real, bits),
         exp_even=_horner(_EXP[::2]),
         exp_odd=_horner(_EXP[1::2]),
         log_even=_horner(_LOG[::2], "w"),
         log_odd=_horner(_LOG[1::2], "w"),
     )
+
+
+def _mask(real: str, bits: str) -> str:
+    """What makes a mask of all bits of a comparison: comparing lanes gives all bits, comparing numbers one."""
+    return f"({bits})" if real == "lanes" else f"-({bits or 'int'})"
 
 
 def functions_source(program: Program, suffix: str, *, packed: bool = False) -> str:
@@ -248,7 +267,9 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
         parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
-        parts.append(csrc("tables_lanes.h") if suffix == "lanes" else _for_real("tables.h.in", suffix))
+        parts.append(
+            csrc("tables_lanes.h") if suffix == "lanes" else filled(csrc("tables.h.in"), **_real_values(suffix))
+        )
     used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
         if suffix == "lanes" and (Op.INDEX, table) not in used:
@@ -265,6 +286,8 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
                     f"{{ return eom_{op.value}_{suffix}(x, {arguments}); }}"
                 )
     parts += [_root_source(root, k, suffix) for k, root in enumerate(roots)]
+    if suffix == "lanes":
+        parts += [_rows_source(op.value) for op in _ELEMENTARY.values() if program.uses(op)]
     return "\n".join(parts)
 
 
@@ -272,7 +295,7 @@ def used_functions(program: Program) -> set[str]:
     """Names of the functions of :func:`elementary_source` that a program uses, and those of its roots."""
     roots = program.constants(Op.ROOT)
     used = {node.op for each in (program, *(root.program for root in roots)) for node in each.nodes}
-    return {op.value for op in used & FUNCTIONS} | ({"select", "any_positive"} if roots else set())
+    return {op.value for op in used & FUNCTIONS} | ({"where", "size", "any"} if roots else set())
 
 
 class Real(NamedTuple):
@@ -348,38 +371,43 @@ def c_syntax(suffix: str) -> Syntax:
 def _of_library(names: Collection[str], suffix: str) -> str:
     """The named functions by those of the library."""
     real, static, text = _REALS[suffix].name, _REALS[suffix].static, []
+    functions = {
+        "select": (real, f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"),
+        "where": (real, f"int mask, {real} a, {real} b", "mask ? a : b"),
+        "size": (real, f"{real} x", f"{_REALS[suffix].function.format(name='fabs')}(x)"),
+        "any": ("int", "int mask", "mask"),
+    }
     for name in sorted(names):
-        if name == "select":
-            arguments, value = f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"
-        elif name == "any_positive":
-            arguments, value = f"{real} x", "x > 0"
-        else:
-            arguments, value = f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)"
-        result = "int" if name == "any_positive" else real
+        call = (real, f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)")
+        result, arguments, value = functions.get(name, call)
         text.append(f"{static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
     return "\n".join(text)
 
 
-def _for_real(template: str, suffix: str, **values: str) -> str:
+def _real_values(suffix: str) -> dict[str, str]:
+    """Values of the keys of templates that depend on the type of the numbers."""
     kind = _REALS[suffix]
-    return filled(csrc(template), suffix=suffix, real=kind.name, static=kind.static, apart=kind.apart, **values)
+    types = {"real": kind.name, "bits": kind.bits or "int", "mask": _mask(kind.name, kind.bits)}
+    return {"suffix": suffix, "static": kind.static, "apart": kind.apart} | types
 
 
 def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
-    """The function of a root, and the root."""
+    """The function of a root, and the root; over lanes, the roots of rows of numbers."""
     program, kind = root.program, _REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
     lines, results = straight_line(program, ["x", *parameters], [], kind.syntax)
     names = ("value", "slope", "curvature")
     body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
-    return _for_real(
-        "root.h.in",
-        suffix,
+    templates = csrc("root_step.h.in") + csrc("root_rows.h.in" if suffix == "lanes" else "root.h.in")
+    return filled(
+        templates,
+        **_real_values(suffix),
         k=str(k),
         parameters="".join(f", {kind.name} {name}" for name in parameters),
         arguments="".join(f", {name}" for name in parameters),
+        rows="".join(f", eom_row(a[{4 + i}] + at)" for i in range(len(parameters))),
         body="\n".join(body),
-        one=_broadcast(kind.syntax.constant(1.0), suffix),
+        zero=_broadcast(kind.syntax.constant(0.0), suffix),
         half=kind.syntax.constant(0.5),
         last_step=kind.last_step,
     )
@@ -387,7 +415,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
 
 def _broadcast(text: str, suffix: str) -> str:
     """An expression that may be a number, as one of the type."""
-    return f"(lanes){{0}} + {text}" if suffix == "lanes" else text
+    return f"((lanes){{0}} + {text})" if suffix == "lanes" else text
 
 
 def core_source(program: Program, suffix: str, real: str, *, packed: bool = False) -> str:
@@ -410,7 +438,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     # The same order whether packed or not: compilers fuse the product that is defined first.
     groups = _packed_order(program, values)
     if not packed:
-        groups = _with_lookups_together(program, [index for group in groups for index in group])
+        groups = _with_lookups_together(program, groups)
     lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
@@ -456,18 +484,22 @@ def _packed_order(program: Program, values: Values) -> list[list[int]]:
 _PACKED = ELEMENTARY | {Op.ROOT}
 
 
-def _with_lookups_together(program: Program, order: Sequence[int]) -> list[list[int]]:
-    """Definitions, each as a group of its own, but for lookups at one index, which are one group."""
+def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Packed groups with lookups at one index as groups, too."""
     groups: list[list[int]] = []
     together: dict[int, list[int]] = {}
-    for index in order:
-        node = program.nodes[index]
-        if node.op is Op.LOOKUP and node.operands[0] in together:
-            together[node.operands[0]].append(index)
+    for group in packed:
+        if program.nodes[group[0]].op in _PACKED:
+            groups.append(list(group))
             continue
-        groups.append([index])
-        if node.op is Op.LOOKUP:
-            together[node.operands[0]] = groups[-1]
+        for index in group:
+            node = program.nodes[index]
+            if node.op is Op.LOOKUP and node.operands[0] in together:
+                together[node.operands[0]].append(index)
+                continue
+            groups.append([index])
+            if node.op is Op.LOOKUP:
+                together[node.operands[0]] = groups[-1]
     return groups
 
 
@@ -480,7 +512,7 @@ class _Lines:
     def of(self, group: Sequence[int]) -> list[str]:
         """Lines of a group."""
         op = self._program.nodes[group[0]].op
-        if self._packed and op in _PACKED:
+        if (self._packed or self._over_lanes) and op in _PACKED:
             text = self._packed_functions(group)
         elif self._over_lanes and op is Op.LOOKUP:
             text = self._lookups(group)
@@ -489,53 +521,79 @@ class _Lines:
         return ["\n".join(text), *([""] * (len(group) - 1))]
 
     def _lookups(self, group: Sequence[int]) -> list[str]:
-        """Rows of tables, as lanes."""
+        """Entries of small tables by permutation, where lanes suffice; else rows of tables, as lanes."""
         nodes = [self._program.nodes[index] for index in group]
         columns, at = [node.constant for node in nodes], self._values.name(nodes[0].operands[0])
+        names, name = [self._values.name(index) for index in group], f"rows_{group[0]}"
         width = -(-len(columns) // _MOST_LANES) * _MOST_LANES
-        numbers = [x for row in zip(*columns, strict=True) for x in (*row, *([0.0] * (width - len(row))))]
-        name = f"rows_{group[0]}"
-        return [
-            f"    static const double table_{name}[] = {{{', '.join(map(self._values.syntax.constant, numbers))}}};",
+        rows = [
+            f"    static EOM_ALIGNED const double table_{name}[] = {self._table(zip(*columns, strict=True), width)};",
             f"    lanes {name}[{width}];",
             f"    eom_lookup_rows({at}, table_{name}, {width}, {name});",
-            *(f"    const lanes {self._values.name(index)} = {name}[{k}];" for k, index in enumerate(group)),
+            *(f"    const lanes {each} = {name}[{k}];" for k, each in enumerate(names)),
+        ]
+        room = 2 * _MOST_LANES
+        if len(columns[0]) > room:
+            return rows
+        return [
+            "#ifdef EOM_PERMUTED",
+            f"    static EOM_ALIGNED const double columns_{name}[] = {self._table(columns, room)};",
+            f"    const lane_bits at_{name} = __builtin_convertvector({at}, lane_bits);",
+            *(
+                f"    const lanes {each} = EOM_PERMUTED(columns_{name} + {room * k}, at_{name});"
+                for k, each in enumerate(names)
+            ),
+            "#else",
+            *rows,
+            "#endif",
         ]
 
+    def _table(self, rows: Iterable[Sequence[float]], width: int) -> str:
+        """Initializer of rows that are filled up with zeros."""
+        numbers = [x for row in rows for x in (*row, *([0.0] * (width - len(row))))]
+        return f"{{{', '.join(map(self._values.syntax.constant, numbers))}}}"
+
     def _packed_functions(self, group: Sequence[int]) -> list[str]:
-        """Calls of a function over rows of numbers."""
+        """Call of a function over rows of numbers, or of lanes."""
         program, values, node = self._program, self._values, self._program.nodes[group[0]]
-        room = -(-len(group) // _MOST_LANES) * _MOST_LANES
+        real = "lanes" if self._over_lanes else "double"
+        room = len(group) if self._over_lanes else -(-len(group) // _MOST_LANES) * _MOST_LANES
         body = []
         for k in range(len(node.operands)):
             operands = [program.nodes[index].operands[k] for index in group]
             names = [values.name(operand) for operand in operands]
-            constant = all(program.nodes[operand].op is Op.CONSTANT for operand in operands)
+            kind = f"const {real}"
+            if all(program.nodes[operand].op is Op.CONSTANT for operand in operands):
+                kind = "static EOM_ALIGNED const double"
+                if self._over_lanes:
+                    names = [
+                        f"EOM_EACH({self._values.syntax.constant(program.nodes[operand].constant)})"
+                        for operand in operands
+                    ]
             entries = ", ".join(names + names[-1:] * (room - len(names)))
-            body.append(f"{'static const' if constant else 'const'} double a{k}[{room}] = {{{entries}}};")
+            body.append(f"{kind} a{k}[] = {{{entries}}};")
         names = [values.name(index) for index in group]
+        rows = [f"(const double *)a{k}" for k in range(len(node.operands))]
+        count, pointer = (f"{len(group)} * EOM_LANES", "(double *)r") if self._over_lanes else (str(len(group)), "r")
+        root = f"root_{program.constants(Op.ROOT).index(node.constant)}" if node.op is Op.ROOT else ""
         return [
-            f"    double {', '.join(names)};",
+            f"    {real} {', '.join(names)};",
             "    {",
             *(f"        {line}" for line in body),
-            f"        const double *const a[] = {{{', '.join(f'a{k}' for k in range(len(node.operands)))}}};",
-            f"        double r[{room}];",
-            f"        {values.function(node)}_rows(a, r, {len(group)});",
+            f"        const double *const a[] = {{{', '.join(rows)}}};",
+            f"        {real} r[{room}];",
+            f"        eom_{root or node.op.value}_rows(a, {pointer}, {count});",
             *(f"        {name} = r[{i}];" for i, name in enumerate(names)),
             "    }",
         ]
 
 
-def _rows_sources(program: Program) -> str:
-    """Packed functions of rows of numbers, over lanes: a loop in the arithmetic would change what is fused there."""
-    functions = {op.value: 1 for op in ELEMENTARY if program.uses(op)}
-    roots = enumerate(program.constants(Op.ROOT))
-    functions |= {f"root_{k}": 4 + function.program.inputs["p"] for k, function in roots}
-    return "\n".join(
-        f"EOM_APART void eom_{name}_one_rows(const double *const *a, double *r, int count)\n"
+def _rows_source(name: str) -> str:
+    """An elementary function of rows of numbers: one function for states and batches, so that it gives equal bits."""
+    return (
+        f"EOM_APART void eom_{name}_rows(const double *const *a, double *r, int count)\n"
         "{\n    for (int i = 0; i < count; i += EOM_LANES)\n"
-        f"        eom_put_row(r + i, eom_{name}_lanes({', '.join(f'eom_row(a[{k}] + i)' for k in range(count))}));\n}}"
-        for name, count in functions.items()
+        f"        eom_put_row(r + i, eom_{name}_inlined_lanes(eom_row(a[0] + i)));\n}}"
     )
 
 

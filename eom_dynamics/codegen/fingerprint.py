@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _GENERATOR = ("jet.py", "jet_functions.py", "elementary.py", "lie", "actuators", "recursion", "codegen")
 
 
-def kernel_fingerprint(robot: Robot, recipe: Recipe) -> str:
-    """Digest of a program of a robot and of the code generator."""
-    links = _robot_fingerprint(robot) if recipe.of_links else ""
+def kernel_fingerprint(robot: Robot | None, recipe: Recipe) -> str:
+    """Digest of a program, of the robot that it depends on, and of the code generator."""
+    links = "" if robot is None else _robot_fingerprint(robot)
     return digest("kernel", links, recipe.name, *recipe.details, generator_fingerprint())
 
 

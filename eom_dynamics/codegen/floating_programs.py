@@ -29,6 +29,7 @@ from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .expressions import Expression, Scalar
 from .kinematic_programs import frame_details
 from .program import Program, c_name, trace
+from .programs import WITH_PAYLOAD, carrying_jets, payload_inputs
 from .recipe import Recipe
 
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
@@ -56,19 +57,24 @@ def joint_efforts(robot: Robot) -> Program:
     return _efforts("joint_efforts", robot, 3, joints_only=True)
 
 
-def imu_efforts(robot: Robot) -> Program:
-    """The same from angular velocity and specific force of the base, with their time derivatives."""
+def imu_efforts(robot: Robot, *, payload: bool = False) -> Program:
+    """The same from angular velocity and specific force of the base, with their time derivatives.
+
+    With payloads, the parameters of those at the tools and their time derivatives are inputs, too.
+    """
     tree = link_tree(robot)
     turning, force = IMU_NAMES
+    loads = payload_inputs(robot, len(EFFORT_NAMES)) if payload else {}
 
     def compute(x: Inputs) -> Outputs:
         w, p = _jets([x[name] for name in turning]), _jets([x[name] for name in force])
         wrench = [x[name] for name in WRENCH_NAMES]
-        efforts, _ = inverse_dynamics_on_base(tree, [x[name] for name in STATE_NAMES], w, p, wrench)
+        loaded = carrying_jets(tree, [x[name] for name in loads])
+        efforts, _ = inverse_dynamics_on_base(loaded, [x[name] for name in STATE_NAMES], w, p, wrench)
         return dict(zip(EFFORT_NAMES, efforts, strict=True))
 
     inputs = dict.fromkeys(STATE_NAMES, robot.n) | dict.fromkeys((*turning, *force), 3)
-    return _traced("imu_efforts", inputs | _wrenches(robot, 3), compute)
+    return _traced("imu_efforts" + payload * WITH_PAYLOAD, inputs | _wrenches(robot, 3) | loads, compute)
 
 
 def _efforts(name: str, robot: Robot, orders: int, *, joints_only: bool = False) -> Program:

@@ -19,7 +19,10 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import KernelError, KernelWarning, StateError
+from ..robot import Robot
+from ..robot.payload import Payload, payload_parameters, payload_shape
 from ..states import (
+    PAYLOAD_NAMES,
     STATE_NAMES,
     WRENCH_NAMES,
     WRENCH_SEQUENCE,
@@ -30,9 +33,12 @@ from ..states import (
     shape_of,
     state_arrays,
 )
-from .backends import Kernel
+from .backends import Kernel, kernel_of
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
+from .program import Program
+
+_PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
 
 @dataclass(frozen=True)
@@ -337,6 +343,13 @@ class CompiledFunction:
             return None
 
 
+def compiled_program(program: Program, backend: str) -> CompiledFunction:
+    """Function of the vectors of a program that has been traced, on one of :data:`.KERNELS`."""
+    given = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
+    found = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
+    return CompiledFunction(Signature(given, found), kernel_of(program, backend))
+
+
 def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:
     """Vectors of one shape by name, with their meanings and units."""
     return {name: Vector(name, shape, text) for name, text in about.items()}
@@ -374,6 +387,28 @@ def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
     given = derivatives(WRENCH_NAMES, max(used, len(WRENCH_NAMES)), shape, about)
     arrays = tuple(replace(vector, unused=k >= used) for k, vector in enumerate(given))
     return (Keyword("wrench", arrays, of=WRENCH_SEQUENCE),) if used else ()
+
+
+def payload_keyword(robot: Robot, used: int) -> Keyword:
+    """The keyword ``payload``: payloads, or their parameters at all tools with at least two time derivatives.
+
+    Args:
+        robot: the robot.
+        used: number of vectors that kernels read.
+    """
+    shape = payload_shape(robot)
+    about = "inertial parameters of the payload at each tool: mass, first moment, inertia; kg, kg m, kg m²"
+    vectors = derivatives(PAYLOAD_NAMES, max(used, len(PAYLOAD_NAMES)), shape, about)
+
+    def checked(value: Any, samples: tuple[int, ...]) -> list[Array]:
+        given = [value] if isinstance(value, Payload) else sequence(value, "payload", _PAYLOADS, most=len(vectors))
+        if all(isinstance(x, Payload) for x in given):
+            return [payload_parameters(robot, given)]
+        return [
+            shared_array(x, f"payload {vector.name}", shape, samples) for x, vector in zip(given, vectors, strict=False)
+        ]
+
+    return Keyword("payload", tuple(replace(x, unused=k >= used) for k, x in enumerate(vectors)), check=checked)
 
 
 def shared_array(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .. import elementary
 from ..jet import Jet
 from .expressions import ELEMENTARY, Expression, Graph, Node, Op, Scalar
-from .program import Program, Result, trace
+from .program import OutputEntry, Program, trace
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def _with_numbers_as_parameters(program: Program, own: int) -> tuple[Program, li
     results = []
     for result in program.results:
         if result.node is None or result.factor in (1.0, -1.0):
-            results.append(result if result.node is None else Result(moved[result.node], result.factor))
+            results.append(result if result.node is None else OutputEntry(moved[result.node], result.factor))
         else:
-            results.append(Result(add(Node(Op.MUL, (moved[result.node], parameter(result.factor)))), 1.0))
+            results.append(OutputEntry(add(Node(Op.MUL, (moved[result.node], parameter(result.factor)))), 1.0))
     inputs = {"x": 1, "p": own + len(numbers)}
     return Program(program.name, inputs, program.outputs, tuple(nodes), tuple(results)), list(numbers)

@@ -43,7 +43,7 @@ class NativeKernel:
         KernelError: the kernel cannot be compiled or loaded.
     """
 
-    def __init__(self, robot: Robot, recipe: Recipe) -> None:
+    def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         name = c_name(recipe.name)
         with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
             try:

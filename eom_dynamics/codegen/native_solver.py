@@ -35,7 +35,7 @@ REASONS = ("solved", "stuck", "iterations", "no pose")
 NO_POSE = REASONS.index("no pose")
 
 
-class Task(ctypes.Structure):
+class SolverTask(ctypes.Structure):
     """What to solve: ``ik_task`` of csrc/inverse_kinematics.c.in."""
 
     _fields_ = (
@@ -55,7 +55,7 @@ class Task(ctypes.Structure):
     )
 
 
-class Settings(NamedTuple):
+class SolverSettings(NamedTuple):
     """Arrays and numbers of a task. Joint vectors have n entries, weights 6 for each tool."""
 
     lower: Array
@@ -73,11 +73,11 @@ class Settings(NamedTuple):
     pull: Array
 
 
-def task_of(settings: Settings) -> Task:
+def task_of(settings: SolverSettings) -> SolverTask:
     """The same as a structure of C."""
     given = settings._asdict()
     arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in given.items() if np.ndim(x)}
-    task = Task(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})
+    task = SolverTask(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})
     task.kept = arrays
     return task
 
@@ -114,7 +114,7 @@ class NativeSolver:
                 raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
         self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_void_p] * 6]
 
-    def __call__(self, targets: Array, starts: Array, task: Task) -> Solved:
+    def __call__(self, targets: Array, starts: Array, task: SolverTask) -> Solved:
         """Solve for N targets (N, tools, 4, 4), from starts (N, n)."""
         count, address = len(starts), ctypes.addressof(task)
         targets, q = np.ascontiguousarray(targets, dtype=float), np.array(starts, dtype=float, order="C")

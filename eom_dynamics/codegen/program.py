@@ -14,7 +14,7 @@ Sizes: TypeAlias = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Result:
+class OutputEntry:
     """Entry of an output: ``factor`` times a node, or the number ``factor`` if the node is None."""
 
     node: int | None
@@ -36,7 +36,7 @@ class Program:
     inputs: Sizes
     outputs: Sizes
     nodes: tuple[Node, ...]
-    results: tuple[Result, ...]
+    results: tuple[OutputEntry, ...]
 
     def operation_counts(self) -> Counter[str]:
         """Number of operations by kind."""
@@ -101,7 +101,8 @@ def trace(
         outputs={key: len(vector) for key, vector in outputs.items()},
         nodes=tuple(_renumbered(graph.nodes[old], position) for old in kept),
         results=tuple(
-            Result(position[x.node], x.factor) if isinstance(x, Expression) else Result(None, float(x)) for x in results
+            OutputEntry(position[x.node], x.factor) if isinstance(x, Expression) else OutputEntry(None, float(x))
+            for x in results
         ),
     )
 

@@ -15,19 +15,23 @@ from types import MappingProxyType
 import numpy as np
 
 from .. import recursion
+from ..jet import Jet
 from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.center_of_mass import first_moment
-from ..recursion.composite import BASE
+from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.joint_friction import joint_friction
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, minus, product, transposed
 from ..robot import Robot
-from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, derivative_names
 from .expressions import Expression, Scalar
 from .partials import Partials
 from .program import Program, c_name, trace
 from .recipe import Recipe
+
+WITH_PAYLOAD = "_with_payload"
+"""Ending of the names of programs that read the parameters of payloads."""
 
 
 def effort(robot: Robot) -> Program:
@@ -35,38 +39,72 @@ def effort(robot: Robot) -> Program:
     return _efforts("effort", robot, 1)
 
 
+def effort_with_payload(robot: Robot) -> Program:
+    """The same with payloads at the tools."""
+    return _efforts("effort_with_payload", robot, 1, payload=True)
+
+
 def inverse_dynamics(robot: Robot) -> Program:
     """tau, taud and taudd, with the tool wrench."""
     return _efforts("inverse_dynamics", robot, 3)
 
 
-def inverse_dynamics_of_order(order: int) -> Recipe:
-    """tau, taud, … up to a time derivative of any order, with the tool wrench."""
+def inverse_dynamics_with_payload(robot: Robot) -> Program:
+    """The same with payloads at the tools, and the time derivatives of their parameters."""
+    return _efforts("inverse_dynamics_with_payload", robot, 3, payload=True)
+
+
+def inverse_dynamics_of_order(order: int, *, payload: bool = False) -> Recipe:
+    """tau, taud, … up to a time derivative of any order, with the tool wrench, and with payloads on request."""
+    name = "inverse_dynamics" + payload * WITH_PAYLOAD
     if order == len(EFFORT_NAMES) - 1:
-        return PROGRAMS["inverse_dynamics"]
-    trace_efforts = partial(_efforts, "inverse_dynamics", orders=order + 1)
-    return Recipe("inverse_dynamics", trace_efforts, (str(order),))
+        return PROGRAMS[name]
+    trace_efforts = partial(_efforts, name, orders=order + 1, payload=payload)
+    return Recipe(name, trace_efforts, (str(order),))
 
 
-def _efforts(name: str, robot: Robot, orders: int) -> Program:
+def _efforts(name: str, robot: Robot, orders: int, *, payload: bool = False) -> Program:
     states, wrenches = derivative_names("q", orders + 2), derivative_names("W", orders)
+    loads = payload_inputs(robot, orders) if payload else {}
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        values = recursion.inverse_dynamics(tree, [x[key] for key in states], [x[key] for key in wrenches])
+        loaded = carrying_jets(tree, [x[key] for key in loads])
+        values = recursion.inverse_dynamics(loaded, [x[key] for key in states], [x[key] for key in wrenches])
         return dict(zip(derivative_names("tau", orders), values, strict=True))
 
-    return trace(c_name(name), dict.fromkeys(states, robot.n) | dict.fromkeys(wrenches, 6 * len(robot.tools)), compute)
+    vectors = dict.fromkeys(states, robot.n) | dict.fromkeys(wrenches, 6 * len(robot.tools))
+    return trace(c_name(name), vectors | loads, compute)
+
+
+def payload_inputs(robot: Robot, orders: int) -> dict[str, int]:
+    """Inputs of the parameters of payloads at all tools, with their time derivatives."""
+    return dict.fromkeys(derivative_names(PAYLOAD_NAMES[0], orders), recursion.PARAMETERS * len(robot.tools))
+
+
+def carrying_jets(tree: LinkTree, payload: Sequence[Sequence[Expression]]) -> LinkTree:
+    """The tree with payloads whose parameters change with time, or without any for ()."""
+    return recursion.carrying(tree, [Jet(levels) for levels in zip(*payload, strict=True)]) if payload else tree
 
 
 def mass_matrix(robot: Robot) -> Program:
     """M, in row-major order."""
+    return _mass_matrix("mass_matrix", robot, {})
+
+
+def mass_matrix_with_payload(robot: Robot) -> Program:
+    """The same with payloads at the tools."""
+    return _mass_matrix("mass_matrix_with_payload", robot, payload_inputs(robot, 1))
+
+
+def _mass_matrix(name: str, robot: Robot, loads: Mapping[str, int]) -> Program:
     tree = link_tree(robot)
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {"M": [entry for row in _of_joints(composite.mass_matrix(tree, x["q"])) for entry in row]}
+        loaded = recursion.carrying(tree, x[PAYLOAD_NAMES[0]]) if loads else tree
+        return {"M": [entry for row in of_joints(composite.mass_matrix(loaded, x["q"])) for entry in row]}
 
-    return trace(c_name("mass_matrix"), {"q": robot.n}, compute)
+    return trace(c_name(name), {"q": robot.n, **loads}, compute)
 
 
 def effort_partials(robot: Robot) -> Program:
@@ -77,7 +115,7 @@ def effort_partials(robot: Robot) -> Program:
         outputs = {
             "dtau_dq": effort_by_position(tree, x["q"], x["qd"], x["qdd"], x["W"]),
             "dtau_dqd": _effort_by_velocity(tree, x["q"], x["qd"]),
-            "dtau_dqdd": _of_joints(composite.mass_matrix(tree, x["q"])),
+            "dtau_dqdd": of_joints(composite.mass_matrix(tree, x["q"])),
         }
         return {name: [entry for row in matrix for entry in row] for name, matrix in outputs.items()}
 
@@ -106,13 +144,22 @@ def bias(robot: Robot) -> Program:
 
 def gravity(robot: Robot) -> Program:
     """Joint efforts at rest: Q_grav, and those against parallel springs and constant loads."""
+    return _gravity("gravity", robot, {})
+
+
+def gravity_with_payload(robot: Robot) -> Program:
+    """The same with payloads at the tools."""
+    return _gravity("gravity_with_payload", robot, payload_inputs(robot, 1))
+
+
+def _gravity(name: str, robot: Robot, loads: Mapping[str, int]) -> Program:
     tree, rest = link_tree(robot), [0.0] * robot.n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        (tau,) = recursion.inverse_dynamics(tree, [x["q"], rest, rest])
+        (tau,) = recursion.inverse_dynamics(carrying_jets(tree, [x[key] for key in loads]), [x["q"], rest, rest])
         return {"gravity": tau}
 
-    return trace(c_name("gravity"), {"q": robot.n}, compute)
+    return trace(c_name(name), {"q": robot.n, **loads}, compute)
 
 
 def coriolis_matrix(robot: Robot) -> Program:
@@ -164,7 +211,7 @@ def forward_dynamics_partials(robot: Robot) -> Program:
     tree, n = link_tree(robot), robot.n
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        inverse = inverse_mass_matrix.inverse(_of_joints(composite.mass_matrix(tree, x["q"])))
+        inverse = inverse_mass_matrix.inverse(of_joints(composite.mass_matrix(tree, x["q"])))
         (bias,) = recursion.inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n], [x["W"]])
         qdd = product(inverse, minus(x["tau"], bias))
         by_q = effort_by_position(tree, x["q"], x["qd"], qdd, x["W"])
@@ -237,12 +284,7 @@ def _momentum(tree: LinkTree, x: dict[str, list[Expression]]) -> list[Scalar]:
 
 
 def _coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Matrix:
-    return _of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
-
-
-def _of_joints(matrix: Matrix) -> Matrix:
-    """The rows and columns of the joint variables, of a matrix for a moving base."""
-    return [row[BASE:] for row in matrix[BASE:]]
+    return of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
 
 
 def _weightless(tree: LinkTree) -> LinkTree:
@@ -255,11 +297,15 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
         program.__name__: Recipe(program.__name__, program)
         for program in (
             inverse_dynamics,
+            inverse_dynamics_with_payload,
             effort,
+            effort_with_payload,
             mass_matrix,
+            mass_matrix_with_payload,
             effort_partials,
             bias,
             gravity,
+            gravity_with_payload,
             coriolis_matrix,
             coriolis_tensor,
             forward_dynamics,

@@ -3,16 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..mass_matrix import refuse_singular
+from ..recursion.inverse_mass_matrix import ROUNDING
 from ..robot import Robot
 from .backends import KERNELS
 from .functions import CompiledFunction, Signature
+from .programs import WITH_PAYLOAD
 from .recipe import Recipe
+
+Key: TypeAlias = tuple[object, ...]
+"""Quantity, and what else its program depends on, such as the frame."""
+
+# Of an entry of M, the ratio between configurations of an arm.
+_FOLDED = 1e4
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -20,12 +30,14 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 class CompiledMethods:
     """Base of classes of one robot with a compiled function for each method.
 
-    A subclass declares the signatures, and sets backend and robot.
+    A subclass declares the signatures, and sets backend and robot. Methods that depend on more than the robot, such as
+    a frame, keep a function for each key of quantity and details.
     """
 
     robot: Robot
     backend: str
     _functions: dict[str, CompiledFunction]
+    _calls: dict[Key, Callable[..., Any]]
 
     def signature(self, method: str) -> Signature:
         """Arguments and results of a compiled method: names, shapes for one state, meanings and units.
@@ -47,12 +59,53 @@ class CompiledMethods:
         function = self._functions.get(name)
         if function is None:
             kernel = KERNELS[self.backend](self.robot, self._recipe(name))
-            function = self._functions[name] = CompiledFunction(self.signature(name), kernel)
+            refused: dict[str, Any] = {}
+            if name.startswith("forward_dynamics"):
+                # A mass matrix that is singular in a configuration gives NaN.
+                refused = {"finite_results": True, "refuse": self._refuse_singular}
+            function = self._functions[name] = CompiledFunction(self.signature(name), kernel, **refused)
         return function
 
+    def _kept(self, key: Key) -> Callable[..., Any] | None:
+        """The function that is kept for a key; None if there is none, or if the key has something unhashable.
+
+        In the place of the name of a frame this is refused by the look-up of frames, as any other that is none.
+        """
+        try:
+            return self._calls.get(key)
+        except TypeError:
+            return None
+
+    def _keep(self, key: Key, recipe: Recipe, signature: Signature) -> Callable[..., Any]:
+        """Compile the function of a key."""
+        function = CompiledFunction(signature, KERNELS[self.backend](self.robot, recipe))
+        call = self._calls[key] = function.state_call()
+        return call
+
+    def _refuse_singular(self, inputs: Mapping[str, Array]) -> None:
+        """Raise the error of accelerations that a singular mass matrix leaves open; return if that is not the reason.
+
+        Raises:
+            RobotDescriptionError: the mass matrix is singular at these joint variables.
+        """
+        M: Array = self._run("mass_matrix", inputs["q"])[0]
+        if "added_inertia" in inputs:
+            M = M + np.eye(M.shape[-1]) * inputs["added_inertia"][..., np.newaxis, :]
+        if np.isfinite(M).all():
+            # Pivots of the recursion are relative to the largest entries in any configuration.
+            refuse_singular(self.robot.name, M, _FOLDED * ROUNDING)
+
     def _run(
-        self, name: str, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any
+        self,
+        name: str,
+        *arguments: ArrayLike | None,
+        payload: Any = None,
+        out: Sequence[Array] | None = None,
+        **keywords: Any,
     ) -> tuple[Array, ...]:
+        """Run a function; with a payload, that which reads its parameters."""
+        if payload is not None:
+            name, keywords = name + WITH_PAYLOAD, {**keywords, "payload": payload}
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -158,7 +158,7 @@ def value_name(node: int) -> str:
     return f"v{node}"
 
 
-class Angle(NamedTuple):
+class SinCosArgument(NamedTuple):
     """Argument of a sine or cosine: ``scale`` times the entry of the inputs at ``position``, plus ``shift``."""
 
     position: int
@@ -173,7 +173,7 @@ class Angle(NamedTuple):
         return f"{scaled} + {syntax.constant(self.shift)}" if self.shift else scaled
 
 
-def angles(program: Program) -> list[Angle]:
+def angles(program: Program) -> list[SinCosArgument]:
     """Arguments of the sines and cosines.
 
     Raises:
@@ -194,7 +194,7 @@ def _scaled(name: str, factor: float, syntax: Syntax) -> str:
     return f"{name} {syntax.times} {syntax.constant(factor)}"
 
 
-def _angle(nodes: Sequence[Node], node: Node) -> Angle:
+def _angle(nodes: Sequence[Node], node: Node) -> SinCosArgument:
     scale, shift = 1.0, 0.0
     argument = nodes[node.operands[0]]
     if argument.op is Op.SHIFT:
@@ -203,4 +203,4 @@ def _angle(nodes: Sequence[Node], node: Node) -> Angle:
         scale, argument = argument.constant, nodes[argument.operands[0]]
     if argument.op is not Op.INPUT:
         raise ValueError("the angle of a sine or cosine must be linear in an input")
-    return Angle(argument.constant, scale, shift)
+    return SinCosArgument(argument.constant, scale, shift)

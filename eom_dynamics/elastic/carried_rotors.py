@@ -21,6 +21,7 @@ from .. import recursion
 from ..arrays import Array
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.program import Program, c_name, trace
+from ..codegen.programs import WITH_PAYLOAD, carrying_jets, payload_inputs
 from ..dynamics import Dynamics
 from ..robot import Robot
 from ..robot.model import RotorMount
@@ -105,13 +106,14 @@ def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
     return _with_rotors(robot, side.motor_names, joints, inertia)
 
 
-def links_with_rotors(robot: Robot, side: MotorSide) -> Program:
+def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """tau, taud and taudd on the links, and efforts that accelerate carried rotors, while these follow their links.
 
     Inputs and the first outputs are those of :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is what the program
-    :func:`.motor_programs.motors` takes.
+    :func:`.motor_programs.motors` takes. With payloads, their parameters and time derivatives are inputs, too.
     """
     n, tree = robot.n, recursion.link_tree(rotor_robot(robot, side))
+    loads = payload_inputs(robot, len(EFFORT_NAMES)) if payload else {}
     ratio = [side.gear_ratio[joint] for joint in side.motor_joint]
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, Sequence[Scalar]]:
@@ -121,12 +123,13 @@ def links_with_rotors(robot: Robot, side: MotorSide) -> Program:
             # The angles of the rotors have no effect.
             turned = [each * y for each, y in zip(ratio, motors, strict=True)] if levels else [0.0] * len(ratio)
             levels.append([*x[name], *turned])
-        efforts = recursion.inverse_dynamics(tree, levels, [x[name] for name in WRENCH_NAMES])
+        loaded = carrying_jets(tree, [x[name] for name in loads])
+        efforts = recursion.inverse_dynamics(loaded, levels, [x[name] for name in WRENCH_NAMES])
         outputs = {name: effort[:n] for name, effort in zip(EFFORT_NAMES, efforts, strict=True)}
         return outputs | {SPIN: [each * effort for each, effort in zip(ratio, efforts[0][n:], strict=True)]}
 
     inputs = dict.fromkeys(STATE_NAMES, n) | dict.fromkeys(WRENCH_NAMES, 6 * len(robot.tools))
-    return trace(c_name("links_with_rotors"), inputs, compute)
+    return trace(c_name("links_with_rotors" + payload * WITH_PAYLOAD), inputs | loads, compute)
 
 
 def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Sequence[float]) -> Robot:

@@ -14,7 +14,7 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arrays import Array
-from ..codegen.backends import KERNELS
+from ..codegen import floating_programs
+from ..codegen.backends import kernel_of
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
@@ -34,19 +35,30 @@ from ..codegen.functions import (
     Signature,
     Stage,
     Vector,
+    compiled_program,
     derivatives,
     joint_vectors,
+    payload_keyword,
     wrench_keyword,
 )
-from ..codegen.programs import inverse_dynamics_of_order
-from ..codegen.recipe import recipe_of
+from ..codegen.program import Program
+from ..codegen.programs import WITH_PAYLOAD, inverse_dynamics_of_order
 from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, zeros_if_omitted
+from ..robot.payload import Payload
+from ..states import (
+    EFFORT_NAMES,
+    PAYLOAD_NAMES,
+    STATE_NAMES,
+    WRENCH_NAMES,
+    joint_states,
+    refuse_overflow,
+    zeros_if_omitted,
+)
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -101,6 +113,7 @@ class ElasticArm(CompiledMethods):
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
+        calls: compiled functions of the motor side that are kept, by what they compute.
     """
 
     def __init__(
@@ -127,6 +140,7 @@ class ElasticArm(CompiledMethods):
         self.dynamics = Dynamics(robot)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
         self._functions = {}
+        self.calls: dict[Any, Callable[..., Any]] = {}
         self._arguments: dict[str, Any] = {
             "stiffness": stiffness,
             "rotor_inertia": rotor_inertia,
@@ -149,7 +163,7 @@ class ElasticArm(CompiledMethods):
             tuple(joint.actuator for joint in independent),
             tuple(joint.gear_ratio for joint in independent),
         )
-        self.functions = MotorFunctions(robot, self.side, self.dynamics.backend)
+        self.functions = MotorFunctions(self.side, self.dynamics.backend)
         self.spring_set = SpringSet(self.side, self.functions)
         self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
@@ -180,6 +194,7 @@ class ElasticArm(CompiledMethods):
         stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
         base: BaseMotion | None = None,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
     ) -> Feedforward:
         """Joint efforts, motor motion and motor efforts for a motion of the links.
 
@@ -196,6 +211,8 @@ class ElasticArm(CompiledMethods):
             deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
                 read. By default deflections are without transient, :meth:`DampedSpring.settled`.
             base: motion of the base; by default it is at rest. The first use compiles code for it.
+            payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
+                of motor velocity and effort. The first use compiles code for it.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
@@ -203,6 +220,7 @@ class ElasticArm(CompiledMethods):
         """
         given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
         motion = (q, qd, qdd, qddd, qdddd)
+        given["payload"] = payload
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
         if self.rotors is not None:
@@ -234,31 +252,30 @@ class ElasticArm(CompiledMethods):
         given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
         arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
         inputs, samples = signature.checked(arguments, given, finite=True)
-        n, orders = self.robot.n, len(STATE_NAMES)
+        n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
         known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
         rows = []
         for vector in function.signature.inputs[:-orders]:
-            x = np.broadcast_to(known[vector.name], (*samples, *vector.shape)).reshape(-1, *vector.shape)
+            x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
             rows.append(np.repeat(x, orders * n, axis=0))
-        count = samples[0] if samples else 1
         rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
         found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
         return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``."""
+        """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``.
+
+        With payloads the names end in ``_with_payload``.
+        """
+        if method.endswith(WITH_PAYLOAD):
+            plain = self.signature(method.removesuffix(WITH_PAYLOAD))
+            return replace(plain, keywords=(*plain.keywords, payload_keyword(self.robot, len(PAYLOAD_NAMES))))
         n, m = self.robot.n, len(self.motor_joint)
-        stiffness = derivatives(STIFFNESS_NAMES, 3, (n,), "commanded stiffness, N m/rad or N/m")
         deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")
         keywords = (
             *wrench_keyword(self.robot.wrench_shape, len(WRENCH_NAMES)),
-            Keyword(
-                "stiffness",
-                stiffness,
-                defaults=(self.side.nominal_stiffness, np.zeros(n), np.zeros(n)),
-                check=self._commanded,
-            ),
+            self.stiffness_keyword,
             Keyword(
                 DEFLECTION,
                 (deflection,),
@@ -275,24 +292,38 @@ class ElasticArm(CompiledMethods):
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
         return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
-    def stages(self, *, on_base: bool = False) -> list[Stage]:
-        """Kernels of the feedforward: the program of the links, then that of the motors."""
+    @property
+    def stiffness_keyword(self) -> Keyword:
+        """The keyword of the commanded stiffness."""
+        zero = np.zeros(self.robot.n)
+        vectors = derivatives(STIFFNESS_NAMES, 3, zero.shape, "commanded stiffness, N m/rad or N/m")
+        return Keyword("stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded)
+
+    def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
+        """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
+        return self._function("feedforward" + "_on_base" * on_base + WITH_PAYLOAD * payload).stages
+
+    def _stages(self, *, on_base: bool, payload: bool) -> list[Stage]:
         (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
+        if on_base and payload:
+            return [self._stage(floating_programs.imu_efforts(self.robot, payload=True)), motors]
         if on_base:
             kernel = self.carried._function("imu_efforts").stages[0].kernel
             return [Stage(kernel, [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES], EFFORT_NAMES), motors]
         if self.rotors is None:
-            kernel = self.dynamics._function("inverse_dynamics").stages[0].kernel
-            return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES], EFFORT_NAMES), motors]
-        program = links_with_rotors(self.robot, self.side)
-        kernel = KERNELS[self.backend](self.robot, recipe_of(program))
-        return [Stage(kernel, list(program.inputs), list(program.outputs)), motors]
+            kernel = self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages[0].kernel
+            loads = PAYLOAD_NAMES if payload else ()
+            return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES, *loads], EFFORT_NAMES), motors]
+        return [self._stage(links_with_rotors(self.robot, self.side, payload=payload)), motors]
+
+    def _stage(self, program: Program) -> Stage:
+        return Stage(kernel_of(program, self.backend), list(program.inputs), list(program.outputs))
 
     def _function(self, name: str) -> CompiledFunction:
         if name not in self._functions:
             self._functions[name] = CompiledFunction(
                 self.signature(name),
-                self.stages(on_base=name == "feedforward_on_base"),
+                self._stages(on_base="_on_base" in name, payload=name.endswith(WITH_PAYLOAD)),
                 intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
                 finite_results=bool(self.variable.any()),
                 refuse=self._refuse,
@@ -305,39 +336,45 @@ class ElasticArm(CompiledMethods):
         reduced = self.rotors is None
         links = inverse_dynamics_of_order(2)(self.robot) if reduced else links_with_rotors(self.robot, self.side)
         program = directional(links, self.functions.program("motors", spin=not reduced))
-        known = {vector.name: vector.shape for vector in self.signature("feedforward").inputs}
-        vectors = tuple(Vector(x, known.get(x, (size,))) for x, size in program.inputs.items())
-        results = tuple(Vector(x, (size,)) for x, size in program.outputs.items())
-        return CompiledFunction(Signature(vectors, results), KERNELS[self.backend](self.robot, recipe_of(program)))
+        return compiled_program(program, self.backend)
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""
         method = "feedforward_on_base" if IMU_NAMES[1][0] in inputs else "feedforward"
+        method += WITH_PAYLOAD * (PAYLOAD_NAMES[0] in inputs)
+        with np.errstate(all="ignore"):
+            efforts = self._link_efforts(method, inputs)
+        refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
+        tau = efforts[0]
+        self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
+
+    def _link_efforts(self, method: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
+        """The efforts of a feedforward method, from inputs by name that it has checked."""
         signature, links = self.signature(method), self._function(method).stages[0]
         known = {vector.name: replace(vector, optional=False, shared=True) for vector in signature.inputs}
         of_links = Signature(tuple(known[name] for name in links.inputs), signature.results[: len(EFFORT_NAMES)])
         function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
-        with np.errstate(all="ignore"):
-            efforts = function(*(inputs[name] for name in links.inputs))
-        for name, values in zip(("effort", "effort_rate", "effort_acceleration"), efforts, strict=True):
-            if not np.isfinite(values).all():
-                at = tuple(np.argwhere(~np.isfinite(values))[0])
-                raise StateError(
-                    f"numbers too large: {name} of joint {self.robot.joint_names[at[-1]]!r} would be {values[at]}"
-                )
-        tau = efforts[0]
-        self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
+        return function.results(*(inputs[name] for name in links.inputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the arguments; compiled code comes from the cache."""
         return partial(ElasticArm, **self._arguments), (self.robot,)
 
     def efforts(
-        self, *states: ArrayLike, wrench: Sequence[ArrayLike] = (), base: BaseMotion | None = None
+        self,
+        *states: ArrayLike,
+        wrench: Sequence[ArrayLike] = (),
+        base: BaseMotion | None = None,
+        payload: Sequence[ArrayLike] | None = None,
     ) -> tuple[Array, ...]:
         """Joint efforts tau, taud, taudd for q … qdddd in the reduced rotor model, as in :meth:`feedforward`."""
+        if base is not None and payload is not None:
+            method = "feedforward_on_base" + WITH_PAYLOAD
+            signature = self.signature(method)
+            inputs, _ = signature.checked(states, {"wrench": wrench, "base": base, "payload": payload}, finite=True)
+            return self._link_efforts(method, dict(zip((x.name for x in signature.inputs), inputs, strict=True)))
         if base is None:
-            return self.dynamics.inverse_dynamics(*states, wrench=wrench)
+            return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
         w, f = checked_base(base)
         return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
 
@@ -436,25 +473,19 @@ class ElasticArm(CompiledMethods):
             command: result of :meth:`feedforward`.
             clip: whether to clip torques to the limits of torque, current and voltage.
         """
-        names, ratio, motor = self.motor_names, self.gear_ratio, self.motor
-        position, acceleration = ratio * command.motor_position, ratio * command.motor_acceleration
-        shaft = dict(zip(SHAFT, self.functions("drive", command.motor_velocity, command.motor_effort), strict=True))
+        key = "shafts", bool(clip)
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls[key] = self.functions.call("shafts", clip=bool(clip))
+        *shafts, number = call(*command[len(EFFORT_NAMES) :])
         exceeded: list[LimitViolation] = []
-        for quantity, own in SHAFT_UNITS.items():
-            most = np.asarray(getattr(motor, f"{quantity}_limit"), dtype=float)
-            exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
-        if clip:
-            clipped = self.functions("drive", command.motor_velocity, shaft["clipped_effort"])
-            shaft = dict(zip(SHAFT, clipped, strict=True))
-        return Drive(
-            position,
-            shaft["speed"],
-            acceleration,
-            shaft["torque"],
-            shaft["current"],
-            shaft["voltage"],
-            tuple(exceeded),
-        )
+        if np.count_nonzero(number):
+            values = self.functions("drive", command.motor_velocity, command.motor_effort)
+            shaft, names = dict(zip(SHAFT, values, strict=True)), self.motor_names
+            for quantity, own in SHAFT_UNITS.items():
+                most = np.asarray(getattr(self.motor, f"{quantity}_limit"), dtype=float)
+                exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
+        return Drive._make((*shafts, tuple(exceeded)))
 
     def deflections_over_time(self, time: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
         """Deflections (N, n) of damped springs along a motion, zero at other joints.

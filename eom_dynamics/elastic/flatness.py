@@ -15,16 +15,36 @@ for the reduced rotor model; in the complete one the state of an arm is not q â€
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..exceptions import StateError
-from ..states import joint_states
+from ..codegen.backends import kernel_of
+from ..codegen.functions import (
+    CompiledFunction,
+    Keyword,
+    Signature,
+    Stage,
+    Vector,
+    compiled_program,
+    joint_vectors,
+    shared_array,
+    wrench_keyword,
+)
+from ..exceptions import KernelError, StateError
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
+from . import flat_programs
 from .elastic_arm import ElasticArm, Feedforward
+from .flat_programs import COMMANDED, FLAT_OUTPUT, HELD, MEASURED, OF_SPRINGS, REFERENCE
+from .motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+
+_NO_GAINS: Array = np.zeros(2)
 
 
 class FlatState(NamedTuple):
@@ -79,30 +99,20 @@ def flat_state(
             the complete rotor model.
     """
     _require_reduced(arm)
-    q, qd = joint_states(arm.robot.n, q, qd)
-    if len(efforts):
-        if len(efforts) != 2:
-            raise StateError(f"efforts must be (tau, taud), has {len(efforts)} entries")
-        tau, taud = joint_states(arm.robot.n, *efforts)
-        k = kd = np.zeros_like(q)
-    elif len(deflections):
-        if len(deflections) != 2:
-            raise StateError(f"deflections must be (delta, deltad), has {len(deflections)} entries")
-        measured = arm.efforts_of_deflections(*deflections, stiffness=stiffness, rigid_too=bool(len(rigid)))
-        tau, taud, k, kd = measured
-    else:
-        tau, taud, k, kd = arm.spring_efforts(
-            motor_position, motor_velocity, q, qd, stiffness=stiffness, rigid_too=bool(len(rigid))
-        )
-    zero, dynamics = np.zeros_like(q), arm.dynamics
-    known = _of_rigid_joints(arm, rigid, q.shape)
-    M = dynamics.mass_matrix(q)
-    free = slice(None) if known is None else np.flatnonzero(~arm.rigid)
-    given = (zero, zero) if known is None else known
-    # Efforts are affine in qdd, and their rates in qddd, both with the slope M.
-    qdd = _with_solved(M, tau - dynamics.effort(q, qd, given[0], wrench=tuple(wrench)[:1]), given[0], free)
-    without = dynamics.inverse_dynamics(q, qd, qdd, given[1], zero, wrench=wrench)[1]
-    return FlatState(q, qd, qdd, _with_solved(M, taud - without, given[1], free), k, kd)
+    source, measured = "motors", (motor_position, motor_velocity)
+    for name, given in (("efforts", efforts), ("deflections", deflections)):
+        if len(given) and source == "motors":
+            source, measured = name, _pair(given, name, MEASURED[name])
+    keywords: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
+    if held := bool(len(rigid)):
+        keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
+    call = arm.calls.get(("flat_state", source, held))
+    if call is None:
+        if source != "efforts":
+            arm.spring_set.require_efforts(rigid_too=held)
+        call = arm.calls["flat_state", source, held] = _flat_state(arm, source, held).state_call()
+    state: FlatState = call(q, qd, *measured, **keywords)
+    return state
 
 
 def chain_gains(natural_frequency: float, order: int = 4) -> Array:
@@ -114,7 +124,7 @@ def chain_gains(natural_frequency: float, order: int = 4) -> Array:
         natural_frequency: w, rad/s.
         order: number of integrators.
     """
-    return np.asarray(np.poly(np.full(order, -natural_frequency))[:0:-1], dtype=float)
+    return np.ascontiguousarray(np.poly(np.full(order, -natural_frequency))[:0:-1], dtype=float)
 
 
 def linearizing_effort(
@@ -124,7 +134,7 @@ def linearizing_effort(
     gains: ArrayLike,
     *,
     stiffness: Sequence[ArrayLike] = (),
-    stiffness_gains: ArrayLike = (0.0, 0.0),
+    stiffness_gains: ArrayLike = _NO_GAINS,
     wrench: Sequence[ArrayLike] = (),
 ) -> Array:
     """Motor efforts (m,) or (N, m) of feedback linearization, which makes every joint a chain of four integrators.
@@ -147,23 +157,20 @@ def linearizing_effort(
         StateError: as for :meth:`ElasticArm.feedforward`; a joint is damped; or the arm has the complete rotor model.
     """
     _require_reduced(arm)
-    for name in np.array(arm.robot.joint_names)[arm.damped]:
-        raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
-    snap = linearizing_snap(state, reference, gains)
-    commanded = arm.stiffness_command(stiffness, state.q.shape)
-    if np.any(arm.paired):
-        k, kd, kdd = commanded
-        g0, g1 = np.asarray(stiffness_gains, dtype=float)
-        kdd = kdd + arm.paired * (g0 * (k - state.k) + g1 * (kd - state.kd))
-        commanded = [np.where(arm.paired, state.k, k), np.where(arm.paired, state.kd, kd), kdd]
-    return arm.feedforward(*state[:4], snap, wrench=wrench, stiffness=commanded).motor_effort
+    key = "linearizing_effort", np.ndim(gains)
+    call = arm.calls.get(key)
+    if call is None:
+        for name in np.array(arm.robot.joint_names)[arm.damped]:
+            raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
+        call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains)).state_call()
+    given = {"wrench": wrench, "stiffness": stiffness, "stiffness_gains": stiffness_gains}
+    effort: Array = call(*state, *_reference(reference), gains, **given)[-1]
+    return effort
 
 
 def linearizing_snap(state: FlatState, reference: Sequence[ArrayLike], gains: ArrayLike) -> Array:
     """Fourth derivative of q (n,) or (N, n) under :func:`linearizing_effort`, whose arguments and errors it has."""
-    *wanted, snap = joint_states(state.q.shape[-1], *reference)
-    if len(wanted) != 4:
-        raise StateError(f"reference must be q, qd, qdd, qddd, qdddd; has {len(wanted) + 1} entries")
+    *wanted, snap = joint_states(state.q.shape[-1], *_reference(reference))
     for gain, value, measured in zip(np.asarray(gains, dtype=float), wanted, state[:4], strict=True):
         snap = snap + gain * (value - measured)
     return snap
@@ -179,10 +186,10 @@ def motor_pd_effort(
         motor_position, motor_velocity: measured, (m,) or (N, m), on the link side of the gear.
         kp, kd: gains, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
     """
-    position, velocity = np.asarray(motor_position, dtype=float), np.asarray(motor_velocity, dtype=float)
-    proportional = np.asarray(kp, dtype=float) * (command.motor_position - position)
-    derivative = np.asarray(kd, dtype=float) * (command.motor_velocity - velocity)
-    return command.motor_effort + proportional + derivative
+    effort: Array = _motor_pd(command.motor_effort.shape[-1])(
+        command.motor_position, command.motor_velocity, motor_position, motor_velocity, command.motor_effort, kp, kd
+    )[0]
+    return effort
 
 
 def _require_reduced(arm: ElasticArm) -> None:
@@ -193,24 +200,88 @@ def _require_reduced(arm: ElasticArm) -> None:
         )
 
 
-def _of_rigid_joints(arm: ElasticArm, rigid: Sequence[ArrayLike], shape: tuple[int, ...]) -> tuple[Array, Array] | None:
-    """qdd and qddd with zeros at elastic joints, or None if nothing is given."""
-    if not len(rigid):
-        return None
-    if len(rigid) != 2:
-        raise StateError(f"rigid must be (qdd, qddd), has {len(rigid)} entries")
-    rows = [np.asarray(x, dtype=float) for x in rigid]
-    if any(x.shape not in (shape, shape[-1:]) for x in rows):
-        raise StateError(f"rigid must be (qdd, qddd) of shape {shape}")
-    first, second = (np.where(arm.rigid, np.broadcast_to(x, shape), 0.0) for x in rows)
-    if not (np.all(np.isfinite(first)) and np.all(np.isfinite(second))):
-        raise StateError("rigid must be finite at rigid joints")
-    return first, second
+def _pair(given: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[ArrayLike, ArrayLike]:
+    if len(given) != 2:
+        raise StateError(f"{name} must be ({', '.join(of)}), has {len(given)} entries")
+    return given[0], given[1]
 
 
-def _with_solved(M: Array, right: Array, given: Array, free: Any) -> Array:
-    """Replace entries ``free`` of given (â€¦, n) by the solution of M[free, free] x = right[free]."""
-    solved = np.array(given)
-    square = M[..., free, :][..., free]
-    solved[..., free] = np.linalg.solve(square, right[..., free, np.newaxis])[..., 0]
-    return solved
+def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
+    if len(reference) != len(STATE_NAMES):
+        raise StateError(f"reference must be q, qd, qdd, qddd, qdddd; has {len(reference)} entries")
+    return reference
+
+
+def _flat_state(arm: ElasticArm, source: str, held: bool) -> CompiledFunction:
+    """Function of q, qd, and what is measured."""
+    n, m = arm.robot.n, len(arm.motor_joint)
+    measured = tuple(Vector(name, (n if source == "efforts" else m,), shared=True) for name in MEASURED[source])
+    keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
+
+    def of_rigid_joints(value: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
+        rows = [
+            shared_array(x, f"rigid {name.removesuffix('_held')}", (n,), samples, finite=False)
+            for x, name in zip(value, STATE_NAMES[2:4], strict=True)
+        ]
+        if not all(np.isfinite(x[..., arm.rigid]).all() for x in rows):
+            raise StateError("rigid must be finite at rigid joints")
+        return [np.where(arm.rigid, x, 0.0) for x in rows]
+
+    if held:
+        keywords += (Keyword("rigid", tuple(Vector(name, (n,)) for name in HELD), check=of_rigid_joints),)
+    joints = np.flatnonzero(arm.rigid).tolist() if held else []
+    programs = flat_programs.measured(arm.side, source), flat_programs.flat_state(arm.dynamics.robot, joints)
+    results = tuple(Vector(name, (n,)) for name in (*FLAT_OUTPUT, *OF_SPRINGS[2:]))
+    return CompiledFunction(
+        Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
+        [Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs)) for program in programs],
+        intermediate=dict.fromkeys(OF_SPRINGS[:2], n),
+        finite_results=True,
+    )
+
+
+def _linearizing_effort(arm: ElasticArm, dimensions: int) -> CompiledFunction:
+    """Function of the state, the reference, and gains with one axis or two."""
+    n, orders = arm.robot.n, len(STATE_NAMES) - 1
+    gains = Vector("gains", (orders, n)[:dimensions] if dimensions else (orders,), shared=True)
+    names = (*STATE_NAMES[1:-1], *OF_SPRINGS[2:], *REFERENCE)
+    arguments = (*joint_vectors(n, 1), *(Vector(name, (n,), shared=True) for name in names), gains)
+    keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
+    of_pairs = Vector("stiffness_gains", (2,))
+    keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)
+    program = flat_programs.feedback(arm.side, prod(gains.shape))
+    first = Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs))
+    links, motors = arm.stages()
+    renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))
+    last = motors._replace(inputs=[renamed.get(name, name) for name in motors.inputs])
+    results = (Vector(name, (len(arm.motor_joint),)) for name in MOTOR_NAMES)
+    own = Signature(
+        (*(replace(x, shared=True) for x in (*arguments, *keywords[1].vectors)), of_pairs),
+        tuple(Vector(name, (n,)) for name in program.outputs),
+    )
+    commands = CompiledFunction(own, [first])
+
+    def refuse(inputs: Mapping[str, Array]) -> None:
+        """Raise the error of the feedforward that the state and the feedback ask for."""
+        snap, *stiffness = commands(*(inputs[vector.name] for vector in own.arguments))
+        q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
+        arm.feedforward(q, qd, qdd, qddd, snap, wrench=[inputs[name] for name in WRENCH_NAMES], stiffness=stiffness)
+
+    return CompiledFunction(
+        Signature(arguments, tuple(results), keywords),
+        [first, links, last],
+        intermediate=dict.fromkeys((*program.outputs, *EFFORT_NAMES), n),
+        finite_results=True,
+        refuse=refuse,
+    )
+
+
+@cache
+def _motor_pd(m: int) -> Callable[..., tuple[Array, ...]]:
+    """Function of the inputs of :func:`.flat_programs.motor_pd`."""
+    program = flat_programs.motor_pd(m)
+    try:
+        function = compiled_program(program, "native")
+    except KernelError:
+        function = compiled_program(program, "numpy")
+    return function.state_call(lambda *arrays: function(*np.broadcast_arrays(*arrays)))

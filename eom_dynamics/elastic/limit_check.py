@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +50,14 @@ class LimitCheck:
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
-        outside = ((rows < self.lower) | (rows > self.upper)).any(axis=-1)
-        if self.has_voltage:
-            outside |= (np.abs(self._voltages(rows)) > self._arm.motor.voltage_limit).any(axis=-1)
-        return outside
+        violated: np.bool_ | NDArray[np.bool_] = self._violations(rows)[0][..., 0] > 0
+        return violated
+
+    @cached_property
+    def _violations(self) -> Callable[[Array], tuple[Array, ...]]:
+        """Number of limits that rows violate; compiled at first use."""
+        ranges = tuple(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
+        return self._arm.functions.call("violations", ranges=ranges, voltage=tuple(self.voltage.tolist()))
 
     def excess(self, rows: Array, start: Array) -> Array:
         """Largest distance of states and commands beyond limits that a first one still met, relative to the limits.
@@ -112,9 +117,13 @@ class LimitCheck:
 
     def clipped(self, command: Feedforward) -> Feedforward:
         """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
-        shaft = self._arm.functions("drive", command.motor_velocity, command.motor_effort)
-        tau = np.clip(command.tau, -self.most_effort, self.most_effort)
-        return command._replace(tau=tau, motor_effort=shaft[SHAFT.index("clipped_effort")])
+        tau, effort = self._clip(command.tau, command.motor_velocity, command.motor_effort)
+        return command._replace(tau=tau, motor_effort=effort)
+
+    @cached_property
+    def _clip(self) -> Callable[..., tuple[Array, ...]]:
+        """Clipped efforts of joints and motors; compiled at first use."""
+        return self._arm.functions.call("clipped", most=tuple(self.most_effort.tolist()))
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
+from ..actuators import Motor
 from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.partials import Partials
 from ..codegen.program import Program, Sizes, c_name, trace
+from ..elementary import clipped as nearest
 from ..elementary import select
 from ..jet import Jet
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
+from ..units import SHAFT_UNITS
 from .motor_side import MotorSide
 
 STIFFNESS_NAMES = ("k", "kd", "kdd")
@@ -178,15 +183,97 @@ def drive(side: MotorSide) -> Program:
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        rows = []
-        for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
-            motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
-            torque, speed = effort / ratio, velocity * ratio
-            clipped = motor.clipped(torque, speed) * ratio
-            rows.append([torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped])
-        return dict(zip(SHAFT, zip(*rows, strict=True), strict=True))
+        return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
 
-    return trace(c_name("drive"), dict.fromkeys(("motor_velocity", "motor_effort"), m), compute)
+    return trace(c_name("drive"), dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+
+
+def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
+    """Results of :func:`drive` for each motor."""
+    rows = []
+    for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
+        motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
+        torque, speed = effort / ratio, velocity * ratio
+        clipped = motor.clipped(torque, speed) * ratio
+        rows.append([torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped])
+    return rows
+
+
+def shafts(side: MotorSide, *, clip: bool) -> Program:
+    """Motion, torque, current and voltage before the gears, and the number of limits that are exceeded.
+
+    With ``clip``, torques are clipped to the limits, after these are checked.
+    """
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        rows = []
+        exceeded: Scalar = 0.0
+        for joint, *values in zip(side.motor_joint, *(x[name] for name in MOTOR_NAMES), strict=True):
+            motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
+            position, speed, acceleration, effort = values
+            speed, torque = speed * ratio, effort / ratio
+            for value, most in zip(_limited(motor, torque, speed), _most(motor), strict=True):
+                exceeded = exceeded + _is_beyond(value, -most, most)
+            if clip:
+                torque = motor.clipped(torque, speed)
+            _, _, current, voltage = _limited(motor, torque, speed)
+            rows.append([position * ratio, speed, acceleration * ratio, torque, current, voltage])
+        names = ("position", "speed", "acceleration", "torque", "current", "voltage")
+        return dict(zip(names, zip(*rows, strict=True), strict=True)) | {"exceeded": [exceeded]}
+
+    return trace(c_name("shafts"), dict.fromkeys(MOTOR_NAMES, len(side.motor_joint)), compute)
+
+
+def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: Sequence[float]) -> Program:
+    """Number of limits that a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m violates.
+
+    Args:
+        side: the motors.
+        ranges: of the entries of the row, infinite without a limit.
+        voltage: limits of the motors.
+    """
+    m = len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        row = x["row"]
+        found: Scalar = 0.0
+        for value, (low, high) in zip(row, ranges, strict=True):
+            found = found + _is_beyond(value, low, high)
+        for joint, speed, effort, most in zip(side.motor_joint, row[-3 * m : -2 * m], row[-m:], voltage, strict=True):
+            motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
+            found = found + _is_beyond(motor.voltage(effort / ratio, speed * ratio), -most, most)
+        return {"violations": [found]}
+
+    return trace(c_name("violations"), {"row": len(ranges)}, compute)
+
+
+def clipped(side: MotorSide, most: Sequence[float]) -> Program:
+    """Efforts of joints within limits ``most``, and of motors within those of torque, current and voltage."""
+    n, m = len(side.springs), len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        rows = zip(x["tau"], most, strict=True)
+        efforts = [nearest(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
+        return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in _shaft_rows(side, x)]}
+
+    return trace(c_name("clipped"), {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+
+
+def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
+    """Quantities of a motor with limits, in the order of SHAFT_UNITS."""
+    return [speed, torque, motor.current(torque), motor.voltage(torque, speed)]
+
+
+def _most(motor: Motor) -> list[float]:
+    return [float(getattr(motor, f"{quantity}_limit")) for quantity in SHAFT_UNITS]
+
+
+def _is_beyond(value: Scalar, low: float, high: float) -> Scalar:
+    """One if a value is outside a range, else zero, also where it is NaN."""
+    found: Scalar = 0.0
+    if low > -np.inf:
+        found = select(low - value, 1.0, found)
+    return select(value - high, 1.0, found) if high < np.inf else found
 
 
 def _of_deflections(

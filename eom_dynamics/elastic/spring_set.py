@@ -141,7 +141,12 @@ class SpringSet:
         Raises:
             StateError: a joint is rigid or damped, so that its deflection does not determine the effort and its rate.
         """
+        self.require_efforts(rigid_too=rigid_too)
         (tau, taud), (k, kd) = self.effort_jets([delta, deltad], stiffness)
+        return SpringEfforts(tau, taud, k, kd)
+
+    def require_efforts(self, *, rigid_too: bool) -> None:
+        """Raise an error if deflections do not determine the efforts and their rates; see :meth:`efforts`."""
         side = self.side
         unknown = side.damped if rigid_too else side.damped | side.rigid
         if unknown.any():
@@ -150,7 +155,6 @@ class SpringSet:
                 f"{side.joint_names[joint]}: the deflection of a {side.springs[joint].kind} joint does not determine "
                 "the effort and its rate; give them"
             )
-        return SpringEfforts(tau, taud, k, kd)
 
     def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...], orders: int = 3) -> list[Array]:
         """k, kd, …, each (n,) or (N, n): the given ones, else nominal stiffness and no change of it."""

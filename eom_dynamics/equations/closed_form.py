@@ -27,6 +27,7 @@ from .. import lie
 from ..arguments import choice
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
+from ..exceptions import StateError
 from ..jet import Jet
 from ..recursion.passive_efforts import passive_efforts, passive_joints
 from ..robot import Robot
@@ -111,12 +112,12 @@ def equations_of_motion(
 
     Raises:
         StateError: a vector has the wrong length or is not finite.
-        ValueError: qd is missing, or the form of the Coriolis matrix is unknown.
+        StateError: qd is missing, or the form of the Coriolis matrix is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
     if not rates:
-        raise ValueError("equations_of_motion needs at least q and qd")
+        raise StateError("equations_of_motion needs at least q and qd")
     require_form(coriolis)
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
@@ -149,7 +150,7 @@ def _batch(
 
 
 def require_form(coriolis: str) -> None:
-    """Raise ValueError unless this is one of CORIOLIS_FORMS."""
+    """Raise StateError unless this is one of CORIOLIS_FORMS."""
     choice(coriolis, "coriolis", CORIOLIS_FORMS)
 
 

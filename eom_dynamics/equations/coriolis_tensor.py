@@ -35,7 +35,7 @@ def coriolis_tensor(robot: Robot, q: ArrayLike, route: str = "kernel") -> AnyArr
 
     Raises:
         StateError: q has the wrong shape or is not finite.
-        ValueError: the route is unknown.
+        StateError: the route is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)

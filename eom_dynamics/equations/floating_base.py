@@ -85,12 +85,12 @@ def floating_equations_of_motion(
 
     Raises:
         StateError: an array has the wrong shape or is not finite, a batch is empty, or the pose is none.
-        ValueError: nu is missing, or the form of the Coriolis matrix is unknown.
+        StateError: nu is missing, or the form of the Coriolis matrix is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
     if not rates:
-        raise ValueError("floating_equations_of_motion needs at least pose, q and nu")
+        raise StateError("floating_equations_of_motion needs at least pose, q and nu")
     require_form(coriolis)
     n = robot.n
     names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]

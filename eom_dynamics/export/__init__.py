@@ -2,7 +2,7 @@
 """Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
 
 from .files import project_files
-from .functions import FEEDFORWARD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
+from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
 from .languages import LANGUAGES, Capability, UnavailableError, capabilities
 from .project import PRECISIONS, Project, project
 from .readme import readme
@@ -10,6 +10,7 @@ from .stored_values import ExportError, StoredValues, stored_values
 
 __all__ = [
     "FEEDFORWARD",
+    "FEEDFORWARD_WITH_PAYLOAD",
     "FUNCTIONS",
     "LANGUAGES",
     "ON_BASE",

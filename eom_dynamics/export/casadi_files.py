@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from ..codegen.casadi_function import casadi_function
+from ..scratch import scratch_folder
 from .functions import Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -17,9 +16,9 @@ from .stored_values import StoredValues
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the functions by name, for ``casadi.Function.load``."""
     contents = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         for function in project.functions.values():
-            path = Path(folder) / f"{function.name}.casadi"
+            path = folder / f"{function.name}.casadi"
             (_steps(function) if isinstance(function, Steps) else casadi_function(function)).save(str(path))
             contents[path.name] = path.read_bytes()
     return contents

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..codegen.emit_c import c_syntax, filled
+from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
 from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import MOTOR_NAMES, SETTLED
 from ..states import EFFORT_NAMES, STATE_NAMES
 from .c_text import call, real, wrapped
-from .functions import FEEDFORWARD, PLANT, arm_of, links_of
+from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, arm_of, links_of
 from .plant import ACCELERATIONS
 from .project import Project
 from .templates import template
@@ -63,6 +64,7 @@ def robot_header(project: Project) -> str:
         tools=str(len(robot.tools)),
         name=literal(robot.name),
         joint_names=_listed(map(literal, robot.joint_names)),
+        tool_names=_listed(literal(tool.name) for tool in robot.tools),
         motor_names=_listed(map(literal, side.motor_names)),
         motor_joint=_listed(map(str, side.motor_joint)),
         commanded=_boolean(side.variable.any()),
@@ -72,6 +74,9 @@ def robot_header(project: Project) -> str:
         constants=_constants(project),
         functions=(_filter(project) if damped else "") + _plant(project),
         has_plant=_boolean(PLANT in project.functions),
+        has_payload=_boolean(FEEDFORWARD_WITH_PAYLOAD in project.functions),
+        loaded_inverse_dynamics=_if_loaded(project, links_of(robot) + WITH_PAYLOAD),
+        loaded_feedforward=_if_loaded(project, FEEDFORWARD_WITH_PAYLOAD),
         inverse_dynamics=_call(project, links_of(robot)),
         feedforward=_call(project, FEEDFORWARD),
         drive=_call(project, "drive"),
@@ -152,6 +157,15 @@ def _listed(items: Iterable[str]) -> str:
 
 def _boolean(value: bool | np.bool_) -> str:
     return "true" if value else "false"
+
+
+def _if_loaded(project: Project, function: str) -> str:
+    """A call of a function that takes payloads, for setpoints that have some; empty if the project has none."""
+    if FEEDFORWARD_WITH_PAYLOAD not in project.functions:
+        return ""
+    lines = _call(project, function).splitlines()
+    inner = "\n".join(f"    {line}" for line in lines)
+    return f"        if (x.loaded) {{\n{inner}\n            return;\n        }}\n"
 
 
 def _call(project: Project, function: str, **places: str) -> str:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
 from ..codegen import floating_programs
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program, Sizes
-from ..codegen.programs import PROGRAMS
+from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import ElasticArm, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.motor_side import MotorSide
@@ -27,11 +28,17 @@ FEEDFORWARD = "feedforward"
 ON_BASE = "feedforward_on_base"
 """Name of the same on a moving base."""
 
+FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
+"""Name of the feedforward that takes the parameters of payloads."""
+
 PLANT = "plant"
 """Name of the function from motor efforts to accelerations."""
 
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
-    {name: PROGRAMS[name] for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")}
+    {
+        name: PROGRAMS[name]
+        for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials", "inverse_dynamics" + WITH_PAYLOAD)
+    }
     | {"forward_kinematics": forward_kinematics}
 )
 """Functions of the links alone."""
@@ -39,6 +46,7 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
     {
         "links_with_rotors": links_with_rotors,
+        "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
         "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
         "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
         "drive": lambda robot, side: motor_programs.drive(side),
@@ -49,7 +57,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
 )
 """Further programs."""
 
-FUNCTIONS = (*STRAIGHT_LINE, *OF_MOTORS, FEEDFORWARD, ON_BASE)
+FUNCTIONS = (*STRAIGHT_LINE, *OF_MOTORS, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE)
 """Names of the functions that can be exported."""
 
 
@@ -100,7 +108,7 @@ def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
     reduced = robot.rotor_model == "reduced"
     if function == PLANT:
         return why_no_plant(robot, side)
-    if function == "links_with_rotors" and reduced:
+    if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
     if function == ON_BASE and not reduced:
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
@@ -134,6 +142,7 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
 
 _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
     FEEDFORWARD: lambda robot: (links_of(robot), "motors"),
+    FEEDFORWARD_WITH_PAYLOAD: lambda robot: (links_of(robot) + WITH_PAYLOAD, "motors"),
     ON_BASE: lambda robot: ("efforts_on_base", "motors"),
 }
 

@@ -15,9 +15,8 @@ from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
-from ..recursion.composite import BASE
-from ..recursion.inverse_mass_matrix import inverse
-from ..recursion.scalars import minus, product
+from ..recursion.inverse_mass_matrix import solver
+from ..recursion.scalars import minus
 from ..robot import Robot
 from ..robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 
@@ -67,11 +66,11 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         if articulated:
             qdd = forward_dynamics(tree, x["q"], x["qd"], tau, (), added)
         else:
-            M = [row[BASE:] for row in composite.mass_matrix(tree, x["q"])[BASE:]]
+            M = composite.of_joints(composite.mass_matrix(tree, x["q"]))
             for joint, inertia in enumerate(added):
                 M[joint][joint] = M[joint][joint] + inertia
             (bias,) = inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n])
-            qdd = product(inverse(M), minus(tau, bias))
+            qdd = solver(M)(minus(tau, bias))
         thetadd = [
             qdd[joint] if side.rigid[joint] else net[motor] / side.rotor_inertia[joint] for motor, joint in motors
         ]

@@ -18,7 +18,17 @@ from ..elastic.motor_side import MotorSide
 from ..exceptions import RobotDescriptionError
 from ..robot import Robot
 from ..units import SHAFT_UNITS, unit
-from .functions import FEEDFORWARD, FUNCTIONS, ON_BASE, PLANT, Function, arm_of, functions, why_not
+from .functions import (
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    FUNCTIONS,
+    ON_BASE,
+    PLANT,
+    Function,
+    arm_of,
+    functions,
+    why_not,
+)
 
 PRECISIONS = ("double", "single")
 """Precisions of exported C and C++."""
@@ -74,15 +84,21 @@ _OTHERS = {
     "fd": "its time derivative, m/s^3",
     "fdd": "its second time derivative, m/s^4",
     "step": "time of the step, s; zero keeps the deflections, negative gives those without transient",
+    "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
+    "origin xx xy xz yy yz zz; kg, kg m, kg m^2",
+    "Pd": "their time derivative, per s",
+    "Pdd": "their second time derivative, per s^2",
 } | {name: f"{name} of the motors before their gears, {text}" for name, text in SHAFT_UNITS.items()}
 
 SUMMARIES = {
     "inverse_dynamics": "Joint efforts with their first and second time derivatives.",
+    "inverse_dynamics_with_payload": "The same with payloads at the tools, also ones that change.",
     "effort": "Joint efforts.",
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
     "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
+    "links_with_rotors_with_payload": "The same with payloads at the tools, also ones that change.",
     "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",
     "drive": "Torque, speed, current and voltage of the motors, and their efforts within limits.",
@@ -90,6 +106,7 @@ SUMMARIES = {
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
+    FEEDFORWARD_WITH_PAYLOAD: "The feedforward with payloads at the tools, also ones that change.",
     ON_BASE: "The feedforward on a moving base.",
 }
 """Description of each function."""

@@ -8,7 +8,7 @@ The closed form is independent of the recursion from which the code was traced. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
+from ..codegen.programs import WITH_PAYLOAD
 from ..codegen.straight_line import angles
 from ..elastic.carried_rotors import SPIN, rotor_robot
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
@@ -25,8 +26,10 @@ from ..equations.floating_base import floating_equations_of_motion
 from ..exceptions import EomDynamicsError
 from ..jet import Jet
 from ..kinematics import body_poses
+from ..recursion import PARAMETERS
 from ..robot import Robot
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..robot.payload import payload_shape, with_parameters
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .functions import Function, Steps, links_of
 from .plant import ACCELERATIONS, EFFORTS, MOTOR_STATE
 from .project import Project
@@ -36,8 +39,6 @@ TOLERANCE = 1e-11
 
 SINGLE_TOLERANCE = 1e-4
 """The same in single precision."""
-
-_STATES = 10
 
 # Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
 _FAR_TURN = 1e7
@@ -90,20 +91,25 @@ class StoredValues:
         return arrays, names
 
 
-def stored_values(project: Project) -> StoredValues:
+def stored_values(project: Project, states: int = 10) -> StoredValues:
     """States, always the same for a robot, with the results of all functions of a project.
 
     In single precision, inputs are numbers of that precision.
+
+    Args:
+        project: the functions.
+        states: number of states, at least 2.
 
     Raises:
         ExportError: a program does not agree with the closed form.
     """
     rounded = _rounded_to_single if project.precision == "single" else dict[str, Array]
-    inputs = rounded(_states(project))
+    inputs = rounded(_states(project, states))
     outputs: dict[str, dict[str, Array]] = {}
     if set(project.functions) & set(_OF_MOTORS):
         links = links_of(project.robot)
-        of_links = [links, *(name for name in ("efforts_on_base",) if name in project.functions)]
+        others = ("efforts_on_base", links + WITH_PAYLOAD)
+        of_links = [links, *(name for name in others if name in project.functions)]
         outputs = {name: _results(project, name, inputs) for name in of_links}
         inputs |= rounded(outputs[links])
         inputs |= rounded(_commands(project.side, [x["tau"] for x in outputs.values()]))
@@ -138,13 +144,14 @@ def _rounded_to_single(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: values.astype(np.float32).astype(float) for name, values in arrays.items()}
 
 
-def _states(project: Project) -> dict[str, Array]:
+def _states(project: Project, count: int) -> dict[str, Array]:
     """Random states with few digits; the first one is zero, and the last one has large angles."""
     robot = project.robot
     random = np.random.default_rng(2021)
-    inputs = {name: random.uniform(-np.pi, np.pi, (_STATES, robot.n)) for name in STATE_NAMES}
-    inputs |= {name: random.uniform(-10, 10, (_STATES, 6 * len(robot.tools))) for name in WRENCH_NAMES}
-    inputs |= {name: random.uniform(-10, 10, (_STATES, 3)) for names in IMU_NAMES for name in names}
+    inputs = {name: random.uniform(-np.pi, np.pi, (count, robot.n)) for name in STATE_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (count, 6 * len(robot.tools))) for name in WRENCH_NAMES}
+    inputs |= {name: random.uniform(-10, 10, (count, 3)) for names in IMU_NAMES for name in names}
+    inputs |= {name: random.uniform(0.1, 1, (count, PARAMETERS * len(robot.tools))) for name in PAYLOAD_NAMES}
     for values in inputs.values():
         values[0] = 0.0
     inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
@@ -337,6 +344,26 @@ def _inverse_dynamics(project: Project, x: Values) -> Values:
     return dict(zip(EFFORT_NAMES, efforts, strict=True))
 
 
+def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[[Project, Values], Values]:
+    """The closed form of a function, which is linear in the parameters of payloads, for ones that change with time."""
+
+    def computed(project: Project, x: Values) -> Values:
+        def of(parameters: Array) -> Values:
+            shape = payload_shape(project.robot)
+            return closed_form(replace(project, robot=with_parameters(project.robot, parameters.reshape(shape))), x)
+
+        none, now, first, second = (of(p) for p in (0.0 * x["P"], *(x[name] for name in PAYLOAD_NAMES)))
+        tau, taud, taudd = EFFORT_NAMES
+        by_rate, by_second = ({name: own[name] - none[name] for name in EFFORT_NAMES} for own in (first, second))
+        return {
+            **now,
+            taud: now[taud] + by_rate[tau],
+            taudd: now[taudd] + 2 * by_rate[taud] + by_second[tau],
+        }
+
+    return computed
+
+
 def _links_with_rotors(project: Project, x: Values) -> Values:
     robot, side = project.robot, project.side
     ratio = np.array(side.gear_ratio)[side.motor_joint]
@@ -416,4 +443,6 @@ _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "forward_kinematics": _forward_kinematics,
     "links_with_rotors": _links_with_rotors,
     "efforts_on_base": _efforts_on_base,
+    "inverse_dynamics" + WITH_PAYLOAD: _with_payload(_inverse_dynamics),
+    "links_with_rotors" + WITH_PAYLOAD: _with_payload(_links_with_rotors),
 }

@@ -3,38 +3,48 @@
 
 A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
 efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
-others as they were recorded, not filtered. No data held out for validation are seen.
+others as they were recorded, not filtered. Least squares find the neighbourhood of the best one; possible inertias, as
+they are written, decide within it. No data held out for validation are seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 
 import numpy as np
 
 from ..arrays import Array
-from .equations import Equations, equations, predictions
+from .equations import predictions
 from .estimators import weighted
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare
-from .recording import LEAST_SAMPLES, Recording
+from .filtering import Filter, FilteredSamples
+from .joint_terms import Motion
+from .recording import Recording
 from .regressor import Regressor
-from .spectrum import candidates, derivative_noise, noise
-
-FOLDS = 4
-"""Blocks of the training data, each held out once."""
-
-# Samples that decide on the filter: windows from all over a longer recording are enough.
-_MOST_SAMPLES, _WINDOW = 36_000, 12_000
+from .residuals import root_mean_square
+from .sampling import EDGE, decimation
+from .solutions import held_out_vectors
+from .spectrum import RATIO, candidates, noise_of_motion
+from .training_data import FOLDS, blocks, others, prepared, training_data
 
 # Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
 _ROUGH = 1e-2
 
-# Logarithm of the ratio of errors that makes no difference.
-_FLAT = 0.01
+# Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
+_FLAT, _NEAR = 0.01, 0.1
+
+# Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
+_ENDS = 0.1
+
+# Candidates that are looked at closely without leaving out every second one.
+_CLOSE_LOOKS = 6
+
+# FilteredSamples that judge a candidate.
+_JUDGING = 8000
+
+# Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
+_WEIGHT = 1.0
 
 # Equations for each parameter below which a cut-off leaves too few samples.
 _LEAST_EQUATIONS = 3.0
@@ -54,9 +64,11 @@ def choose(
     regressor: Regressor,
     recordings: Sequence[Recording],
     using: Filter,
+    file: Array,
     *,
     cutoff: float | None = None,
     measured_velocity: bool | None = None,
+    prior: str | None = "entropic",
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """Choose the filter.
@@ -65,71 +77,49 @@ def choose(
         regressor: of what is identified.
         recordings: for training.
         using: the filter but for what is chosen.
+        file: parameters x (P,) of the robot's file.
         cutoff: Hz; None to choose it.
         measured_velocity: whether to use recorded velocities; None to choose.
+        prior: distance of the possible inertias that decide; None if least squares do.
         progress: called with the fraction done.
 
     Returns:
-        The filter, and the candidates that were tried, if any.
+        The filter, and the candidates that were compared, if any.
 
     Raises:
         IdentificationError: there are too few data.
     """
-    excerpts = [part for recording in recordings for part in _excerpts(recording)]
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
     has_velocity = all(recording.qd is not None for recording in recordings)
     if measured_velocity and not has_velocity:
         raise IdentificationError("velocities were not recorded; choose differences of positions")
     velocities = [measured_velocity] if measured_velocity is not None else [False, True] if has_velocity else [False]
     cutoffs = [cutoff] if cutoff is not None else candidates(excerpts)
-    grid = [(f, v) for f in cutoffs for v in velocities]
-    trials = []
-    if len(grid) > 1:
-        for k, (f, v) in enumerate(grid):
-            error, by_block = _error(regressor, excerpts, replace(using, cutoff=f, measured_velocity=v))
-            trials.append(Trial(f, v, error, by_block))
-            if progress:
-                progress((k + 1) / len(grid))
-        best = _parsimonious(trials)
-        if not np.isfinite(best.error):
+    trials: list[Trial] = []
+    using = replace(using, cutoff=cutoffs[0], measured_velocity=bool(velocities[0]))
+    if len(cutoffs) * len(velocities) > 1:
+
+        def trial(f: float, v: bool, prior: str | None) -> Trial:
+            parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
+            return _trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior)
+
+        coarse = [trial(f, v, None) for f in cutoffs[::2] for v in velocities]
+        if progress:
+            progress(0.5)
+        least = min(coarse, key=lambda each: each.error)
+        if not np.isfinite(least.error):
             raise IdentificationError(
                 f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
                 "record for longer"
             )
+        near = [each.cutoff for each in coarse if each.error < least.error + _NEAR]
+        fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
+        fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
+        trials = [trial(f, least.measured_velocity, prior) for f in fine]
+        best = _parsimonious(trials)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
-    else:
-        using = replace(using, cutoff=grid[0][0], measured_velocity=bool(grid[0][1]))
     qd, _ = noise_of_motion(excerpts, using)
     return replace(using, velocity_noise=qd), tuple(trials)
-
-
-def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:
-    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data."""
-    found = []
-    for recording in recordings:
-        if using.measured_velocity and recording.qd is not None:
-            density = noise(recording, recording.qd, using.cutoff)
-            found.append([derivative_noise(density, using.cutoff, k) for k in (0, 1)])
-        else:
-            density = noise(recording, recording.q, using.cutoff)
-            found.append([derivative_noise(density, using.cutoff, k) for k in (1, 2)])
-    qd, qdd = np.sqrt(np.mean(np.square(found), axis=0))
-    return qd, qdd
-
-
-def blocks(samples: Sequence[Samples], count: int = FOLDS) -> list[list[Samples]]:
-    """Cut samples into blocks of successive ones; each of them has some of each long motion."""
-    result: list[list[Samples]] = [[] for _ in range(count)]
-    for part in samples:
-        edges = np.linspace(0, len(part), count + 1).astype(int)
-        for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            if end > start:
-                block.append(part[start:end])
-    return [block for block in result if block]
-
-
-def others(parts: Sequence[Equations], left_out: int) -> Equations:
-    """The sum of all equations but one."""
-    return reduce(add, [part for k, part in enumerate(parts) if k != left_out])
 
 
 def _parsimonious(trials: Sequence[Trial]) -> Trial:
@@ -150,44 +140,56 @@ def _parsimonious(trials: Sequence[Trial]) -> Trial:
     return best
 
 
-def _error(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, tuple[float, ...]]:
-    """Mean logarithm over the joints of the RMS error of held-out efforts, N m or N, in all and by block."""
-    samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
-    folds = blocks(samples)
-    if len(folds) < FOLDS:
-        return np.inf, ()
-    parts = [equations(regressor, fold) for fold in folds]
-    file = np.append(regressor.parameters_of_file, np.zeros(len(regressor.names) - regressor.inertial))
-    squares, counts = np.zeros((len(folds), regressor.robot.n)), np.zeros((len(folds), regressor.robot.n))
-    for k, fold in enumerate(folds):
-        system = others(parts, k)
-        if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
-            return np.inf, ()
-        x = weighted(system, file, _ROUGH).x
-        for part in fold:
-            error = np.where(part.used, predictions(regressor, part, x) - part.measured, 0.0)
-            squares[k] += np.sum(np.square(error), axis=0)
-            counts[k] += np.sum(part.used, axis=0)
-    by_block = tuple(_log_rms(*x) for x in zip(squares, counts, strict=True))
-    return _log_rms(squares.sum(axis=0), counts.sum(axis=0)), by_block
+def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
+    """A motion, shortened so that what the filter leaves of it is what the filter of the lowest cut-off does.
+
+    Errors of different parts of a recording differ by more than those of different filters.
+    """
+    most = min(EDGE / lowest, _ENDS * float(motion.t[-1] - motion.t[0]))
+    count = round(max(0.0, most - EDGE / cutoff) / motion.period)
+    return motion[count : len(motion) - count]
 
 
-def _log_rms(squares: Array, counts: Array) -> float:
-    known = (counts > 0) & (squares > 0)
-    return float(np.mean(0.5 * np.log(squares[known] / counts[known]))) if known.any() else np.inf
+def _trial(
+    regressor: Regressor, recordings: Sequence[Recording], using: Filter, file: Array, prior: str | None
+) -> Trial:
+    """A candidate, judged by least squares or, with a prior, by possible inertias."""
+    nothing = Trial(using.cutoff, using.measured_velocity, np.inf)
+    try:
+        whole = prepared(recordings, regressor, replace(using, decimate=False))
+        steps = [decimation(float(part.t[1] - part.t[0]), using.cutoff) for part in whole]
+        samples = [part[::step] for part, step in zip(whole, steps, strict=True)]
+        data = training_data(regressor, file, recordings, using, samples=samples)
+    except IdentificationError:
+        return nothing
+    if len(data.folds) < FOLDS or data.system.counts.sum() < _LEAST_EQUATIONS * data.system.parameters:
+        return nothing
+    if prior is None:
+        found = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
+    else:
+        found = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
+    # Of all candidates the same samples, and more than those that a low cut-off leaves.
+    step = max(1, sum(map(len, whole)) // _JUDGING)
+    held_out = blocks([part[::step] for part in whole])
+    errors = [
+        np.concatenate([_errors(regressor, part, using, x) for part in fold])
+        for fold, x in zip(held_out, found, strict=True)
+    ]
+    by_block = tuple(_log_rms(each) for each in errors)
+    return Trial(using.cutoff, using.measured_velocity, _log_rms(np.concatenate(errors)), by_block)
 
 
-def _excerpts(recording: Recording) -> list[Recording]:
-    """Motions of a recording; of a long one, windows from all over it."""
-    motions = list(recording.cleaned().motions())
-    total = sum(map(len, motions))
-    if total <= _MOST_SAMPLES:
-        return motions
-    result = []
-    for motion in motions:
-        windows = max(1, round(_MOST_SAMPLES / _WINDOW * len(motion) / total))
-        length = min(_WINDOW, len(motion))
-        for start in np.linspace(0, len(motion) - length, windows).astype(int).tolist():
-            if length >= LEAST_SAMPLES:
-                result.append(motion[start : start + length])
-    return result
+def _errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
+    """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
+    state = Motion(
+        part.qd, part.qdd, np.nan_to_num(part.tau), using.smoothing_velocity, using.stribeck_velocity, part.q
+    )
+    bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
+    return predictions(regressor, replace(part, bases=bases), x) - part.measured
+
+
+def _log_rms(errors: Array) -> float:
+    """Mean logarithm over the joints of the RMS of errors (N, n); NaN does not count."""
+    rms = root_mean_square(errors)
+    known = np.nan_to_num(rms) > 0
+    return float(np.mean(np.log(rms[known]))) if known.any() else np.inf

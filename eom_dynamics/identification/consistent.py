@@ -124,10 +124,13 @@ def solve(
     weight: float,
     start: Array | None = None,
     *,
-    likely: Array | None = None,
+    expected: Array | None = None,
+    spread: Array | None = None,
     draft: bool = False,
 ) -> Consistent:
-    """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies from the file).
+    """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
+
+    The distance of a term is ((x - expected)/spread)²/2.
 
     In two steps of SciPy's. With the entropic distance the problem is convex in the entries of X = L^-1 P L^-T:
     Newton's method in a trust region finds its solution in some ten iterations, however stiff the data are. From
@@ -142,8 +145,7 @@ def solve(
         lower: lower bounds of the terms (k,), 0 or minus infinity.
         weight: of the distances; 1 if inertias are known to a factor of e.
         start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
-        likely: values of terms (k,) that are not identifiable, known to a factor of e as inertias are with this weight;
-            those of zero stay zero; NaN for the others.
+        expected, spread: of terms (k,); a spread is infinite without a prior, and 0 for a term that stays zero.
         draft: stop after the first step, without a covariance.
     """
     b = len(combinations)
@@ -155,15 +157,14 @@ def solve(
     own = R[:, b:]
     theta: Array = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
     free: NDArray[np.bool_] = np.ones(own.shape[1], dtype=bool)
-    if likely is not None:
-        free = likely != 0
+    if expected is not None and spread is not None:
+        free = spread > 0
         own = np.where(free, own, 0.0)
-        if (known := free & np.isfinite(likely)).any():
-            # A row for each: x / (value) - 1.
-            rows = np.sqrt(weight) * np.diag(np.where(known, 1 / np.where(known, likely, 1.0), 0.0))[known]
-            own = np.concatenate([own, rows])
-            columns = [np.concatenate([column, np.zeros((len(rows), PARAMETERS))]) for column in columns]
-            right = np.concatenate([right, np.full(len(rows), np.sqrt(weight))])
+        if (known := free & np.isfinite(spread)).any():
+            scale = np.sqrt(weight) / spread[known]
+            own = np.concatenate([own, scale[:, np.newaxis] * np.eye(len(spread))[known]])
+            columns = [np.concatenate([column, np.zeros((len(scale), PARAMETERS))]) for column in columns]
+            right = np.concatenate([right, scale * expected[known]])
     for _ in range(own.shape[1] + 1):
         basis = _basis(own[:, free])
         A = [column - basis @ (basis.T @ column) for column in columns]

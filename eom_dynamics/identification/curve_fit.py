@@ -41,7 +41,7 @@ _SIGNIFICANT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class CurveEstimate:
     """Parameters with their uncertainty.
 
     Attributes:
@@ -99,7 +99,7 @@ def curve_fit(
     *,
     raw: Callable[[Array], Array] | None = None,
     independent: bool = False,
-) -> Estimate:
+) -> CurveEstimate:
     """Minimise the sum of squares of a residual by SciPy's trust-region method.
 
     Args:
@@ -137,7 +137,7 @@ def curve_fit(
     stopped = (values == low) | (values == high)
     covariance, time = _covariance(solution.jac, solution.fun, stopped, independent)
     at_bound = tuple(name for name, at in zip(names, stopped, strict=True) if at)
-    return Estimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
+    return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
 
 
 def correlation_time(residual: Array) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..robot import Robot
-from .filtering import Filter, Samples, prepare
+from .filtering import Filter, FilteredSamples, prepare
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time
@@ -69,7 +69,7 @@ class Contradiction:
     words: str
 
 
-def contradictions(regressor: Regressor, samples: Sequence[Samples], file: Array) -> list[Contradiction]:
+def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[Contradiction]:
     """Contradictions between samples and the robot's parameters x (P,), those that explain the others first."""
     check = _Check(regressor, samples, file)
     if not check.known.any():
@@ -84,7 +84,7 @@ def contradictions(regressor: Regressor, samples: Sequence[Samples], file: Array
 class _Check:
     """Least squares of efforts on predictions of the file and terms of each joint."""
 
-    def __init__(self, regressor: Regressor, samples: Sequence[Samples], file: Array) -> None:
+    def __init__(self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> None:
         self._regressor, self._robot = regressor, regressor.robot
         step = max(1, sum(map(len, samples)) // _SAMPLES)
         parts = [part[::step] for part in samples]
@@ -292,7 +292,9 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
 
     The delay of all efforts with which least squares explain them best, if that is much better than without.
     """
-    samples = [part for each in recordings for part in prepare(each, regressor.terms, replace(using, decimate=False))]
+    whole = replace(using, decimate=False)
+    excerpts = [part for each in recordings for part in each.excerpts()]
+    samples = [part for each in excerpts for part in prepare(each, regressor.terms, whole)]
     part = max(samples, key=len, default=None)
     if part is None or len(part) < 3:
         return 0.0, 1.0

@@ -239,7 +239,7 @@ def identify_resonance(
         motion.q,
         motion.tau,
         inertia=None if one else arm.dynamics.mass_matrix(q),
-        gravity=arm.dynamics.effort_partials(q, zero, zero)[0],
+        gravity=arm.dynamics.inverse_dynamics_derivatives(q, zero, zero)[0],
         coulomb="coulomb" in terms,
         smoothing_velocity=np.array([float(joint.actuator.friction.smoothing_velocity) for joint in joints]),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from .filtering import Samples
+from .filtering import FilteredSamples
 from .regressor import Regressor
 
 # Rows of a joint that are compressed at once: enough for speed, few enough for memory.
@@ -53,7 +53,9 @@ class Equations:
         return stacked[:, :-1], stacked[:, -1]
 
 
-def equations(regressor: Regressor, samples: Sequence[Samples], weights: Sequence[Array] | None = None) -> Equations:
+def equations(
+    regressor: Regressor, samples: Sequence[FilteredSamples], weights: Sequence[Array] | None = None
+) -> Equations:
     """Compress the samples that are used.
 
     Args:
@@ -82,7 +84,7 @@ def equations(regressor: Regressor, samples: Sequence[Samples], weights: Sequenc
     return Equations(tuple(factors), counts)
 
 
-def predictions(regressor: Regressor, samples: Samples, x: Array) -> Array:
+def predictions(regressor: Regressor, samples: FilteredSamples, x: Array) -> Array:
     """Efforts (N, n) by parameters (P,), N m or N; or (N, n, k) by k sets of parameters (P, k)."""
     tau = np.concatenate([regressor.inertial_efforts(*state, x) for _, state in _states(samples)])
     for term in regressor.terms:
@@ -92,13 +94,13 @@ def predictions(regressor: Regressor, samples: Samples, x: Array) -> Array:
     return tau
 
 
-def chunks(regressor: Regressor, samples: Samples) -> Iterator[tuple[slice, Array]]:
+def chunks(regressor: Regressor, samples: FilteredSamples) -> Iterator[tuple[slice, Array]]:
     """Yield slices of samples, and the inertial columns (rows, n, inertial) of each."""
     for rows, state in _states(samples):
         yield rows, regressor.inertial_columns(*state)
 
 
-def _states(samples: Samples) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
+def _states(samples: FilteredSamples) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
     for start in range(0, len(samples), _CHUNK):
         rows = slice(start, start + _CHUNK)
         yield rows, (samples.q[rows], samples.qd[rows], samples.qdd[rows])

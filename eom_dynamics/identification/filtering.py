@@ -43,7 +43,7 @@ REST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class FilteredSamples:
     """Filtered and decimated samples of one motion; N of them, of n joints.
 
     Attributes:
@@ -69,7 +69,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.t)
 
-    def __getitem__(self, rows: slice) -> Samples:
+    def __getitem__(self, rows: slice) -> FilteredSamples:
         arrays = {name: getattr(self, name)[rows] for name in ("t", "q", "qd", "qdd", "tau", "measured", "used")}
         return replace(self, **arrays, bases={name: basis[rows] for name, basis in self.bases.items()})
 
@@ -127,7 +127,7 @@ def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter
     )
 
 
-def prepare(recording: Recording, terms: Sequence[str], using: Filter) -> list[Samples]:
+def prepare(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
     """Filter, differentiate and decimate a recording.
 
     Args:
@@ -226,7 +226,7 @@ def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> F
     return FilteredMotion(samples, (q, *rates), low_pass, near, repeats)
 
 
-def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples:
+def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> FilteredSamples:
     filtered = filtered_motion(motion, using)
     samples, low_pass, near = filtered.recorded, filtered.low_pass, filtered.near
     q, qd, qdd = filtered.states
@@ -254,7 +254,7 @@ def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> Samples
         counts[reason] = int(np.sum(used & bad[inner]))
         used &= ~bad[inner]
     counts |= {"repeated": filtered.repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
-    return Samples(
+    return FilteredSamples(
         samples.t[inner],
         q[inner],
         qd[inner],

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..robot import Robot
+from .blas_threads import one_blas_thread
 from .choice import Trial, choose
 from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, Samples, prepare, settings
+from .filtering import Filter, FilteredMotion, FilteredSamples, prepare, settings
 from .fit_notes import (
     base_parameters_without_data,
     doubtful_terms,
@@ -100,11 +101,11 @@ class Fit:
         """Base parameters and terms (P,) of the possible inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: FilteredSamples) -> Array:
         """Efforts (N, n) of samples, with what only the fit knows, such as offsets."""
         return predictions(self.regressor, samples, self.vector)
 
-    def prepare(self, recording: Recording, *, decimate: bool = False) -> list[Samples]:
+    def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
         """Samples of a recording, filtered as for the fit; efforts are those that are not known from the file."""
         unknown = _unknown(self.regressor, recording)
         return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
@@ -135,13 +136,23 @@ def fit(
     Raises:
         IdentificationError: nothing can be identified.
     """
+    with one_blas_thread():
+        return _fit(robot, training, validation, options, progress or (lambda step, done: None))
+
+
+def _fit(
+    robot: Robot,
+    training: Recording | Sequence[Recording],
+    validation: Recording | Sequence[Recording],
+    options: Options | None,
+    report: Callable[[str, float], None],
+) -> Fit:
     training = [training] if isinstance(training, Recording) else list(training)
     validation = [validation] if isinstance(validation, Recording) else list(validation)
     options = (options or Options()).for_robot(robot)
     assert options.terms is not None
     if not training:
         raise IdentificationError("there is no recording to train on")
-    report = progress or (lambda step, done: None)
     notes = recording_notes(robot, [*training, *validation])
     hints = unit_hints(robot, training)
     report("compile the regressor", 0.0)
@@ -153,8 +164,10 @@ def fit(
             regressor,
             unknown,
             settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+            file,
             cutoff=options.cutoff,
             measured_velocity=options.measured_velocity,
+            prior=options.prior if options.inertia and options.payload is None else None,
             progress=lambda done: report("choose the cut-off", done),
         )
         report("filter", 0.0)
@@ -299,8 +312,9 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
 def _judges(
     options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[Judge]:
-    """Judges of the recordings for training, and of those for validation if there are any."""
-    return [Judge(x, using, motor_side=options.side == "motor") for x in (training, validation) if x]
+    """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
+    excerpts = [part for recording in training for part in recording.excerpts()]
+    return [Judge(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
 
 
 def _scores(

@@ -11,12 +11,11 @@ from operator import add
 import numpy as np
 
 from ..arrays import Array
-from .choice import noise_of_motion
-from .equations import Equations, chunks, equations, predictions
+from .equations import Equations, chunks, predictions
 from .estimators import Estimate, huber, ordinary, total, weighted
-from .exceptions import IdentificationError
 from .options import Options
 from .residuals import correlation_time
+from .spectrum import noise_of_motion
 from .training_data import TrainingData
 
 # Residuals below this share of the efforts are of rounding, and count as this.
@@ -33,7 +32,8 @@ class Weighted:
     Attributes:
         estimate: of x (P,); its R has the weights.
         systems: equations of each block, with the weights that Huber's estimator gave them.
-        weights: of the joints (n,), one over their standard deviations; 0 without equations.
+        weights: of the joints (n,), one over the standard deviations of their residuals, and all over the root of the
+            mean of their correlation times; 0 without equations.
     """
 
     estimate: Estimate
@@ -44,8 +44,9 @@ class Weighted:
 def linear_estimate(data: TrainingData, options: Options) -> Weighted:
     """Estimate all parameters, without a prior.
 
-    Equations of joint j have the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation sigma_j of its residuals
-    and their correlation time T_j in samples.
+    Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
+    sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
+    the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
 
     Raises:
         IdentificationError: ``huber`` is to identify friction alone.
@@ -54,13 +55,14 @@ def linear_estimate(data: TrainingData, options: Options) -> Weighted:
     residuals = [
         np.where(part.used, predictions(data.regressor, part, estimate.x) - part.tau, 0.0) for part in data.samples
     ]
-    sigma = estimate.sigma * np.sqrt(correlation_time(residuals))
+    times = correlation_time(residuals)
     system = data.system
     with np.errstate(invalid="ignore"):
         finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
-    weights = np.nan_to_num(1 / np.maximum(sigma, finest))
-    R = reduce(add, systems).weighted(weights)[0]
-    return Weighted(replace(estimate, R=R), systems, weights)
+    weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
+    R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
+    mean = np.mean(times[weights > 0]) if weights.any() else 1.0
+    return Weighted(replace(estimate, R=R), systems, weights / np.sqrt(mean))
 
 
 def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Sequence[Equations]]:
@@ -69,16 +71,11 @@ def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Seque
     system = data.system
     if options.estimator == "ordinary":
         return ordinary(system, file), systems
-    first = weighted(system, file)
     if options.estimator == "total":
-        return total(system, first, _regressor_errors(data)), systems
-    if options.estimator == "huber":
-        if not options.inertia:
-            raise IdentificationError("estimator huber identifies inertias, too; choose weighted for friction alone")
-        result, _ = huber(regressor, data.samples, first, file)
-        weights = [huber(regressor, fold, result, file)[1] for fold in data.folds]
-        return result, [equations(regressor, fold, w) for fold, w in zip(data.folds, weights, strict=True)]
-    return first, systems
+        return total(system, weighted(system, file), _regressor_errors(data)), systems
+    if options.estimator == "huber" and options.inertia:
+        return huber(regressor, data.folds, systems, file)
+    return weighted(system, file), systems
 
 
 def _regressor_errors(data: TrainingData) -> list[Array]:

@@ -25,7 +25,7 @@ from ..actuators.actuator import Actuator
 from ..actuators.friction import Friction
 from ..actuators.gear import Gear
 from ..arrays import Array
-from .curve_fit import Estimate, curve_fit
+from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
 from .joined_motions import longest, of_one_motion
 from .sampling import LowPass, checked, cutoff_of, rate_of
@@ -268,7 +268,7 @@ class _Model:
     def _thinned(self, x: Array) -> Array:
         return np.asarray(self._filter.thinned(x)[self._rows])
 
-    def fit(self) -> Estimate:
+    def fit(self) -> CurveEstimate:
         """Estimate all parameters, from the best of a few first values of the velocities of dry friction."""
         start = min((self._start(v_0, v_s) for v_0, v_s in self._guesses()), key=lambda x: x[0])[1]
         v = self._fastest
@@ -345,7 +345,7 @@ class _Model:
         return np.asarray(torque)
 
 
-def _result(estimate: Estimate, model: _Model, cutoff: float, gear_ratio: float, power: float) -> MotorFit:
+def _result(estimate: CurveEstimate, model: _Model, cutoff: float, gear_ratio: float, power: float) -> MotorFit:
     found = estimate.by_name()
     coulomb, extra = (found.get(name, (0.0, 0.0))[0] for name in ("coulomb", "stribeck"))
     default = Friction()

@@ -37,7 +37,7 @@ class Options:
             inertia on the motor side, and parallel springs if the file has any. ``parallel_spring`` stands for those of
             all kinds.
         inertia: identify the inertias of bodies; else those of the file stay.
-        estimator: one of ESTIMATORS.
+        estimator: one of ESTIMATORS; ``huber`` is ``weighted`` where only terms are identified.
         prior: distance from the file, one of :data:`.prior.KINDS`.
         prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
         cutoff: of the filter, Hz; None to choose it.
@@ -51,7 +51,7 @@ class Options:
     side: str | None = None
     terms: tuple[str, ...] | None = None
     inertia: bool = True
-    estimator: str = "weighted"
+    estimator: str = "huber"
     prior: str = "entropic"
     prior_weight: float | None = None
     cutoff: float | None = None

@@ -21,6 +21,9 @@ _DISORDER = 5
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
+# Samples of excerpts: windows from all over a longer recording are enough for many a purpose.
+_MOST_SAMPLES, _WINDOW = 36_000, 12_000
+
 # Most blocks of a recording that are held out, and the shortest of them, s.
 _MOST_BLOCKS, _BLOCK = 4, 5.0
 
@@ -160,6 +163,20 @@ class Recording:
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]
+
+    def excerpts(self) -> list[Recording]:
+        """Motions of this recording, cleaned; of a long one, windows from all over it."""
+        motions = list(self.cleaned().motions())
+        total = sum(map(len, motions))
+        if total <= _MOST_SAMPLES:
+            return motions
+        result = []
+        for motion in motions:
+            windows = max(1, round(_MOST_SAMPLES / _WINDOW * len(motion) / total))
+            length = min(_WINDOW, len(motion))
+            starts = np.linspace(0, len(motion) - length, windows).astype(int).tolist()
+            result += [motion[start : start + length] for start in starts]
+        return result
 
     def held_out(self, share: float) -> tuple[Recording, Recording, list[tuple[float, float]]]:
         """What is left for training, the blocks that are held out, and their times from and to, s.

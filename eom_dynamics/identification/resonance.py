@@ -27,7 +27,7 @@ from scipy.linalg import eigh
 from scipy.signal import csd, savgol_filter, welch
 
 from ..arrays import AnyArray, Array
-from .curve_fit import Estimate, curve_fit
+from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
 from .sampling import checked, noise_level
 
@@ -271,7 +271,7 @@ class _Spectra:
         B = x[4 * n : 5 * n]
         return np.array([K, np.where(B > 0, B, np.diag(M))])
 
-    def fit(self, K: Array, B: Array, *J: Array) -> Estimate:
+    def fit(self, K: Array, B: Array, *J: Array) -> CurveEstimate:
         """Maximum likelihood from first values."""
         n = self.n
         names = [f"{name}[{k}]" for name in ("stiffness", "rotor_inertia", "viscous", "damping") for k in range(n)]
@@ -362,7 +362,7 @@ def _two_masses(w: Array, gain: Array, coherence: Array) -> tuple[float, float, 
     return J * antiresonance**2, B, J
 
 
-def _result(model: _Spectra, estimate: Estimate) -> ResonanceFit:
+def _result(model: _Spectra, estimate: CurveEstimate) -> ResonanceFit:
     n = model.n
     both = np.stack([estimate.values, estimate.std], axis=1)
     K, B, D, d = (both[k * n : (k + 1) * n] for k in range(4))

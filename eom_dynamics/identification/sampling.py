@@ -28,8 +28,8 @@ HIGHEST = 0.8
 PER_PERIOD = 2.5
 """Samples kept per period of the cut-off: two would do for a filter that stops at once."""
 
-# Periods of the cut-off at both ends of a signal, where the filter has its transients.
-_EDGE = 1.5
+EDGE = 1.5
+"""Periods of the cut-off at both ends of a signal, where the filter has its transients."""
 
 # Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
 _LEAST_PERIODS = 24.0
@@ -95,6 +95,11 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     return float(np.clip(clear[-1] if len(clear) else 0.0, least, _MOST_CUTOFF * rate))
 
 
+def decimation(period: float, cutoff: float) -> int:
+    """Samples of a step of ``period``, s, for each one that the cut-off needs, Hz."""
+    return max(1, int(1 / (PER_PERIOD * cutoff * period)))
+
+
 class LowPass:
     """Zero-phase low-pass filter: Butterworth, forward and backward.
 
@@ -114,8 +119,8 @@ class LowPass:
         if not 0 < cutoff < 0.5 / period:
             raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
         self.period, self.cutoff = period, cutoff
-        self.reach = round(_EDGE / (cutoff * period))
-        self.decimation = max(1, int(1 / (PER_PERIOD * cutoff * period)))
+        self.reach = round(EDGE / (cutoff * period))
+        self.decimation = decimation(period, cutoff)
         self._sections = butter(ORDER, min(cutoff, HIGHEST / (2 * period)), fs=1 / period, output="sos")
         # Padding for as long as the filter remembers.
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from . import consistent
-from .choice import FOLDS, others
 from .consistent import Bodies, free_bodies
+from .equations import predictions
 from .estimators import DEPENDENT, Estimate
 from .exceptions import IdentificationError
 from .linear_estimate import Weighted
 from .options import Options
 from .parameter_vector import lower_bounds, terms_in_effect
 from .payload import find_payload
-from .training_data import TrainingData
+from .training_data import FOLDS, TrainingData, others
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
@@ -58,8 +58,10 @@ def possible_inertias(
 ) -> Solution:
     """Possible inertias of all bodies with mass, and terms; joints (n,) that are held are as in the file.
 
-    They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances of the bodies from the file) over
-    possible pi and terms x_t within their bounds.
+    They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances from the file) over possible pi and
+    terms x_t within their bounds. Terms have a distance where they are not identifiable, and offsets always: one as
+    large as the efforts of its joint is as far as a mass that is wrong by a factor of e, or else offsets would take
+    what masses explain.
 
     Raises:
         IdentificationError: no body has mass.
@@ -73,13 +75,10 @@ def possible_inertias(
             return as_in_file(data)
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
-    of_file = _of_file(linear.estimate, k)
-    likely = np.where(of_file | (~identifiable & (file != 0)), file, np.nan)
-    # Rotors of the file share what is left unexplained with the links that turn with them.
-    of_file &= (file == 0) | ~linear.estimate.R[:, k:].any(axis=0)
+    spread, of_file = _spread(data, linear.estimate)
     weight = options.prior_weight
     if weight is None:
-        weight = _prior_weight(data, linear, bodies, likely, progress)
+        weight = _prior_weight(data, linear, bodies, file, spread, progress)
     R, right = reduce(add, linear.systems).weighted(linear.weights)
     if options.estimator == "total":
         right = R @ linear.estimate.x
@@ -87,7 +86,8 @@ def possible_inertias(
     fixed = np.tile(held, len(regressor.terms))
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
-    found = consistent.solve(bodies, R, right, K, lower, weight, likely=np.where(fixed, 0.0, likely))
+    spread[fixed] = 0.0
+    found = consistent.solve(bodies, R, right, K, lower, weight, expected=file, spread=spread)
     of_file |= fixed
     return Solution(
         found.parameters,
@@ -98,6 +98,47 @@ def possible_inertias(
         weight,
         () if found.converged else ("the optimiser stopped before it converged",),
     )
+
+
+def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
+    """Parameters x (P,) of possible inertias of all blocks but one, for each block."""
+    regressor, start, found_x = data.regressor, None, []
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
+    spread, _ = _spread(data, estimate)
+    weights = np.nan_to_num(1 / estimate.sigma)
+    K, lower, file = regressor.base.combinations, lower_bounds(regressor), data.file[regressor.inertial :]
+    for fold in range(len(data.folds)):
+        R, right = others(data.systems, fold).weighted(weights)
+        found = consistent.solve(bodies, R, right, K, lower, weight, start, expected=file, spread=spread, draft=True)
+        start = found.theta
+        found_x.append(np.append(K @ found.parameters, found.terms))
+    return found_x
+
+
+def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
+    """Spreads (k n,) of the prior of the terms, infinite without one, and whether terms are as in the file."""
+    regressor, k = data.regressor, data.regressor.inertial
+    identifiable, file = estimate.identifiable[k:].astype(bool), data.file[k:]
+    of_file = _of_file(estimate, k)
+    spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
+    unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
+    # Rotors of the file share what is left unexplained with the links that turn with them.
+    of_file &= (file == 0) | unseen
+    if "offset" in regressor.terms:
+        first = regressor.column("offset", 0) - k
+        offsets = slice(first, first + regressor.robot.n)
+        spread[offsets] = np.where(unseen[offsets], 0.0, _typical_efforts(data))
+        of_file[offsets] = unseen[offsets]
+    return spread, of_file
+
+
+def _typical_efforts(data: TrainingData) -> Array:
+    """RMS (n,) of the efforts, of those measured or those of the file's inertias, whichever are larger; N m or N."""
+    inertial = np.where(np.arange(len(data.file)) < data.regressor.inertial, data.file, 0.0)
+    used = np.concatenate([part.used for part in data.samples])
+    parts = [(part.tau, predictions(data.regressor, part, inertial)) for part in data.samples]
+    squares = [np.sum(np.square(np.concatenate(x)), axis=0, where=used) for x in zip(*parts, strict=True)]
+    return np.asarray(np.sqrt(np.maximum(*squares) / np.maximum(used.sum(axis=0), 1)))
 
 
 def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
@@ -119,7 +160,12 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
 
 
 def _prior_weight(
-    data: TrainingData, linear: Weighted, bodies: Bodies, likely: Array, progress: Callable[[float], None]
+    data: TrainingData,
+    linear: Weighted,
+    bodies: Bodies,
+    file: Array,
+    spread: Array,
+    progress: Callable[[float], None],
 ) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
     K, lower = data.regressor.base.combinations, lower_bounds(data.regressor)
@@ -129,7 +175,9 @@ def _prior_weight(
         R, right = others(systems, fold).weighted(linear.weights)
         start = None
         for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-            found = consistent.solve(bodies, R, right, K, lower, WEIGHTS[w], start, likely=likely, draft=True)
+            found = consistent.solve(
+                bodies, R, right, K, lower, WEIGHTS[w], start, expected=file, spread=spread, draft=True
+            )
             start = found.theta
             x = np.append(K @ found.parameters, found.terms)
             errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))

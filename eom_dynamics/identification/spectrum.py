@@ -9,15 +9,15 @@ import numpy as np
 from scipy.signal import welch
 
 from ..arrays import Array
-from .filtering import uniform
+from .filtering import Filter, uniform
 from .recording import Recording
 from .sampling import HIGHEST
 
 # The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
 _LOWEST = 2.0
 
-# Ratio of neighbouring cut-offs.
-_RATIO = 1.5
+RATIO = 1.5
+"""Ratio of neighbouring cut-offs."""
 
 # The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
 _NOISE_FROM = 0.5
@@ -45,8 +45,8 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
             lowest = min(lowest, float(np.min(f[np.argmax(share > 0.5, axis=0)])))
             highest = min(highest, HIGHEST * float(f[-1]))
     lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
-    count = int(np.log(highest / lowest) / np.log(_RATIO)) + 1
-    return [float(lowest * _RATIO**k) for k in range(count)]
+    count = int(np.log(highest / lowest) / np.log(RATIO)) + 1
+    return [float(lowest * RATIO**k) for k in range(count)]
 
 
 def noise(recording: Recording, values: Array, cutoff: float) -> Array:
@@ -62,3 +62,17 @@ def derivative_noise(density: Array, cutoff: float, order: int) -> Array:
     The square root of the integral of (2 pi f)^(2 k) S from 0 to the cut-off.
     """
     return np.asarray(np.sqrt((2 * np.pi) ** (2 * order) * density * cutoff ** (2 * order + 1) / (2 * order + 1)))
+
+
+def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:
+    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data."""
+    found = []
+    for recording in recordings:
+        if using.measured_velocity and recording.qd is not None:
+            density = noise(recording, recording.qd, using.cutoff)
+            found.append([derivative_noise(density, using.cutoff, k) for k in (0, 1)])
+        else:
+            density = noise(recording, recording.q, using.cutoff)
+            found.append([derivative_noise(density, using.cutoff, k) for k in (1, 2)])
+    qd, qdd = np.sqrt(np.mean(np.square(found), axis=0))
+    return qd, qdd

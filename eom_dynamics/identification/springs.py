@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ..actuators.checks import ParameterError
 from ..actuators.springs import CoupledSpring, Spring
 from ..arrays import Array
-from .curve_fit import Estimate, curve_fit
+from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
 from .joined_motions import longest, of_one_motion
 from .sampling import LowPass, checked, cutoff_of, noise_level, rate_of
@@ -267,7 +267,7 @@ def _effective(slope: Array, noise: tuple[float, float]) -> Array:
     return np.asarray(np.sqrt(1 + np.square(slope * noise[0] / noise[1])))
 
 
-def _undetermined(estimate: Estimate, law: dict[str, float], delta: Array) -> tuple[str, ...]:
+def _undetermined(estimate: CurveEstimate, law: dict[str, float], delta: Array) -> tuple[str, ...]:
     lines = list(estimate.undetermined)
     if delta.ndim == 1 and not (np.min(delta) < 0 < np.max(delta)) and "offset" in estimate.names:
         lines.append(

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from ..arrays import Array
 from .equations import equations, predictions
 from .estimators import weighted
-from .filtering import Filter, Samples
+from .filtering import Filter, FilteredSamples
 from .joint_terms import TERMS, Motion
 from .regressor import Regressor
 
@@ -20,7 +20,7 @@ from .regressor import Regressor
 _LOWEST, _HIGHEST = 2.0, 1.0
 
 
-def stribeck_velocities(regressor: Regressor, samples: Sequence[Samples], using: Filter, file: Array) -> Array:
+def stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples], using: Filter, file: Array) -> Array:
     """Stribeck velocities v_s (n,) with which each joint's own terms explain its efforts best, rad/s or m/s.
 
     For each v_s the other parameters of the joint follow by least squares (variable projection, G. Golub, V. Pereyra,

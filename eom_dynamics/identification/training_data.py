@@ -12,13 +12,15 @@ from operator import add
 import numpy as np
 
 from ..arrays import Array
-from .choice import blocks
 from .equations import Equations, equations
 from .exceptions import IdentificationError
-from .filtering import Filter, Samples, prepare
+from .filtering import Filter, FilteredSamples, prepare
 from .recording import Recording
 from .regressor import Regressor
 from .stribeck import stribeck_velocities
+
+FOLDS = 4
+"""Blocks of the training data, each held out once."""
 
 # Equations for each parameter below which nothing is identified.
 _LEAST_EQUATIONS = 1.5
@@ -26,7 +28,7 @@ _LEAST_EQUATIONS = 1.5
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Samples and their equations A x = b.
+    """FilteredSamples and their equations A x = b.
 
     Attributes:
         regressor: of base parameters and terms.
@@ -42,8 +44,8 @@ class TrainingData:
     file: Array
     recordings: Sequence[Recording]
     filter: Filter
-    samples: Sequence[Samples]
-    folds: Sequence[Sequence[Samples]]
+    samples: Sequence[FilteredSamples]
+    folds: Sequence[Sequence[FilteredSamples]]
     systems: Sequence[Equations]
 
     @property
@@ -61,7 +63,13 @@ class TrainingData:
 
 
 def training_data(
-    regressor: Regressor, file: Array, recordings: Sequence[Recording], using: Filter, *, inertia: bool = True
+    regressor: Regressor,
+    file: Array,
+    recordings: Sequence[Recording],
+    using: Filter,
+    *,
+    inertia: bool = True,
+    samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
     """Filter recordings and compress their equations.
 
@@ -71,12 +79,14 @@ def training_data(
         recordings: to fit.
         using: filter; with the term ``stribeck``, its Stribeck velocities are replaced by those of the data.
         inertia: whether base parameters are unknowns; otherwise the right side has their efforts.
+        samples: of the recordings, filtered already.
 
     Raises:
         IdentificationError: there are too few samples.
     """
-    samples = prepared(recordings, regressor, using)
-    if "stribeck" in regressor.terms:
+    given = samples is not None
+    samples = prepared(recordings, regressor, using) if samples is None else samples
+    if "stribeck" in regressor.terms and not given:
         using = replace(using, stribeck_velocity=stribeck_velocities(regressor, samples, using, file))
         samples = prepared(recordings, regressor, using)
     folds = blocks(samples)
@@ -88,7 +98,7 @@ def training_data(
     return data
 
 
-def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[Samples]:
+def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
     """Filtered samples of all motions; raises IdentificationError if there are none."""
     samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
     if not samples:
@@ -119,3 +129,19 @@ def _require_enough(system: Equations, name: str, cutoff: float) -> None:
             f"{name}: {int(system.counts.sum()):,} efforts with motion are too few for {system.parameters} parameters "
             f"at a cut-off of {cutoff:.3g} Hz; record for longer, or identify fewer terms"
         )
+
+
+def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[FilteredSamples]]:
+    """Cut samples into blocks of successive ones; each of them has some of each long motion."""
+    result: list[list[FilteredSamples]] = [[] for _ in range(count)]
+    for part in samples:
+        edges = np.linspace(0, len(part), count + 1).astype(int)
+        for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            if end > start:
+                block.append(part[start:end])
+    return [block for block in result if block]
+
+
+def others(parts: Sequence[Equations], left_out: int) -> Equations:
+    """The sum of all equations but one."""
+    return reduce(add, [part for k, part in enumerate(parts) if k != left_out])

@@ -4,24 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, not_negative
+from ..arguments import not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
-from ..codegen.backends import KERNELS, Kernel, require_robot, working_kernel
+from ..codegen.backends import require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
-from ..codegen.recipe import Recipe
+from ..codegen.state_method import CompiledMethods, Key
 from ..exceptions import RobotDescriptionError, StateError
-from ..recursion.kinematics import REPRESENTATIONS
+from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..states import STATE_NAMES, real_array
-from .frames import Key, frames_by_name, kept_call, named_frame
+from .frames import frames_by_name, named_frame, signature_of
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
@@ -32,7 +33,7 @@ _KEPT = 16
 _SINGULAR = 6 * np.finfo(float).eps
 
 
-class Kinematics:
+class Kinematics(CompiledMethods):
     """Poses, twists, Jacobians and statics of the frames of one robot.
 
     A frame is named by the name of a tool, of another frame of the robot's description, or of a joint, for the body
@@ -64,7 +65,7 @@ class Kinematics:
 
         Raises:
             KernelError: the requested backend is unavailable.
-            ValueError: the backend is unknown.
+            StateError: the backend is unknown.
             TypeError: ``robot`` is not a Robot.
         """
         require_robot(robot)
@@ -73,9 +74,7 @@ class Kinematics:
         self.robot = robot
         self._frames = frames_by_name(robot)
         self._solvers: dict[tuple[Frame, ...], NativeSolver] = {}
-        self._calls: dict[Key, Callable[..., Any]] = {
-            ("pose", None): _joint_function(kernel, robot.n, [_POSE]).state_call()
-        }
+        self._calls = {("pose", None): CompiledFunction(self.signature("pose"), kernel).state_call()}
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -96,9 +95,9 @@ class Kinematics:
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
-            call = self._compiled(key, kinematic_programs.pose(self.frame(frame)), [_POSE])
+            call = self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
         pose: Array = call(q)
         return pose
 
@@ -121,10 +120,10 @@ class Kinematics:
         if not orders:
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
-            call = self._compiled(key, recipe, [_POSE, *[_TWIST] * orders], orders + 1)
+            call = self._keep(key, recipe, self.signature("motion", orders))
         results: tuple[Array, ...] = call(q, *rates)
         return results
 
@@ -139,7 +138,8 @@ class Kinematics:
             q: joint variables (n,) or (N, n), rad or m.
             frame: its name; by default the first tool. One of the references below in its place is that of the first
                 tool's twist.
-            reference: kind of the twist: ``body``, ``space`` or ``world_aligned``.
+            reference: kind of the twist: ``body``, ``space`` or ``world_aligned``; in Pinocchio's names ``local``,
+                ``world`` or ``local_world_aligned``.
             point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
                 point (but for ``space``) rather than of the origin.
 
@@ -148,12 +148,12 @@ class Kinematics:
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            ValueError: ``reference`` is none of these.
+            StateError: ``reference`` is none of these.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
             call = self._jacobian_caller(key, frame, reference, 0)
         jacobian: Array = call(q)
@@ -178,7 +178,7 @@ class Kinematics:
             J, Jd, …: (6, n) or (N, 6, n) each; as many derivatives as rates.
 
         Raises:
-            StateError, ValueError: as for :meth:`jacobian`.
+            StateError: as for :meth:`jacobian`.
         """
         orders = len(rates)
         if point is not None:
@@ -186,7 +186,7 @@ class Kinematics:
         if not orders:
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
             call = self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
@@ -205,7 +205,7 @@ class Kinematics:
             StateError: q has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
-        return self._center(kinematic_programs.center_of_mass, _POINT, (q,))[0]
+        return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
         """Centre of mass and its time derivatives, along the axes of the base frame.
@@ -221,7 +221,7 @@ class Kinematics:
             StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
-        return self._center(kinematic_programs.center_of_mass, _POINT, (q, *rates))
+        return self._center("center_of_mass", (q, *rates))
 
     def center_of_mass_jacobian(self, q: ArrayLike) -> Array:
         """Jacobian of the centre of mass: maps joint rates to its velocity.
@@ -250,7 +250,7 @@ class Kinematics:
         Raises:
             StateError, RobotDescriptionError: as for :meth:`center_of_mass`.
         """
-        return self._center(kinematic_programs.center_of_mass_jacobian, (3, self.robot.n), (q, *rates))
+        return self._center("center_of_mass_jacobian", (q, *rates))
 
     def statics(self, q: ArrayLike, wrench: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
         """Joint efforts that hold a wrench which a frame exerts on its surroundings: tau = J' F, without gravity.
@@ -324,7 +324,7 @@ class Kinematics:
 
         Raises:
             StateError: as for :meth:`jacobian`.
-            ValueError: the tolerance is not from 0 to 1.
+            StateError: the tolerance is not from 0 to 1.
         """
         if not_negative(tolerance, "tolerance") > 1:
             raise StateError(f"tolerance must be from 0 to 1, is {tolerance!r}")
@@ -365,79 +365,58 @@ class Kinematics:
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
-        """Results of the program of :func:`.inverse_motion`, of finite inputs."""
+        """Results of the program of :func:`.differential_inverse_kinematics`, of finite inputs."""
         key = "joint_rates", frame, reference, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:
             tool, kind = self._frame_and_reference(frame, reference)
             recipe = kinematic_programs.joint_rates(tool, kind, orders, preferred=preferred, weighted=weighted)
-            kernel = KERNELS[self.backend](self.robot, recipe)
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
             signature = Signature((*joint_vectors(self.robot.n, 1), *vectors), rates + missed)
-            call = self._calls[key] = CompiledFunction(signature, kernel).state_call()
+            call = self._keep(key, recipe, signature)
         found: tuple[Array, ...] = call(q, *inputs)
         return found
 
     def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
         recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)
-        return self._compiled(key, recipe, [(6, self.robot.n)] * (orders + 1), orders + 1)
+        return self._keep(key, recipe, self.signature("jacobian_derivatives", orders))
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
-        if isinstance(frame, str) and frame in REPRESENTATIONS and frame not in self._frames:
-            return self.frame(), frame
-        choice(reference, "reference", REPRESENTATIONS)
-        return self.frame(frame), reference
+        if isinstance(frame, str) and frame in (*REPRESENTATIONS, *SYNONYMS) and frame not in self._frames:
+            return self.frame(), representation(frame)
+        return self.frame(frame), representation(reference)
 
     def _jacobians_of_point(
         self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str | None, reference: str
     ) -> tuple[Array, ...]:
         orders = len(states) - 1
         key = "jacobian_of_point", frame, reference, orders
-        call = kept_call(self._calls, key)
+        call = self._kept(key)
         if call is None:
             recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
-            of_frame = Keyword("point", (Vector("point", _POINT),), alone=True, check=_points)
-            shapes = [(6, self.robot.n)] * (orders + 1)
-            call = self._compiled(key, recipe, shapes, orders + 1, (of_frame,))
+            of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
+            signature = self.signature("jacobian_derivatives", orders)
+            call = self._keep(key, recipe, replace(signature, keywords=(of_frame,), result_type=tuple))
         results: tuple[Array, ...] = call(*states, point=point)
         return results
 
-    def _center(
-        self, program: Callable[[int], Recipe], shape: tuple[int, ...], states: tuple[ArrayLike, ...]
-    ) -> tuple[Array, ...]:
+    def _center(self, quantity: str, states: tuple[ArrayLike, ...]) -> tuple[Array, ...]:
         orders = len(states) - 1
-        key = program.__name__, orders
+        key = quantity, orders
         call = self._calls.get(key)
         if call is None:
             if not sum(joint.mass for joint in self.robot.joints):
                 raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
-            call = self._compiled(key, program(orders), [shape] * (orders + 1), orders + 1)
+            recipe = getattr(kinematic_programs, quantity)(orders)
+            call = self._keep(key, recipe, self.signature(f"{quantity}_derivatives", orders))
         found = call(*states)
         return found if orders else (found,)
 
-    def _compiled(
-        self,
-        key: Key,
-        recipe: Recipe,
-        shapes: Sequence[tuple[int, ...]],
-        count: int = 1,
-        point: tuple[Keyword, ...] = (),
-    ) -> Callable[..., Any]:
-        """Function of ``count`` joint vectors, which is kept."""
-        kernel = KERNELS[self.backend](self.robot, recipe)
-        call = self._calls[key] = _joint_function(kernel, self.robot.n, shapes, count, point).state_call()
-        return call
-
-
-def _joint_function(
-    kernel: Kernel, n: int, shapes: Sequence[tuple[int, ...]], count: int = 1, point: tuple[Keyword, ...] = ()
-) -> CompiledFunction:
-    """Function of joint vectors, with results of these shapes; of a point always as a tuple."""
-    results = tuple(Vector(f"result {k}", shape) for k, shape in enumerate(shapes))
-    result_type = None if len(shapes) == 1 and not point else tuple
-    return CompiledFunction(Signature(joint_vectors(n, count), results, point, result_type), kernel)
+    def signature(self, method: str, orders: int = 0) -> Signature:
+        """As :meth:`.CompiledMethods.signature`, with a number of rates: of frames and of the centre of mass."""
+        return signature_of(method, joint_vectors(self.robot.n, orders + 1), orders, self.robot.n)
 
 
 def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:

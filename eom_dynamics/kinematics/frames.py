@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look-up of frames by name, and of the compiled functions that are kept for each of them."""
+"""Look-up of frames by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 import numpy as np
 
+from ..codegen.functions import Signature, Vector, derivatives
 from ..exceptions import StateError
 from ..robot import Frame, Robot
 from ..spelling import hint, shown
-
-Key: TypeAlias = tuple[object, ...]
-"""Quantity, and what else its program depends on, such as the frame."""
+from ..states import derivative_names
 
 
 def frames_by_name(robot: Robot) -> dict[str, Frame]:
@@ -35,12 +33,25 @@ def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> 
     return frames[name]
 
 
-def kept_call(calls: Mapping[Key, Callable[..., Any]], key: Key) -> Callable[..., Any] | None:
-    """The function that is kept for a key; None if there is none, or if the key has something unhashable.
+def signature_of(method: str, states: tuple[Vector, ...], orders: int, columns: int) -> Signature:
+    """Signature of a pose, motion, Jacobian or centre of mass, with time derivatives.
 
-    In the place of a name this is something that :func:`named_frame` refuses, as it does any other.
+    Args:
+        method: name of the quantity, also with ``_derivatives``.
+        states: the configuration and its rates.
+        orders: number of rates.
+        columns: number of entries of a rate.
     """
-    try:
-        return calls.get(key)
-    except TypeError:
-        return None
+    pose = Vector("C", (4, 4), "pose of the frame, m")
+    quantity = method.removesuffix("_derivatives")
+    name, shape, about = {
+        "pose": ("V", (6,), ""),
+        "motion": ("V", (6,), "body twist of the frame, rad/s and m/s"),
+        "jacobian": ("J", (6, columns), "maps rates to the twist of the frame"),
+        "center_of_mass": ("c", (3,), "centre of mass, m"),
+        "center_of_mass_jacobian": ("J", (3, columns), "maps rates to the velocity of the centre of mass"),
+    }[quantity]
+    first = (pose,) if quantity in ("pose", "motion") else ()
+    names = derivative_names(name, orders + 1 - len(first))
+    results = (*first, *(derivatives(names, len(names), shape, about) if names else ()))
+    return Signature(states, results, result_type=tuple if len(results) > 1 else None)

@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike
 
 from ..arguments import choice, count, flag, positive
 from ..arrays import AnyArray, Array
-from ..codegen.native_solver import ANY, MANIPULABLE, NO_POSE, PREFERRED, REASONS, NativeSolver, Settings, Task, task_of
+from ..codegen.native_solver import (
+    ANY,
+    MANIPULABLE,
+    NO_POSE,
+    PREFERRED,
+    REASONS,
+    NativeSolver,
+    SolverSettings,
+    SolverTask,
+    task_of,
+)
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length
@@ -50,7 +60,7 @@ _FEW = 10
 _REASONS = np.array([*REASONS, "out of reach"])
 
 
-class InverseKinematics(NamedTuple):
+class InverseKinematicsResult(NamedTuple):
     """Solution for one target, or the solutions for N.
 
     Attributes:
@@ -107,7 +117,7 @@ def inverse_kinematics(
     tolerance: float = 1e-10,
     iterations: int = 100,
     attempts: int = 100,
-) -> InverseKinematics:
+) -> InverseKinematicsResult:
     """Joint variables that put tools at poses.
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
@@ -137,7 +147,7 @@ def inverse_kinematics(
 
     Raises:
         StateError: an argument has the wrong shape, is not finite or no pose, or there is no such frame.
-        ValueError: an option is out of range.
+        StateError: an option is out of range.
         KernelError: there is no C compiler.
     """
     kinematics = kinematics_of(robot)
@@ -176,7 +186,7 @@ def inverse_kinematics(
         (x[0] for x in (*solved, why)) if one else (*solved, why)
     )
     angle, distance = residuals.T
-    return InverseKinematics(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
+    return InverseKinematicsResult(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:
@@ -199,8 +209,8 @@ class _Problem(NamedTuple):
     """What solving depends on beside targets and starts."""
 
     solver: NativeSolver
-    settings: Settings
-    task: Task
+    settings: SolverSettings
+    task: SolverTask
     middle: Array
     tools: int
 
@@ -223,13 +233,13 @@ def _problem(
         raise StateError("frame must name at least one")
     mask = np.asarray(weights, dtype=float)
     if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
-        raise ValueError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
+        raise StateError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
     if np.any((mask > _LARGEST_WEIGHT) | ((mask > 0) & (mask < 1 / _LARGEST_WEIGHT))):
-        raise ValueError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
+        raise StateError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")
     _check_options(objective, limits, tolerance, iterations, attempts)
     lower, upper, middle = _ranges(robot, limits=limits)
     kind, preferred, pull = _preference(robot, objective, middle, lower, upper)
-    settings = Settings(
+    settings = SolverSettings(
         lower=lower,
         upper=upper,
         period=_period(robot),

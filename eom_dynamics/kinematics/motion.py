@@ -52,7 +52,7 @@ class InverseMotion:
         return iter(self.rates)
 
 
-def inverse_motion(
+def differential_inverse_kinematics(
     robot: Robot | Kinematics,
     q: ArrayLike,
     twists: Sequence[ArrayLike],
@@ -82,7 +82,7 @@ def inverse_motion(
     >>> import eom_dynamics as eom
     >>> robot, q = eom.load_robot("ur5e"), [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
     >>> twist, still = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1], [0.0] * 6  # upwards, m/s
-    >>> motion = eom.inverse_motion(robot, q, (twist, still), reference="world_aligned")
+    >>> motion = eom.differential_inverse_kinematics(robot, q, (twist, still), reference="world_aligned")
     >>> qd, qdd = motion
     >>> bool(abs(motion.missed[0]).max() < 1e-12), float(motion.damping)
     (True, 0.0)
@@ -90,7 +90,7 @@ def inverse_motion(
     Raises:
         StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
             that the rates overflow.
-        ValueError: weights or damping are out of range.
+        StateError: weights or damping are out of range.
     """
     kinematics = kinematics_of(robot)
     given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
@@ -136,7 +136,7 @@ def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
     """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
     W = real_array(weights, "weights", finite=False)
     if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
-        raise ValueError(f"weights must be {n} positive numbers, are {weights!r}")
+        raise StateError(f"weights must be {n} positive numbers, are {weights!r}")
     scales = np.ones(n)
     scales[moving] = 1.0 / np.sqrt(W[moving])
     return scales

@@ -13,7 +13,7 @@ from ..arrays import AnyArray, Array
 from ..robot.task_space import TWIST, moving_joints
 from .compiled import Kinematics
 from .inverse import inverse_kinematics
-from .motion import inverse_motion
+from .motion import differential_inverse_kinematics
 
 # Of the pose, m and rad: Newton's last step leaves rounding.
 _TOLERANCE = 1e-13
@@ -55,7 +55,8 @@ class ToolTracker:
         Args:
             kinematics: of the robot.
             frame: its name; by default the first tool.
-            weights: cost of the squared rate of each joint of a redundant arm, as for :func:`.inverse_motion`.
+            weights: cost of the squared rate of each joint of a redundant arm, as for
+                :func:`.differential_inverse_kinematics`.
 
         Raises:
             StateError: there is no such frame.
@@ -90,7 +91,9 @@ class ToolTracker:
         if twists:
             # One state goes by the compiled caller.
             q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
-            motion = inverse_motion(self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights)
+            motion = differential_inverse_kinematics(
+                self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights
+            )
             rates[:] = np.reshape(motion.rates, rates.shape)
             if self._few:
                 missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)

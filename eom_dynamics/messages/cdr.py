@@ -20,7 +20,7 @@ _LENGTH, _DOUBLE = struct.Struct("<I"), 8
 
 
 @dataclass
-class Layout:
+class MessageLayout:
     """Layout of a message, built field by field in the order of its definition.
 
     Attributes:
@@ -35,7 +35,7 @@ class Layout:
     stamp: int = -1
     size: int = _START
 
-    def header(self, frame_id: str) -> Layout:
+    def header(self, frame_id: str) -> MessageLayout:
         """Add a ``std_msgs/Header``."""
         self._align(4)
         self.stamp = self.size
@@ -43,14 +43,14 @@ class Layout:
         self._string(frame_id)
         return self
 
-    def strings(self, texts: Sequence[str]) -> Layout:
+    def strings(self, texts: Sequence[str]) -> MessageLayout:
         """Add a ``string[]``."""
         self.length(len(texts))
         for text in texts:
             self._string(text)
         return self
 
-    def doubles(self, count: int, each: int = 1) -> Layout:
+    def doubles(self, count: int, each: int = 1) -> MessageLayout:
         """Add an array of ``count`` elements of ``each`` doubles, with its length."""
         self.length(count)
         if count:
@@ -59,12 +59,12 @@ class Layout:
             self.size += count * each * _DOUBLE
         return self
 
-    def length(self, number: int) -> Layout:
+    def length(self, number: int) -> MessageLayout:
         """Add a ``uint32``, such as the length of an empty sequence."""
         self._constant(_LENGTH.pack(number), 4)
         return self
 
-    def byte(self, number: int) -> Layout:
+    def byte(self, number: int) -> MessageLayout:
         """Add a ``uint8`` or ``bool``."""
         self._constant(bytes([number]), 1)
         return self

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,14 @@ from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViol
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
+from ..robot.payload import payload_shape, with_parameters
+from ..states import STATE_NAMES, refuse_overflow
 from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
-from .joint_order import JointOrder, JointOrders, shown
+from .joint_order import JointOrder, JointOrders
+from .payload_blend import PayloadBlend
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
@@ -26,7 +30,7 @@ LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 motors, and report it; or not check limits."""
 
 
-class Solution(NamedTuple):
+class EvaluatedSetpoint(NamedTuple):
     """A command, and the state that it was computed for, in the robot's order of joints and motors.
 
     Attributes:
@@ -38,6 +42,7 @@ class Solution(NamedTuple):
         exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
         stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
         base: motion of the base, or None for a base at rest.
+        payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
     """
 
     order: JointOrder
@@ -48,6 +53,7 @@ class Solution(NamedTuple):
     exceeded: tuple[LimitViolation, ...] = ()
     stiffness: tuple[Array, ...] = ()
     base: BaseMotion | None = None
+    payload: tuple[Array, ...] = ()
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -55,21 +61,30 @@ class Solution(NamedTuple):
         return dict(zip(COMMAND_FIELDS, rows, strict=True))
 
 
-class Solver:
-    """Checks setpoints and requests and computes their commands, for one arm."""
+class SetpointEvaluator:
+    """Checks setpoints and requests and computes their commands, for one arm.
+
+    Attributes:
+        arm: the arm.
+        deflections: state of springs with dampers along the stream.
+        payload: of the stream, which changes with the stamps of setpoints.
+        clock: returns the time in ns of setpoints without stamps, for changes of the payload.
+    """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
         self.arm, self._moving_base = arm, moving_base
+        self.clock: Callable[[], int] = time.monotonic_ns
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
+        self.payload = PayloadBlend(arm.robot)
         self._limits = LimitCheck(arm)
 
     def order_of(self, message: Any) -> JointOrder:
-        """The joint order of a message; StateError as for :meth:`solve`."""
+        """The joint order of a message; StateError as for :meth:`evaluate`."""
         return self._orders.of(message.joint_names)
 
-    def solve(
+    def evaluate(
         self,
         message: Any,
         optional: Collection[str] = (),
@@ -77,7 +92,7 @@ class Solver:
         stamp: int | None = None,
         limits: str = "warn",
         admit: Callable[[int, Array], None] | None = None,
-    ) -> Solution:
+    ) -> EvaluatedSetpoint:
         """Compute the command for a setpoint or request.
 
         Args:
@@ -115,21 +130,25 @@ class Solver:
         *,
         stamp: int | None = None,
         limits: str = "warn",
-    ) -> Solution:
-        """Compute the command for a state; arguments are those of :class:`Solution`, the others as for :meth:`solve`.
+    ) -> EvaluatedSetpoint:
+        """Compute the command for a state; arguments as of :class:`EvaluatedSetpoint` and :meth:`evaluate`.
 
         Raises:
-            LimitError, StiffnessError, StateError: as :meth:`solve`.
+            LimitError, StiffnessError, StateError: as :meth:`evaluate`.
         """
         arm = self.arm
         deflection = None
+        payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
+        loaded: dict[str, Any] = {"payload": payload} if payload else {}
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             if stamp is not None and self.deflections.needed:
-                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
-                _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
+                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base, **loaded))
+                refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self.deflections.at(stamp, efforts)
-            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
+            command = arm.feedforward(
+                *state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base, **loaded
+            )
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
             exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
@@ -145,7 +164,17 @@ class Solver:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base)
+        return EvaluatedSetpoint(order, state, wrench, efforts, motors, exceeded, stiffness, base, tuple(payload))
+
+    def prepare_payload(self) -> None:
+        """Compile the code that takes payloads, or load it from the cache."""
+        zero = [np.zeros(payload_shape(self.arm.robot))]
+        rest = np.zeros((len(STATE_NAMES), self.arm.robot.n))
+        bases = [None, BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))] if self._moving_base else [None]
+        with np.errstate(all="ignore"):
+            for base in bases:
+                self.arm.feedforward(*rest, base=base, payload=zero)
+                self.arm.efforts(*rest, base=base, payload=zero)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""
@@ -160,8 +189,8 @@ class Solver:
         """Efforts (3, n) and motors (4, m) of a command, finite."""
         efforts, motors = self._split(values)
         if not np.isfinite(values).all():
-            _refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
-            _refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
+            refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
+            refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
         return efforts, motors
 
     def _split(self, values: Array) -> tuple[Array, Array]:
@@ -170,7 +199,7 @@ class Solver:
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
 
 
-def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
+def matrices(solver: SetpointEvaluator, solution: EvaluatedSetpoint) -> dict[str, Array]:
     """The terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
 
     Raises:
@@ -178,13 +207,6 @@ def matrices(solver: Solver, solution: Solution) -> dict[str, Array]:
     """
     q, qd, qdd, qddd, _ = solution.state
     with np.errstate(all="ignore"):
-        equations = equations_of_motion(solver.arm.robot, q, qd, qdd, qddd, wrench=solution.wrench)
+        robot = with_parameters(solver.arm.robot, solution.payload[0]) if solution.payload else solver.arm.robot
+        equations = equations_of_motion(robot, q, qd, qdd, qddd, wrench=solution.wrench)
     return equation_terms(equations, solution.order)
-
-
-def _refuse_overflow(values: Array, fields: Sequence[str], kind: str, names: Sequence[str]) -> None:
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise StateError(
-            f"numbers too large: {fields[row]} of {kind} {shown(names[column])} would be {values[row, column]}"
-        )

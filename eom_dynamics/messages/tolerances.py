@@ -17,7 +17,7 @@ _QUANTITIES = ("position", "velocity", "acceleration")
 
 
 @dataclass(frozen=True)
-class Tolerances:
+class JointTolerances:
     """Allowed deviations by quantity.
 
     Attributes:
@@ -29,7 +29,7 @@ class Tolerances:
     allowed: Array
 
     @classmethod
-    def read(cls, field: str, entries: Sequence[Any], names: Sequence[str]) -> Tolerances:
+    def read(cls, field: str, entries: Sequence[Any], names: Sequence[str]) -> JointTolerances:
         """Read a field of ``control_msgs/JointTolerance``: zero and negative values mean no tolerance.
 
         Args:

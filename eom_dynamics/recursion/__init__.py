@@ -4,12 +4,14 @@
 from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
+from .payload import carrying
 from .regressor import PARAMETERS, inertial_parameters, regressor
 
 __all__ = [
     "PARAMETERS",
     "Link",
     "LinkTree",
+    "carrying",
     "forward_dynamics",
     "inertial_parameters",
     "inverse_dynamics",

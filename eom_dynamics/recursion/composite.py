@@ -32,6 +32,11 @@ BASE = 6
 """Rows of the twist of the base, which come first."""
 
 
+def of_joints(matrix: Matrix) -> Matrix:
+    """The rows and columns of the joint variables."""
+    return [row[BASE:] for row in matrix[BASE:]]
+
+
 def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
     """Mass matrix (6 + n rows and columns) of the base twist and the joint rates.
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from ..jet import Jet
 from .composite import Step, along, axis_of, composites
 from .links import Link, LinkTree
-from .newton_euler import Motion, fixed_base, passes
+from .newton_euler import LinkMotion, fixed_base, passes
 from .passive_efforts import passive_stiffness
 from .scalars import Matrix, Numbers, Scalar, dot, plus
 
@@ -87,7 +87,7 @@ class _Change:
     b: Numbers
 
     @classmethod
-    def of(cls, link: Link, motion: Motion) -> _Change:
+    def of(cls, link: Link, motion: LinkMotion) -> _Change:
         U = motion.U
         xx, yy, _ = (square[0] for square in U.squares)
         along_axis = [U.xz[0], U.yz[0], -(xx + yy)]

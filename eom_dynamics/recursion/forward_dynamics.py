@@ -14,17 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import cos
 from typing import TypeAlias
 
 import numpy as np
 
 from ..arrays import Array
+from .composite import BASE, mass_matrix
 from .inverse_mass_matrix import reciprocal_pivot
 from .joint_friction import joint_friction
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
 from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
 from .vectors import shifted_sincos
+
+# For the size of the entries of M.
+_CONFIGURATIONS = 4
 
 Spatial: TypeAlias = list[Scalar]
 
@@ -110,6 +115,7 @@ def _articulate(
 ) -> None:
     """From the tips to the base, add to each link what it carries."""
     friction, passive = joint_friction(tree, [qd]), passive_efforts(tree.passive, tree.n, [q])
+    scales = _largest_inertias(tree)
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]
         S = _axis(link)
@@ -117,7 +123,7 @@ def _articulate(
         D = dot(S, body.U)
         if len(added_inertia):
             D = D + added_inertia[link.coordinate]
-        body.reciprocal = reciprocal_pivot(D)
+        body.reciprocal = reciprocal_pivot(D, scales[i], tree.n)
         body.u = tau[link.coordinate] - friction[link.coordinate][0] - passive[link.coordinate][0] - dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base
         if parent is not None:
@@ -127,6 +133,17 @@ def _articulate(
             force = plus(body.p, plus(product(inertia, body.c), [x * body.u for x in scaled]))
             parent.inertia = [plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
             parent.p = plus(parent.p, _force_out(body, force))
+
+
+def _largest_inertias(tree: LinkTree) -> list[float]:
+    """For each link the diagonal entry of M in configurations without symmetry, the largest one."""
+    largest = [0.0] * len(tree.links)
+    for k in range(_CONFIGURATIONS):
+        M = mass_matrix(tree, [cos(1.0 + 2.4 * i + 0.7 * k * (i + 1)) for i in range(tree.n)])
+        for i, link in enumerate(tree.links):
+            row = BASE + link.coordinate
+            largest[i] = max(largest[i], float(M[row][row]))
+    return largest
 
 
 def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[Scalar]:
@@ -149,7 +166,7 @@ def _solved(matrix: list[Spatial], right: Spatial) -> Spatial:
     x = list(right)
     reciprocals: list[Scalar] = []
     for k in range(size):
-        reciprocals.append(reciprocal_pivot(rows[k][k]))
+        reciprocals.append(reciprocal_pivot(rows[k][k], matrix[k][k], size))
         for i in range(k + 1, size):
             factor = rows[i][k] * reciprocals[k]
             x[i] = x[i] - factor * x[k]

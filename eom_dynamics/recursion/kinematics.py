@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import comb
 
+from ..arguments import choice
 from ..jet import Jet, leibniz
 from .links import Link, LinkTree
 from .scalars import Matrix, Numbers, Scalar, dot, minus, plus, product, vector_cross
@@ -23,6 +24,16 @@ from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos
 
 REPRESENTATIONS = ("body", "space", "world_aligned")
 """Twist in the moving frame; in the base, about its origin; along the axes of the base, about the moving origin."""
+
+SYNONYMS = {"local": "body", "world": "space", "local_world_aligned": "world_aligned"}
+"""Names of these in Pinocchio."""
+
+
+def representation(name: str) -> str:
+    """Return the one of REPRESENTATIONS that has a name; StateError if none has."""
+    known = SYNONYMS.get(name, name) if isinstance(name, str) else name
+    choice(known, "reference", (*REPRESENTATIONS, *SYNONYMS))
+    return known
 
 
 def pose(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers]:

@@ -288,13 +288,14 @@ def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moment
         else:
             continue
         if link.parent >= 0:
-            links[link.parent] = _with(links[link.parent], moved)
+            links[link.parent] = with_moments(links[link.parent], moved)
         else:
-            base = _with(base, moved)
+            base = with_moments(base, moved)
     return links, base
 
 
-def _with(body: Body, moved: Moments) -> Body:
+def with_moments(body: Body, moved: Moments) -> Body:
+    """A link or the base with the moments of another body, in its frame, added."""
     sums = {name: getattr(body, name) + getattr(moved, name) for name in ("mass", "first_moment", "second_moment")}
     return replace(body, **sums)
 

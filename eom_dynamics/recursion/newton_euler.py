@@ -106,13 +106,13 @@ def passes(
     tree: LinkTree,
     states: Sequence[Sequence[Scalar]],
     wrench: Sequence[Sequence[Scalar]],
-    base: Motion,
+    base: LinkMotion,
     *,
     reaction: bool = False,
 ) -> Passes:
     """Outward and inward pass; the base's own force and moment only on request."""
     orders = len(states) - 2
-    motions: list[Motion] = []
+    motions: list[LinkMotion] = []
     forces, moments = [], []
     for link in tree.links:
         q = link.displacement(states)
@@ -146,7 +146,7 @@ def passes(
 
 
 @dataclass(frozen=True)
-class Motion:
+class LinkMotion:
     """Motion of a link: angular velocity w, acceleration p of its origin, U; rotation and translation of its joint."""
 
     w: Vector
@@ -207,24 +207,24 @@ class Passes:
     """
 
     efforts: list[list[Scalar]]
-    motions: list[Motion]
+    motions: list[LinkMotion]
     forces: list[Vector]
     moments: list[Vector]
 
 
-def fixed_base(tree: LinkTree, orders: int) -> Motion:
+def fixed_base(tree: LinkTree, orders: int) -> LinkMotion:
     """Motion of a base at rest in gravity."""
     return moving_base(
         [Jet.constant(0.0, orders + 1) for _ in range(3)], [Jet.constant(-g, orders) for g in tree.gravity.tolist()]
     )
 
 
-def moving_base(w: Vector, p: Vector) -> Motion:
+def moving_base(w: Vector, p: Vector) -> LinkMotion:
     """Motion of a base with an angular velocity and a specific force; see :func:`inverse_dynamics_on_base`."""
-    return Motion(w=w, p=p, U=AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, len(p[0])))
+    return LinkMotion(w=w, p=p, U=AccelerationMatrix(w), angle=None, shift=Jet.constant(0.0, len(p[0])))
 
 
-def _outward(link: Link, q: Jet, parent: Motion) -> Motion:
+def _outward(link: Link, q: Jet, parent: LinkMotion) -> LinkMotion:
     """Motion of a link from that of its parent."""
     into = link.rotation.T.tolist()
     w = rotated(into, parent.w)
@@ -239,10 +239,10 @@ def _outward(link: Link, q: Jet, parent: Motion) -> Motion:
     x, y, z = U.times_z(shift)
     twice = 2.0 * shift.rate
     p = add(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
-    return Motion(w=w, p=p, U=U, angle=angle, shift=shift)
+    return LinkMotion(w=w, p=p, U=U, angle=angle, shift=shift)
 
 
-def _inward(link: Link, motion: Motion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
+def _inward(link: Link, motion: LinkMotion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
     """Force and moment in the parent's frame and about its origin."""
     moment = [moment[0] - motion.shift * force[1], moment[1] + motion.shift * force[0], moment[2]]
     if motion.angle is not None:

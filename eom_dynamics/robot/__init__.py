@@ -4,8 +4,9 @@
 from . import solids
 from .inertia import Inertial
 from .model import Frame, Joint, Limits, Mimic, Robot
+from .payload import Payload
 from .readers.loading import load_robot, packaged_robots
-from .readers.parameters import robot_from_parameters
+from .readers.parameter_tree import robot_from_parameters
 from .readers.urdf_section import robot_from_urdf
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Joint",
     "Limits",
     "Mimic",
+    "Payload",
     "Robot",
     "load_robot",
     "packaged_robots",

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from rclpy.parameter import Parameter
 from rclpy.utilities import remove_ros_args
 
-from .parameters import Table
+from .node_parameters import Table
 
 _WIDTH = 100
 
 
-class Program(NamedTuple):
+class Executable(NamedTuple):
     """Name and help text of an executable.
 
     Attributes:
@@ -34,7 +34,7 @@ class Program(NamedTuple):
     parameters: Table
 
 
-def read_arguments(program: Program, arguments: Sequence[str]) -> None:
+def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     """Print ``--help`` or reject non-ROS arguments; both end the process, with exit code 0 or 2.
 
     Args:

@@ -25,7 +25,7 @@ class Level(IntEnum):
     ERROR = 2
 
 
-class Report(NamedTuple):
+class StatusReport(NamedTuple):
     """Diagnostic status: level, one-line message, and values by key."""
 
     level: Level
@@ -36,7 +36,7 @@ class Report(NamedTuple):
 class Diagnostics:
     """Periodic publisher of a node's status, on a steady clock because simulated time may be paused."""
 
-    def __init__(self, node: Node, name: str, period: float, report: Callable[[float], Report]) -> None:
+    def __init__(self, node: Node, name: str, period: float, report: Callable[[float], StatusReport]) -> None:
         """Start publishing.
 
         Args:

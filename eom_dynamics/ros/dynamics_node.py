@@ -17,13 +17,14 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
-from ..messages.setpoint_to_command import Solver
+from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
+from .dynamics.dynamics_parameters import TABLE
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
-from .dynamics.parameters import TABLE
+from .dynamics.payload_topic import PayloadTopic
 from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
@@ -34,7 +35,7 @@ from .robot_sources import Loaded
 from .running import run
 from .stopping import StopSignals
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "dynamics_node",
     "eom_dynamics",
     "Lifecycle node: joint efforts with two time derivatives and motor commands for a stream of setpoints.",
@@ -49,6 +50,7 @@ topics and services (relative to the namespace):
   task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
   joint_states         in     sensor_msgs/msg/JointState, from which the first task setpoint is solved
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
+  payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
@@ -56,6 +58,7 @@ topics and services (relative to the namespace):
   effort_command       out    std_msgs/msg/Float64MultiArray
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
+  ~/set_payload        serves eom_dynamics/srv/SetPayload
 """,
     TABLE,
 )
@@ -86,6 +89,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream = SetpointStream(self, CommandTopics(self), self.trigger_deactivate)
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
+        self._payloads = PayloadTopic(self, self._solver_to_load)
         self._service = InverseDynamicsService(self, self._solver_to_answer, lambda: self._stream.limits)
         self.complete(STATUS_NAME, stop)
 
@@ -134,7 +138,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _take_robot(self, loaded: Loaded, solver: Solver) -> None:
+    def _take_robot(self, loaded: Loaded, solver: SetpointEvaluator) -> None:
+        before = self._stream.solver
+        if before is not None and before.payload.present:
+            self.get_logger().warning("the new robot begins without the payload of the one before: set it again")
         self._trajectories.stop("the stream begins anew", forget=True)
         self._stream.take(solver, loaded.compiled)
         self.refused_robot = ""
@@ -145,10 +152,16 @@ class DynamicsNode(LifecycleNode, RobotNode):
             f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
         )
 
-    def _solver_to_answer(self) -> Solver:
+    def _solver_to_answer(self) -> SetpointEvaluator:
         """Return the solver; StateError unless the node is active."""
         if not self.active or self._stream.solver is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
+        return self._stream.solver
+
+    def _solver_to_load(self) -> SetpointEvaluator:
+        """Return the solver; StateError without a robot."""
+        if self._stream.solver is None:
+            raise StateError(f"the node is {self.state}; it takes payloads once it has a robot")
         return self._stream.solver
 
     def _arm_to_play(self) -> ElasticArm:
@@ -257,7 +270,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
         level, message, figures = self._stream.report(seconds)
         if self._failed_transition:
@@ -274,7 +287,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        return self._stream.supervision.report(Report(level, message, values))
+        values |= self._payloads.report()
+        return self._stream.supervision.report(StatusReport(level, message, values))
 
 
 def main(args: list[str] | None = None) -> int:

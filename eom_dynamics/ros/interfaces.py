@@ -7,6 +7,7 @@ try:
         FeedforwardCommand,
         JointTrajectorySetpoint,
         LimitViolation,
+        Payload,
         SplineTrajectory,
         TaskSetpoint,
         TrajectoryStatus,
@@ -18,6 +19,7 @@ try:
         ComputeInverseKinematics,
         ComputeTrajectoryFeedforward,
         GetEquationsOfMotion,
+        SetPayload,
     )
 except ImportError as error:
     raise ImportError(
@@ -36,6 +38,8 @@ __all__ = [
     "GetEquationsOfMotion",
     "JointTrajectorySetpoint",
     "LimitViolation",
+    "Payload",
+    "SetPayload",
     "SplineTrajectory",
     "TaskSetpoint",
     "TrajectoryStatus",

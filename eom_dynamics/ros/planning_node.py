@@ -14,24 +14,24 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
-from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
 from ..messages.refusals import refusal_reason
+from ..messages.request_identity import RequestNames
 from ..messages.spline_trajectory import write_spline
 from ..messages.waypoints import read_times
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory, TrajectoryStatus
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
-from .planning.parameters import TABLE
+from .planning.planning_parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
 from .planning.tool_motions import tool_motion
@@ -46,7 +46,7 @@ from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "planning_node",
     "eom_dynamics_planning",
     "Planning services, and smooth fits of joint trajectories for playback by dynamics_node.",
@@ -109,6 +109,7 @@ class PlanningNode(RobotNode):
         self._requests = PlanningServices(self, "eom_dynamics", self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
+        self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
         self._goals = FollowTrajectory(
             self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
@@ -158,18 +159,21 @@ class PlanningNode(RobotNode):
     # --- Trajectories -------------------------------------------------------------------
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._plan(message, self._fitted)
+        self._plan(message, self._fitted, "joint_trajectory")
 
     def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         self._measured.listen()
-        self._plan(message, self._followed)
+        self._plan(message, self._followed, "tool_trajectory")
 
-    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned]) -> None:
-        self._requests.worker.submit(partial(self._spline, message, plan), partial(self._publish, message.header))
+    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], topic: str) -> None:
+        told = TrajectoryStatus(header=message.header, request=self._names[topic].next(message))
+        self._requests.worker.submit(partial(self._spline, message, plan, told.request), partial(self._publish, told))
 
-    def _spline(self, message: _Message, plan: Callable[[_Message], _Planned]) -> SplineTrajectory | Exception:
+    def _spline(
+        self, message: _Message, plan: Callable[[_Message], _Planned], request: str
+    ) -> SplineTrajectory | Exception:
         """Plan a smooth motion along a trajectory, or return the error; runs in the worker's thread."""
-        spline = SplineTrajectory(header=message.header)
+        spline = SplineTrajectory(header=message.header, request=request)
         try:
             if message.points:
                 names, motion = plan(message)
@@ -206,8 +210,8 @@ class PlanningNode(RobotNode):
         """Publish an empty trajectory, which brings the motion under way to rest."""
         self._splines.publish(SplineTrajectory())
 
-    def _publish(self, header: Header, spline: SplineTrajectory | Exception) -> None:
-        """Publish a planned trajectory, or that the one with this header is refused."""
+    def _publish(self, told: TrajectoryStatus, spline: SplineTrajectory | Exception) -> None:
+        """Publish a planned trajectory, or that the one of a status is refused."""
         if isinstance(spline, SplineTrajectory):
             self._splines.publish(spline)
             if self._splines.get_subscription_count():
@@ -215,15 +219,15 @@ class PlanningNode(RobotNode):
             topic = self._splines.topic_name
             spline = TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?")
         self._refused_trajectory = printable(refusal_reason(spline))
-        refused = TrajectoryStatus(header=header, status=TrajectoryStatus.REFUSED, message=self._refused_trajectory)
-        self._status.publish(refused)
+        told.status, told.message = TrajectoryStatus.REFUSED, self._refused_trajectory
+        self._status.publish(told)
         self.get_logger().warning(
             f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
         )
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the services."""
         values = {
             "requests answered": str(self._requests.answered),
@@ -232,7 +236,7 @@ class PlanningNode(RobotNode):
         }
         if self._refused_trajectory:
             values["last refused trajectory"] = self._refused_trajectory
-        return Report(Level.OK, "ready", values)
+        return StatusReport(Level.OK, "ready", values)
 
 
 def main(args: list[str] | None = None) -> int:

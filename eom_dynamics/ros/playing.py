@@ -17,6 +17,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..terminal import prepare_streams, printable
+from ..tools.writing import FolderError, check_file
 from .dynamics.realtime import SchedulingError
 from .setpoint_file import PlayerError, Setpoints, read_setpoints
 
@@ -54,14 +55,19 @@ def run_player(
         play: plays; returns the arrays of the recording.
 
     Returns:
-        Exit code: 0; 1 if the setpoints are not answered, or the recording cannot be written; 2 for wrong use.
+        Exit code: 0; 1 if the setpoints are not answered, or the recording cannot be written; 2 for wrong use, such as
+        a recording that exists, without ``--force``.
     """
     prepare_streams()
     arguments = sys.argv if arguments is None else arguments
+    parser.add_argument("--force", action="store_true", help="overwrite a file of answers that exists")
     options = parser.parse_args(remove_ros_args(arguments)[1:])
+    # NumPy would add the ending.
+    recording = options.recording.with_name(f"{options.recording.name.removesuffix('.npz')}.npz")
     try:
+        check_file(recording, force=options.force)
         setpoints = read_setpoints(options.setpoints)
-    except PlayerError as error:
+    except (PlayerError, FolderError) as error:
         print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)
         return 2
     # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
@@ -74,7 +80,7 @@ def run_player(
     rclpy.init(args=arguments)
     player = make(setpoints, report, options)
     try:
-        np.savez(options.recording, **play(player, options))
+        np.savez(recording, **play(player, options))
         report(player.counts())
     except (PlayerError, SchedulingError, OSError) as error:
         print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
-from ..robot.readers.loading import MAX_BYTES
-from ..robot.readers.parameter_file import robot_section
+from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.urdf_file import PACKAGE
 
 _ALL_NODES = "/**"
@@ -27,9 +27,9 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
     """
-    if not path.endswith((".yaml", ".yml")):
+    if format_of(path) is not PARAMETER_FILE:
         return [{"robot_file": path}]
-    node, robot = robot_section(read_text(Path(path), MAX_BYTES), path)
+    node, robot = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
     if node != _ALL_NODES:
         return [{"robot_file": path}, path]
     urdf = robot.get("urdf")

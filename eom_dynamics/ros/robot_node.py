@@ -14,8 +14,8 @@ from rclpy.parameter import Parameter
 
 from ..elastic import ElasticArm
 from ..terminal import printable
-from . import parameters
-from .diagnostics import Diagnostics, Level, Report
+from . import node_parameters
+from .diagnostics import Diagnostics, Level, StatusReport
 from .robot_sources import Loaded
 from .robot_supply import RobotSupply
 from .stopping import StopSignals
@@ -35,7 +35,7 @@ class RobotNode(Node):
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
 
-    def declare(self, table: parameters.Table) -> None:
+    def declare(self, table: node_parameters.Table) -> None:
         """Declare parameters; call first in ``__init__``.
 
         Raises:
@@ -43,7 +43,7 @@ class RobotNode(Node):
         """
         self._answer_malformed_requests()
         self._table = table
-        parameters.declare(self, table)
+        node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
         self.warning_period = self.get_parameter("warning_period").value
 
@@ -56,7 +56,7 @@ class RobotNode(Node):
         """
         self.stop = stop
         self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
-        self._unknown_parameters = parameters.unknown(self, self._table)
+        self._unknown_parameters = node_parameters.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
@@ -81,7 +81,7 @@ class RobotNode(Node):
         """Use a loaded robot, or report why it cannot be used."""
 
     @abstractmethod
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Return the diagnostic status of the last ``seconds``."""
 
     def on_parameter(self, name: str, value: Any) -> None:
@@ -128,7 +128,7 @@ class RobotNode(Node):
         default = "the node waits for another" if self.supply.arrives else "correct it and restart the node"
         self.get_logger().error("\n".join([f"robot not loaded: {reason} ({consequence or default})", *detail]))
 
-    def _report(self, seconds: float) -> Report:
+    def _report(self, seconds: float) -> StatusReport:
         level, message, values = self.report(seconds)
         arm = self.arm
         if self.failure:
@@ -149,14 +149,14 @@ class RobotNode(Node):
             values["refused robot"] = self.refused_robot
         if self._unknown_parameters:
             values["parameters without effect"] = ", ".join(self._unknown_parameters)
-        return Report(level, message, values)
+        return StatusReport(level, message, values)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         loaded = self.read_only_while if self.arm else ""
         objections = [
             f"{change.name} is set by the node itself"
-            if change.name == parameters.EXPANDED and change.value != self.supply.expanded
-            else parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
+            if change.name == node_parameters.EXPANDED and change.value != self.supply.expanded
+            else node_parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
             for change in changes
         ]
         reason = "; ".join(filter(None, objections))
@@ -165,7 +165,7 @@ class RobotNode(Node):
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
         for change in changes:
             self.on_parameter(change.name, change.value)
-        if any(parameters.is_robots(change.name) for change in changes):
+        if any(node_parameters.is_robots(change.name) for change in changes):
             self.supply.update()
 
     def _answer_malformed_requests(self) -> None:

@@ -29,21 +29,21 @@ from std_msgs.msg import String
 
 from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
-from ..messages.setpoint_to_command import Solver
+from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.prefix import with_prefix
 from ..robot.readers.loading import read_description
-from ..robot.readers.parameters import description_from_parameters
+from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
 from ..robot.readers.urdf_section import robot_with
 from ..robot.readers.xacro import Expand, expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
-from .parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
+from .node_parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
 
 
 @dataclass(frozen=True)
-class Description:
+class RawDescription:
     """Robot description of a source, not validated.
 
     Attributes:
@@ -83,7 +83,7 @@ class Description:
                 warnings.simplefilter("always")
                 robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
                 arm = ElasticArm(with_prefix(robot, self.prefix))
-                solver = Solver(arm, moving_base=moving_base)
+                solver = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
                 compiled = compiled_stream(solver)
@@ -129,8 +129,8 @@ class Loaded:
         expanded: URDF to which the robot's xacro file was expanded, if it has one.
     """
 
-    description: Description
-    solver: Solver | None = None
+    description: RawDescription
+    solver: SetpointEvaluator | None = None
     warnings: tuple[str, ...] = ()
     error: str = ""
     detail: str = ""
@@ -138,7 +138,7 @@ class Loaded:
     expanded: str = ""
 
 
-class Source:
+class RobotSource:
     """Source of robot descriptions.
 
     Attributes:
@@ -151,7 +151,7 @@ class Source:
     arrives = True
 
     @property
-    def description(self) -> Description | None:
+    def description(self) -> RawDescription | None:
         """Current description of the robot, or None."""
         raise NotImplementedError
 
@@ -162,7 +162,7 @@ class Source:
         """Destroy subscriptions and clients."""
 
 
-class OwnParameters(Source):
+class OwnParameters(RobotSource):
     """Robot in the node's own parameters."""
 
     arrives = False
@@ -172,16 +172,16 @@ class OwnParameters(Source):
         self.label = f"parameters {ROBOT}.*" if key == ROBOT else f"parameter {key}"
 
     @property
-    def description(self) -> Description:
+    def description(self) -> RawDescription:
         """Current description of the robot."""
         prefix, additions = self._node.get_parameter(PREFIX).value, section(self._node, URDF)
         if self._key == ROBOT:
-            return Description("parameters", additions, section(self._node, ROBOT), prefix=prefix)
+            return RawDescription("parameters", additions, section(self._node, ROBOT), prefix=prefix)
         text = self._node.get_parameter(DESCRIPTION).value
-        return Description(DESCRIPTION, additions, urdf=text, prefix=prefix)
+        return RawDescription(DESCRIPTION, additions, urdf=text, prefix=prefix)
 
 
-class RobotFile(Source):
+class RobotFile(RobotSource):
     """Robot in the file named by the parameter ``robot_file``, read anew whenever it is loaded."""
 
     arrives = False
@@ -191,16 +191,16 @@ class RobotFile(Source):
         self.label = f"{FILE} {path}"
 
     @property
-    def description(self) -> Description:
+    def description(self) -> RawDescription:
         """Path of the file with the current parameters ``urdf.*``."""
         prefix = self._node.get_parameter(PREFIX).value
         named_at_start = self._path == start_value(self._node, FILE)
-        return Description(
+        return RawDescription(
             self.label, section(self._node, URDF), file=self._path, prefix=prefix, runs_programs=named_at_start
         )
 
 
-class DescriptionTopic(Source):
+class DescriptionTopic(RobotSource):
     """Latest URDF on the topic ``robot_description``."""
 
     problem = "nothing has been published on it yet"
@@ -216,12 +216,12 @@ class DescriptionTopic(Source):
         self.label = f"topic {self._subscription.topic_name}"
 
     @property
-    def description(self) -> Description | None:
+    def description(self) -> RawDescription | None:
         """Latest URDF with the current parameters ``urdf.*``, or None."""
         if self._text is None:
             return None
         prefix = self._node.get_parameter(PREFIX).value
-        return Description(self.label, section(self._node, URDF), urdf=self._text, prefix=prefix)
+        return RawDescription(self.label, section(self._node, URDF), urdf=self._text, prefix=prefix)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -232,7 +232,7 @@ class DescriptionTopic(Source):
         self._on_arrival()
 
 
-class RemoteParameters(Source):
+class RemoteParameters(RobotSource):
     """Robot in the parameters of another node: section ``robot``, or else a file or a URDF; and section ``urdf``.
 
     The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
@@ -251,18 +251,18 @@ class RemoteParameters(Source):
         self._answer = _Answer()
 
     @property
-    def description(self) -> Description | None:
+    def description(self) -> RawDescription | None:
         """Latest answer of the other node, or None."""
         answer = self._answer
         prefix = self._node.get_parameter(PREFIX).value or answer.prefix
         additions = section(self._node, URDF) or answer.urdf
         given: dict[str, Any] = {"prefix": prefix, "runs_programs": False, "expanded": answer.expanded}
         if answer.robot:
-            return Description(self.label, additions, answer.robot, **given)
+            return RawDescription(self.label, additions, answer.robot, **given)
         if answer.file:
-            return Description(f"{FILE} of node {self._name}", additions, file=answer.file, **given)
+            return RawDescription(f"{FILE} of node {self._name}", additions, file=answer.file, **given)
         label = f"{DESCRIPTION} of node {self._name}"
-        return Description(label, additions, urdf=answer.text, **given) if answer.text else None
+        return RawDescription(label, additions, urdf=answer.text, **given) if answer.text else None
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
@@ -358,7 +358,7 @@ def given_parameters(node: Node) -> list[str]:
     return [key for key, present in given.items() if present]
 
 
-def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> Source:
+def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> RobotSource:
     """Open a chosen source; ``on_arrival`` is called for each description on the topic."""
     key, name = choice
     if key == SOURCE_NODE:

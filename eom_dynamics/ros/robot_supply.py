@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..terminal import printable
-from .parameters import EXPANDED
+from .node_parameters import EXPANDED
 from .robot_sources import Loaded, chosen_source, given_parameters, open_source
 from .worker import Worker
 

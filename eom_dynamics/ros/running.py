@@ -20,7 +20,7 @@ from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
 from ..terminal import prepare_streams, printable
-from .command_line import Program, read_arguments
+from .command_line import Executable, read_arguments
 from .executors import make_executor
 from .stopping import StopSignals
 from .worker import end_workers
@@ -39,7 +39,10 @@ _SWITCH_INTERVAL = 1e-4
 
 
 def run(
-    program: Program, make: Callable[[StopSignals], AnyNode], begin: Callable[[AnyNode], None], args: list[str] | None
+    program: Executable,
+    make: Callable[[StopSignals], AnyNode],
+    begin: Callable[[AnyNode], None],
+    args: list[str] | None,
 ) -> int:
     """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start.
 

@@ -27,22 +27,22 @@ from ..messages.samples import doubles
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
-from .command_line import Program
-from .diagnostics import Level, Report
+from .command_line import Executable
+from .diagnostics import Level, StatusReport
 from .interfaces import FeedforwardCommand
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
 from .simulated_robot.pace import Pace
-from .simulated_robot.parameters import ARRAYS, NOISE, TABLE
+from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
-from .simulated_robot.watchdog import Phase, Watchdog
+from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
 from .stopping import StopSignals
 from .stream_qos import stream_qos
 
 STATUS_NAME = "simulated robot"
 
-PROGRAM = Program(
+PROGRAM = Executable(
     "simulated_robot_node",
     "simulated_robot",
     "Simulated robot: follows motor commands and publishes joint states, in real time.",
@@ -106,7 +106,7 @@ class SimulatedRobotNode(RobotNode):
         self._period = 1.0 / self.get_parameter("rate").value
         self._publish_period = 1.0 / self.get_parameter("publish_rate").value
         self._pace = Pace(self._period)
-        self._watchdog = Watchdog(self.get_parameter("command_timeout").value)
+        self._watchdog = CommandWatchdog(self.get_parameter("command_timeout").value)
         self._joint_states, self._motor_states = JointState(), JointState()
         self._joint_states_publisher = self.create_publisher(JointState, "joint_states", **stream_qos(_QOS_DEPTH))
         self._motor_states_publisher = self.create_publisher(JointState, "motor_states", **stream_qos(_QOS_DEPTH))
@@ -273,12 +273,12 @@ class SimulatedRobotNode(RobotNode):
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Return the diagnostic status of the simulation."""
         level, message, figures = self._statistics.report(seconds, self._pace, self._watchdog.phase)
-        if self._watchdog.phase is Phase.WAITING and self._now() == 0.0:
+        if self._watchdog.phase is CommandPhase.WAITING and self._now() == 0.0:
             level, message = Level.WARN, "waiting for /clock"
-        return Report(level, message, {"command": self._command, **figures})
+        return StatusReport(level, message, {"command": self._command, **figures})
 
 
 def main(args: list[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from ..elastic.limit_violations import summary
 from ..exceptions import TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline, Verdict
-from .parameters import Definition
+from .node_parameters import Definition
 from .robot_node import RobotNode
 
 TRAJECTORY_LIMITS = Definition(

@@ -97,10 +97,10 @@ class EnergyAudit:
         """Table of one arm, a line for each time.
 
         Raises:
-            ValueError: the audit is of N arms; use :meth:`of_arm`.
+            StateError: the audit is of N arms; use :meth:`of_arm`.
         """
         if self.kinetic.ndim != 1:
-            raise ValueError(f"a table is of one arm; take one of the {self.kinetic.shape[1]} by of_arm")
+            raise StateError(f"a table is of one arm; take one of the {self.kinetic.shape[1]} by of_arm")
         titles = ("t [s]", "kinetic [J]", "gravity [J]", "spring [J]", "work [J]", "heat [J]", "imbalance [J]")
         lines = ["".join(f"{title:>15}" for title in titles)]
         for *values, imbalance in zip(*self._columns(), strict=True):

@@ -46,7 +46,7 @@ FEEDFORWARDS = ("none", "rigid", "flatness")
 """Compared feedforwards, in the order of all results."""
 
 
-class Motion(Protocol):
+class SupportsDerivatives(Protocol):
     """Motion of the links with time derivatives."""
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> Sequence[Array]:
@@ -101,7 +101,7 @@ class Comparison:
 
 def compare_feedforward(
     robot: Robot,
-    motion: Motion,
+    motion: SupportsDerivatives,
     t: ArrayLike,
     natural_frequency: ArrayLike,
     *,
@@ -187,7 +187,7 @@ def _relative_error(value: float, name: str) -> float:
     return error
 
 
-def motor_control(known: ElasticPlant, motion: Motion, natural_frequency: Array, start: float) -> Control:
+def motor_control(known: ElasticPlant, motion: SupportsDerivatives, natural_frequency: Array, start: float) -> Control:
     """Control law of motor efforts (G F, m) for every gain and feedforward.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from .feedforward_comparison import Motion
+from .feedforward_comparison import SupportsDerivatives
 from .simulated_robot import Readings, SimulatedRobot
 
 
@@ -41,7 +41,7 @@ def stream_times(start: float, end: float, rate: float, settle: float = 0.0) -> 
 def stream(
     robot: SimulatedRobot,
     known: ElasticArm,
-    motion: Motion,
+    motion: SupportsDerivatives,
     times: StreamTimes,
     *,
     progress: Callable[[float], None] = lambda fraction: None,

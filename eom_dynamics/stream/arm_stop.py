@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..elastic import BaseMotion, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import Solution
+from ..messages.setpoint_to_command import EvaluatedSetpoint
 from ..trajectory.stop_polynomial import StopPolynomial
 
 GROWTH = 1.5
@@ -49,7 +49,7 @@ class ArmStop:
         end: q at rest (n,).
     """
 
-    def __init__(self, last: Solution, duration: float, variable: NDArray[np.bool_]) -> None:
+    def __init__(self, last: EvaluatedSetpoint, duration: float, variable: NDArray[np.bool_]) -> None:
         """Continue a command.
 
         Args:
@@ -76,7 +76,7 @@ class ArmStop:
         )
 
 
-def choose_stop(arm: ElasticArm, limits: LimitCheck, last: Solution, duration: float) -> tuple[ArmStop, float]:
+def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedSetpoint, duration: float) -> tuple[ArmStop, float]:
     """Stop within the limits of joints and motors, or else the one that exceeds them least.
 
     Durations are ``duration`` and longer ones, which accelerate less, then shorter ones, which need less of the range
@@ -99,7 +99,7 @@ def choose_stop(arm: ElasticArm, limits: LimitCheck, last: Solution, duration: f
     for k in (*range(LONGER + 1), *range(-1, -SHORTER - 1, -1)):
         stop = ArmStop(last, duration * GROWTH**k, arm.variable)
         try:
-            excess = _excess(arm, limits, stop)
+            excess = _excess(arm, limits, stop, last.payload[:1])
         except StateError as error:
             reason = error
             continue
@@ -112,11 +112,11 @@ def choose_stop(arm: ElasticArm, limits: LimitCheck, last: Solution, duration: f
     return best
 
 
-def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop) -> float:
+def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop, payload: tuple[Array, ...]) -> float:
     """Largest excess over limits of a stop; infinite where numbers overflow."""
     state, wrench, stiffness, base = stop.at(np.linspace(0.0, stop.duration, SAMPLES + 1))
     with np.errstate(all="ignore"):
-        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base)
+        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base, payload=payload or None)
         rows = np.concatenate((*state, *command), axis=-1)
         if not np.isfinite(rows).all():
             return np.inf

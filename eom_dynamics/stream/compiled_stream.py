@@ -4,14 +4,15 @@
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
 For messages of one such shape, :class:`ShapedStream` has a call that compares the constant bytes, reads the numbers
 from their places, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
-it does not take (another shape, a number that is not finite, a command that is refused) is left to :class:`.Solver`,
-which runs the same kernels and has the same memory of springs with dampers.
+it does not take (another shape, a number that is not finite, a command that is refused) is left to
+:class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..codegen.native import NativeKernel, extension
 from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
-from ..messages.cdr import Layout
+from ..messages.cdr import MessageLayout
 from ..messages.deflection_filter import LONGEST_STEP
 from ..messages.fields import (
     BASE_FIELD,
@@ -37,8 +38,9 @@ from ..messages.fields import (
 )
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
-from ..messages.setpoint_to_command import Solution, Solver
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ..robot.payload import payload_shape
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 """Numbers of the messages that are written."""
@@ -88,6 +90,7 @@ class Scratch:
         sizes = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
         self.size = sum(sizes.values())
         sizes |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
+        sizes |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
         sizes |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
         # The memory of springs with dampers follows the step.
         sizes |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
@@ -115,9 +118,12 @@ class ShapedStream:
             ``codegen/csrc/stream_call.c``.
         state: q … qdddd (5, n) of the setpoint read last, overwritten by the next.
         committed_state: the same of the last one that was committed.
+        loaded: whether payloads are taken into account.
     """
 
-    def __init__(self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: Layout, length: int) -> None:
+    def __init__(
+        self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: MessageLayout, length: int
+    ) -> None:
         arm, scratch = compiled.arm, Scratch(compiled.arm)
         n, m = arm.robot.n, len(arm.motor_names)
         self.shape, self.order = shape, order
@@ -127,11 +133,17 @@ class ShapedStream:
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
         self.committed_state = self._row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        memory = compiled.solver.deflections
+        memory, payload = compiled.solver.deflections, compiled.solver.payload
+        self.loaded = payload.present
+        load, self._load_shape = self._place[PAYLOAD_NAMES[0]], payload_shape(arm.robot)
+        self._load = self._scratch[load : load + len(PAYLOAD_NAMES) * prod(self._load_shape)].reshape(
+            -1, *self._load_shape
+        )
+        self.load(payload.now)
         self.call = compiled.module.StreamCall(
             n=n,
             m=m,
-            stages=compiled.stages(scratch, on_base=shape.on_base),
+            stages=compiled.stages(scratch, on_base=shape.on_base, payload=self.loaded),
             scratch=self._scratch,
             row=self._row,
             lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
@@ -152,11 +164,17 @@ class ShapedStream:
             outputs=self._outputs(shape, order, commands_motors=compiled.commands_motors),
         )
 
+    def load(self, payload: Sequence[Array]) -> None:
+        """Take the parameters of a payload, and their time derivatives or none, into account from now on."""
+        self._load[:] = 0.0
+        for row, values in zip(self._load, payload, strict=False):
+            row[:] = values
+
     def efforts_and_motors(self) -> tuple[Array, Array]:
         """Efforts (3, n) and motors (4, m) of the last command that was committed, overwritten by the next."""
         return self._split(self._row)
 
-    def solution(self) -> Solution:
+    def solution(self) -> EvaluatedSetpoint:
         """The last command that was committed, in arrays of its own; it is of the last setpoint that was read."""
         row, n = self._row.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
@@ -165,7 +183,10 @@ class ShapedStream:
         stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        return Solution(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
+        payload = tuple(self._load.copy()) if self.loaded else ()
+        return EvaluatedSetpoint(
+            self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base, payload=payload
+        )
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
@@ -177,6 +198,7 @@ class ShapedStream:
             stiffness=found.stiffness,
             deflection=deflection if self._arm.damped.any() else None,
             base=found.base,
+            payload=found.payload or None,
         )
         return self._limits.violations(self.state, command)
 
@@ -191,7 +213,7 @@ class ShapedStream:
         split = start + len(EFFORT_FIELDS) * n
         return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
 
-    def _inputs(self, layout: Layout, order: JointOrder) -> tuple[Any, ...]:
+    def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
         """Places of numbers in a message and in the scratch, their count and order."""
         n, place = self._arm.robot.n, self._place
         index, places = _order(order.message_index), iter(layout.numbers)
@@ -248,7 +270,7 @@ class CompiledStream:
         limit_policy: one of LIMIT_POLICIES; likewise.
     """
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: SetpointEvaluator) -> None:
         """Compile, or load from the cache.
 
         Raises:
@@ -262,9 +284,9 @@ class CompiledStream:
         self.commands_motors, self.limit_policy = True, "warn"
         self.stages(Scratch(arm), on_base=False)  # compiled here rather than in the first call
 
-    def stages(self, scratch: Scratch, *, on_base: bool) -> tuple[Any, ...]:
+    def stages(self, scratch: Scratch, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
         """Kernels of a command, with the places of their vectors."""
-        links, motors = self.arm.stages(on_base=on_base)
+        links, motors = self.arm.stages(on_base=on_base, payload=payload)
         stages = [scratch.stage(links)]
         if self.arm.damped.any():
             renamed = {DEFLECTION: "start", "deflection_now": DEFLECTION}
@@ -299,9 +321,9 @@ def shape_of(setpoint: Any) -> Shape:
     return Shape(setpoint.header.frame_id, tuple(setpoint.joint_names), wrenches, stiffness, on_base)
 
 
-def setpoint_layout(shape: Shape, n: int) -> Layout:
+def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
     """Layout of a ``JointTrajectorySetpoint`` of a shape for n joints."""
-    layout = Layout().header(shape.frame_id).strings(shape.joint_names)
+    layout = MessageLayout().header(shape.frame_id).strings(shape.joint_names)
     for _ in STATE_FIELDS:
         layout.doubles(n)
     for count in shape.wrenches:
@@ -311,9 +333,9 @@ def setpoint_layout(shape: Shape, n: int) -> Layout:
     return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
 
 
-def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> Layout:
+def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> MessageLayout:
     """Layout of a fresh ``FeedforwardCommand``."""
-    layout = Layout().header(frame_id).strings(joint_names).byte(0).byte(0)
+    layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0)
     for _ in EFFORT_FIELDS:
         layout.doubles(len(joint_names))
     layout.strings(motor_names)
@@ -322,20 +344,20 @@ def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: S
     return layout
 
 
-def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> Layout:
+def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> MessageLayout:
     """Layout of a ``JointState`` with position, velocity and effort."""
-    layout = Layout().header(frame_id).strings(motor_names)
+    layout = MessageLayout().header(frame_id).strings(motor_names)
     for _ in range(3):
         layout.doubles(len(motor_names))
     return layout
 
 
-def effort_command_layout(count: int) -> Layout:
+def effort_command_layout(count: int) -> MessageLayout:
     """Layout of a ``Float64MultiArray`` without dimensions."""
-    return Layout().length(0).length(0).doubles(count)
+    return MessageLayout().length(0).length(0).doubles(count)
 
 
-def _output(layout: Layout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
+def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
     """Bytes of a message, place of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:
@@ -348,7 +370,7 @@ def _order(index: Any) -> tuple[int, ...] | None:
     return None if index is None else tuple(map(int, index))
 
 
-def compiled_stream(solver: Solver) -> CompiledStream | None:
+def compiled_stream(solver: SetpointEvaluator) -> CompiledStream | None:
     """Calls for the stream of an arm; None where they cannot be compiled, for which Dynamics has warned."""
     try:
         return CompiledStream(solver)

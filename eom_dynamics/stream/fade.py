@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import Solution
+from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..trajectory.smooth_step import falling
 
 
 class Fade(NamedTuple):
@@ -18,7 +19,7 @@ class Fade(NamedTuple):
     wd: float
     wdd: float
 
-    def of(self, solution: Solution) -> Solution:
+    def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
         """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative.
 
         Raises:
@@ -44,11 +45,4 @@ def fade(s: float, duration: float) -> Fade:
         s: time since the start, s.
         duration: s; afterwards the factor is zero.
     """
-    u = min(max(s / duration, 0.0), 1.0)
-    v = 1.0 - u
-    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end.
-    return Fade(
-        v**3 * (1.0 + 3.0 * u + 6.0 * u * u),
-        -30.0 * (u * v) ** 2 / duration,
-        -60.0 * u * v * (v - u) / duration**2,
-    )
+    return Fade(*falling(s, duration))

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..arrays import Array
 from .compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
 
 # Shapes that are kept: of publishers of setpoints that take turns.
@@ -29,6 +31,11 @@ class LearnedShapes:
         # That of `latest` first.
         self._streams: list[ShapedStream] = []
         self._before: Shape | None = None
+
+    def load(self, payload: Sequence[Array]) -> None:
+        """Have the calls take a payload into account; arguments as of :meth:`.ShapedStream.load`."""
+        for stream in self._streams:
+            stream.load(payload)
 
     def turn_to(self, message: bytes) -> bool:
         """Whether another call takes the message, which then is :attr:`latest`."""

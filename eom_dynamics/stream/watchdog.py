@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import Solution
+from ..messages.setpoint_to_command import EvaluatedSetpoint
 from .arm_stop import ArmStop, Flow, choose_stop
 from .fade import Fade, fade
 from .setpoint_age import SetpointAge
@@ -96,7 +96,7 @@ class Watchdog:
         self._arm, self._limits, self.settings = arm, LimitCheck(arm), settings
         self.age = SetpointAge(settings.timeout)
         self.phase = Phase.WAITING
-        self.last: Solution | None = None
+        self.last: EvaluatedSetpoint | None = None
         self.cause = ""
         self.excess = 0.0
         self._stop: ArmStop | None = None
@@ -133,7 +133,7 @@ class Watchdog:
                     "resume_distance)"
                 )
 
-    def feed(self, solution: Solution) -> None:
+    def feed(self, solution: EvaluatedSetpoint) -> None:
         """Take note of a valid setpoint; it ends a response."""
         self.last = solution
         self.age.fed = True

@@ -2,8 +2,9 @@
 """Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
 from ..elastic.bounds import UNITS
+from ..renamed import former_names
 from .cosine import Cosine, paper_motion, paper_wrench
-from .fit import Fit, fit
+from .fit import TrajectoryFit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
 from .pose_spline import PoseSpline, through_poses
@@ -13,10 +14,11 @@ from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
 
+__getattr__ = former_names(__name__, {"Fit": "TrajectoryFit"})
+
 __all__ = [
     "UNITS",
     "Cosine",
-    "Fit",
     "Fourier",
     "Peak",
     "PoseSpline",
@@ -25,6 +27,7 @@ __all__ = [
     "Spline",
     "ToolMotion",
     "Trajectory",
+    "TrajectoryFit",
     "Verdict",
     "check",
     "fit",

@@ -42,7 +42,7 @@ _MOST_PIECES_A_SAMPLE = 20
 _CHUNK = 16384
 
 
-class Fit(NamedTuple):
+class TrajectoryFit(NamedTuple):
     """A smooth trajectory and its deviation from the recording.
 
     Attributes:
@@ -73,7 +73,7 @@ def fit(
     cutoff: float,
     velocities: ArrayLike | None = None,
     gap: float | None = None,
-) -> Fit:
+) -> TrajectoryFit:
     """Fit a smooth trajectory to recorded positions at arbitrary times.
 
     Time and memory are linear in the number of samples. Within about half a period of the cut-off from both ends, the
@@ -121,7 +121,7 @@ def fit(
     trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), system.states())
     residual = trajectory.derivatives(t, order=0)[0] - y[0]
     gaps = np.flatnonzero(np.diff(t) > gap)
-    return Fit(
+    return TrajectoryFit(
         trajectory,
         np.sqrt(np.mean(residual**2, axis=0)),
         np.max(np.abs(residual), axis=0),

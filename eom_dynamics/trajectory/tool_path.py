@@ -93,7 +93,7 @@ def follow(
         path: of the tool.
         start: joint variables (n,) at its start, rad or m; within 0.01 m and rad of its first pose.
         frame: its name; by default the first tool.
-        weights: as for :func:`.inverse_motion`.
+        weights: as for :func:`.differential_inverse_kinematics`.
         rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
@@ -101,7 +101,7 @@ def follow(
         TrajectoryError: the path starts elsewhere, leaves the workspace or the ranges of the joints, or comes close to
             a singularity; the message has the time.
         StateError: start has the wrong shape, or there is no such frame.
-        ValueError: rate is not positive.
+        StateError: rate is not positive.
     """
     n = kinematics.robot.n
     q = joint_states(n, start, names=("start",))[0]
@@ -109,7 +109,7 @@ def follow(
         raise StateError(f"start must have shape ({n},), has {q.shape}")
     tracker = ToolTracker(kinematics, frame, weights)
     if not (np.isfinite(rate) and rate > 0):
-        raise ValueError(f"rate must be positive, is {rate!r}")
+        raise StateError(f"rate must be positive, is {rate!r}")
     times = _knots(path, rate)
     wanted = path.derivatives(times, ORDERS - 1)
     _require_start(kinematics.pose(q, frame), wanted[0][0])

@@ -276,7 +276,7 @@ def arm() -> ElasticArm:
 @pytest.fixture(scope="module", params=["native", "numpy"])
 def functions(request: pytest.FixtureRequest, arm: ElasticArm) -> MotorFunctions:
     """The arm's own functions, and those of the other backend."""
-    return arm.functions if request.param == "native" else MotorFunctions(arm.robot, arm.side, "numpy")
+    return arm.functions if request.param == "native" else MotorFunctions(arm.side, "numpy")
 
 
 def columns(name: str) -> Array:

@@ -25,7 +25,7 @@ from eom_dynamics.identification.springs import fit_spring
 from eom_dynamics.jet import Jet
 from eom_dynamics.jet_functions import quotient, square_root
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.simulation import ElasticPlant, simulate
@@ -129,7 +129,7 @@ def test_stream(arm: ElasticArm) -> None:
     fields = dict.fromkeys((*WRENCH_FIELDS, *STIFFNESS_FIELDS), array("d"))
     rows = {name: array("d", row) for name, row in zip(STATE_FIELDS, motion(0.7), strict=True)}
     message = SimpleNamespace(joint_names=[], base=[], **(fields | {name: [] for name in WRENCH_FIELDS} | rows))
-    solution = Solver(arm).solve(message, stamp=1)
+    solution = SetpointEvaluator(arm).evaluate(message, stamp=1)
     expected = arm.feedforward(*motion(0.7))
     np.testing.assert_array_equal([*solution.efforts, *solution.motors], expected)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursions that the benchmarks compare, and the tables that they write."""
+"""Tables that the benchmarks write, and the documents that they write them to."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chains import fixed_case
 from paths import DOCS, ROOT
 
-from eom_dynamics import equations_of_motion, load_robot
-from eom_dynamics.recursion import link_tree
+from eom_dynamics import load_robot
 from eom_dynamics.simulation import compare_feedforward
 from eom_dynamics.trajectory import paper_motion
 
@@ -23,37 +21,6 @@ pytest.importorskip("rich", reason="rich is not installed")
 import report
 import tracking
 from identification import coverage
-from robots import chain, far_iiwa
-from twists import body_fixed, spatial, spatial_by_bodies
-from variants import given_frames
-
-ROBOTS = {
-    **{name: fixed_case(name, 0).robot for name in ("iiwa", "mixed_chain", "planar_2r")},
-    "chain": chain(5),
-    "far": far_iiwa(1.0),
-}
-
-
-@pytest.mark.parametrize("recursion", [body_fixed, spatial, spatial_by_bodies])
-@pytest.mark.parametrize("name", ROBOTS)
-def test_recursions_over_twists(name: str, recursion: object) -> None:
-    robot = ROBOTS[name]
-    states = np.random.default_rng(0).uniform(-2, 2, (6, robot.n))
-    desired = equations_of_motion(robot, *states[:-1]).efforts(states[-1])
-    actual = recursion(link_tree(robot), states.tolist())
-    assert len(actual) == 4
-    for a, b in zip(actual, desired, strict=True):
-        assert np.max(np.abs(np.array(a, dtype=float) - b)) < 1e-11 * np.max(np.abs(b))
-
-
-@pytest.mark.parametrize("regrouped", [False, True])
-@pytest.mark.parametrize("name", ROBOTS)
-def test_other_frames_and_inertias(name: str, regrouped: bool) -> None:
-    robot = ROBOTS[name]
-    states = np.random.default_rng(0).uniform(-2, 2, (3, robot.n)).tolist()
-    (desired,) = body_fixed(link_tree(robot), states)
-    (actual,) = body_fixed(given_frames(robot, regrouped=regrouped), states)
-    np.testing.assert_allclose(np.array(actual, dtype=float), desired, rtol=1e-11, atol=1e-11)
 
 
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
@@ -85,10 +52,9 @@ def test_some_sections_write_their_own_documents_alone(tmp_path: Path, monkeypat
 
 def test_documents_have_marks_for_all_sections() -> None:
     docs = DOCS
-    performance, recursion = ((docs / name).read_text(encoding="utf-8") for name in ("performance.md", "recursion.md"))
-    for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling", "orders", "flags"):
+    performance = (docs / "performance.md").read_text(encoding="utf-8")
+    for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling"):
         assert f"<!-- bench {name}: begin -->" in performance and f"<!-- bench {name}: end -->" in performance
-    assert "<!-- bench frames: begin -->" in recursion
     of_sections = {
         "identification": "identification.md",
         "identification_peers": "identification.md",

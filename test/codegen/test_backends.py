@@ -149,11 +149,11 @@ class TestEachBackend:
             gradient(lambda v: run.effort(q, v, qdd, wrench=W), qd),
             equations_of_motion(x.robot, q, qd).M[0],
         )
-        for partial, desired in zip(run.effort_partials(q, qd, qdd, wrench=W), expected, strict=True):
+        for partial, desired in zip(run.inverse_dynamics_derivatives(q, qd, qdd, wrench=W), expected, strict=True):
             assert deviation(partial, desired) < PROMISED
-        batch = run.effort_partials(*x.states[:3, :9], wrench=x.wrench[:1, :9])
+        batch = run.inverse_dynamics_derivatives(*x.states[:3, :9], wrench=x.wrench[:1, :9])
         for i in range(9):
-            one = run.effort_partials(*x.states[:3, i], wrench=x.wrench[:1, i])
+            one = run.inverse_dynamics_derivatives(*x.states[:3, i], wrench=x.wrench[:1, i])
             for partial, desired in zip(batch, one, strict=True):
                 assert deviation(partial[i], desired) < 1e-14  # some roundings of 1e-16
 

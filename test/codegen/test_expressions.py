@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eom_dynamics import elementary, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.codegen.backends import kernel_of
 from eom_dynamics.codegen.casadi_function import casadi_function
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression, Op
@@ -24,7 +24,6 @@ from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.codegen.recipe import recipe_of
 from eom_dynamics.codegen.straight_line import used_inputs
 from eom_dynamics.jet import Jet
 
@@ -203,8 +202,7 @@ def program() -> Program:
 @pytest.fixture(scope="module")
 def backends(program: Program) -> dict[str, Callable[[Array], Array]]:
     """Results (N, outputs) of states (N, 3), or of one, by backend."""
-    function, robot = python_function(program), load_robot("pendulum")
-    native, casadi = KERNELS["native"](robot, recipe_of(program)), casadi_function(program)
+    function, native, casadi = python_function(program), kernel_of(program, "native"), casadi_function(program)
     signature = Signature((Vector("x", (3,)),), (Vector("y", (len(OPERATIONS),)),), result_type=None)
     call = CompiledFunction(signature, native)
 

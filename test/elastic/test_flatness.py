@@ -17,7 +17,10 @@ from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, StateError, load_robot, packaged_robots
 from eom_dynamics.actuators import Transmission
+from eom_dynamics.codegen.functions import CompiledFunction
 from eom_dynamics.elastic import (
+    FlatState,
+    LimitCheck,
     chain_gains,
     flat_state,
     linearizing_effort,
@@ -102,8 +105,8 @@ def test_bad_measurements_are_refused() -> None:
     zero = np.zeros(2)
     for bad, message in (
         ({"deflections": [zero]}, r"deflections must be \(delta, deltad\), has 1"),
-        ({"deflections": [zero, np.zeros(3)]}, r"deflections must both have shape \(2,\)"),
-        ({"deflections": [zero, zero * np.nan]}, "deflections must be finite"),
+        ({"deflections": [zero, np.zeros(3)]}, r"deltad must have shape \(2,\), has \(3,\)"),
+        ({"deflections": [zero, zero * np.nan]}, "deltad must be finite"),
         (
             {"deflections": [zero, zero], "stiffness": [np.full((2, 2), 400.0)]},
             r"stiffness k must have shape \(2,\), has \(2, 2\)",
@@ -111,7 +114,7 @@ def test_bad_measurements_are_refused() -> None:
         ({"efforts": [zero]}, r"efforts must be \(tau, taud\), has 1"),
         ({"efforts": [zero] * 3}, r"efforts must be \(tau, taud\), has 3"),
         ({"rigid": [zero]}, r"rigid must be \(qdd, qddd\), has 1"),
-        ({"rigid": [zero, np.zeros(3)]}, r"rigid must be \(qdd, qddd\) of shape \(2,\)"),
+        ({"rigid": [zero, np.zeros(3)]}, r"rigid qddd must have shape \(2,\), has \(3,\)"),
     ):
         with pytest.raises(StateError, match=message):
             flat_state(arm, zero, zero, zero, zero, **bad)  # type: ignore[arg-type]
@@ -270,3 +273,37 @@ def test_variable_and_paired_joints() -> None:
     arm = ElasticArm(with_springs(load_robot("iiwa"), *MIX))
     np.testing.assert_array_equal(arm.variable, [spring.kind in VARIABLE for spring in arm.springs])
     np.testing.assert_array_equal(arm.paired, [spring.kind in VARIABLE[1:] for spring in arm.springs])
+
+
+def test_one_state_is_one_compiled_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["cubic"], EVERY_KIND["rigid"]))
+    motion, gains = np.array(MOTION, dtype=float), chain_gains(20.0)
+    command = arm.feedforward(*motion)
+    limits = LimitCheck(arm)
+    row = np.concatenate((*motion, *command))
+    k = np.full(2, 3.0)
+
+    def results() -> list[Any]:
+        state = flat_state(arm, *command[3:5], *motion[:2], rigid=tuple(motion[2:4]))
+        return [
+            *state,
+            linearizing_effort(arm, state, motion, gains),
+            motor_pd_effort(command, *command[3:5], k, k),
+            *arm.drive(command)[:6],
+            limits.violated(row),
+            *limits.clipped(command),
+        ]
+
+    expected = results()
+    monkeypatch.setattr(CompiledFunction, "results", lambda *_, **__: pytest.fail("more than one compiled call"))
+    for got, value in zip(results(), expected, strict=True):
+        np.testing.assert_array_equal(got, value)
+
+
+def test_stiffness_out_of_range_of_linearization_is_named() -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["variable"]))
+    zero = np.zeros(2)
+    state = FlatState(zero, zero, zero, zero, zero, zero)
+    stiffness = [np.array([400.0, 1e5])]
+    with pytest.raises(StateError, match="joint_2: stiffness 100000 is outside the actuator's range"):
+        linearizing_effort(arm, state, MOTION, chain_gains(20.0), stiffness=stiffness)

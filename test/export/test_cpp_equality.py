@@ -21,7 +21,7 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.export import PLANT
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchdog
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -115,13 +115,13 @@ def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> No
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number in (("clip", 3), ("refuse", 2)):
-        solver = Solver(arm)
+        solver = SetpointEvaluator(arm)
         succeed([program, str(number), "0", "0", "0"], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
         refused, last = 0, None
         for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
             try:
-                solution = solver.solve(message(n, rows, tools), stamp=stamp, limits=policy)
+                solution = solver.evaluate(message(n, rows, tools), stamp=stamp, limits=policy)
             except StateError:
                 refused += 1
                 assert status == Status.HELD.value
@@ -151,8 +151,8 @@ def test_lost_setpoints_as_in_the_node(name: str, tmp_path: Path) -> None:
         succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)
-        solver, dog = Solver(arm), Watchdog(arm, settings)
-        dog.feed(solver.solve(message(n, rows, len(subject.tools)), stamp=stamp, limits="ignore"))
+        solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
+        dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limits="ignore"))
         assert dog.lose("silence") and dog.stop_duration == settings.stop_duration
         order, seen = list(range(n)), []
         for i, (status, *values) in enumerate(computed[late:]):

@@ -12,7 +12,7 @@ from exported import robot
 from hypothesis import given, settings
 
 import eom_dynamics as eom
-from eom_dynamics.codegen.program import Result
+from eom_dynamics.codegen.program import OutputEntry
 from eom_dynamics.export import ExportError, project, stored_values
 
 DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
@@ -65,7 +65,7 @@ def test_large_angles_do_not_widen_the_tolerance_of_other_states() -> None:
 def test_program_that_differs_from_the_closed_form() -> None:
     exported = project(robot("planar_2r"), ["effort"])
     program = exported.programs["effort"]
-    exported.functions["effort"] = replace(program, results=(program.results[0], Result(None, 0.0)))
+    exported.functions["effort"] = replace(program, results=(program.results[0], OutputEntry(None, 0.0)))
     with pytest.raises(ExportError, match=r"planar_2r_effort: tau differs from the closed form"):
         stored_values(exported)
 

@@ -20,7 +20,7 @@ class Play:
         space = client.process.namespace
         self.process = processes.popen(
             [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz"),
+                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--force"),
                 *("--rate", rate, "--grace", "10", "--timeout", "60"),
                 *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
             ],

@@ -6,8 +6,8 @@ import itertools
 import time
 from types import SimpleNamespace
 
-from eom_dynamics.ros.diagnostics import Level, Report
-from eom_dynamics.ros.parameters import COMMON
+from eom_dynamics.ros.diagnostics import Level, StatusReport
+from eom_dynamics.ros.node_parameters import COMMON
 from eom_dynamics.ros.robot_node import RobotNode
 
 PATIENCE = 60.0
@@ -44,7 +44,7 @@ class RobotProbe(RobotNode):
         self.loaded.append(loaded)
 
     def report(self, seconds):
-        return Report(Level.OK, "", {})
+        return StatusReport(Level.OK, "", {})
 
     def spin_until(self, condition):
         deadline = time.monotonic() + PATIENCE

@@ -119,7 +119,7 @@ def test_arm_of_two_joints() -> None:
     theta = plant.parts(np.array(states)).theta
     q0 = np.array([-np.pi / 2, 0.0])
     zero = np.zeros(2)
-    gravity = arm.dynamics.effort_partials(q0, zero, zero)[0]
+    gravity = arm.dynamics.inverse_dynamics_derivatives(q0, zero, zero)[0]
     rng = np.random.default_rng(0)
     fit = fit_resonance(
         t,

@@ -15,6 +15,7 @@ from differences import derivative, deviation, polynomial_motion
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees, trees
 
+import eom_dynamics as eom
 from eom_dynamics import (
     Dynamics,
     Kinematics,
@@ -26,10 +27,10 @@ from eom_dynamics import (
     packaged_robots,
 )
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.kinematics import body_poses, inverse_motion
+from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.center_of_mass import center_of_mass
-from eom_dynamics.recursion.kinematics import REPRESENTATIONS
+from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS
 from eom_dynamics.robot import Frame
 
 
@@ -94,6 +95,17 @@ def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
     q = np.linspace(-1, 1, robot.n)
     # Positions are up to ten sizes of the robot away from the origins of its link frames.
     assert deviation(traced_pose(robot, q), tool_pose(robot, q), floor=1.0) < 2e-14
+
+
+@pytest.mark.parametrize(("theirs", "ours"), SYNONYMS.items())
+def test_references_have_the_names_of_pinocchio_too(theirs: str, ours: str) -> None:
+    kinematics, q = eom.Kinematics(eom.load_robot("planar_2r"), backend="numpy"), [0.3, -0.5]
+    expected = kinematics.jacobian(q, reference=ours)
+    for found in (kinematics.jacobian(q, reference=theirs), kinematics.jacobian(q, theirs)):
+        np.testing.assert_array_equal(found, expected)
+    floating, pose = eom.FloatingBase(kinematics.robot, backend="numpy"), np.eye(4)
+    found = floating.jacobian(q, reference=theirs, pose=pose)
+    np.testing.assert_array_equal(found, floating.jacobian(q, reference=ours, pose=pose))
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
@@ -250,8 +262,8 @@ def test_batches_are_their_states(backend: str) -> None:
         lambda *x: kinematics.motion(*x),
         lambda *x: kinematics.jacobian_derivatives(*x, reference="space"),
         lambda *x: (kinematics.manipulability(x[0]),),
-        lambda *x: inverse_motion(kinematics, x[0], kinematics.motion(*x)[1:]),
-        lambda *x: inverse_motion(
+        lambda *x: differential_inverse_kinematics(kinematics, x[0], kinematics.motion(*x)[1:]),
+        lambda *x: differential_inverse_kinematics(
             kinematics, x[0], kinematics.motion(*x)[1:], null_motion=x[1:], weights=[1, 2], damping=0.1
         ),
     )

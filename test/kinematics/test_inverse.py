@@ -15,8 +15,8 @@ from eom_dynamics.kinematics import (
     POINTING,
     POSITION,
     body_poses,
+    differential_inverse_kinematics,
     inverse_kinematics,
-    inverse_motion,
     planar_2r_inverse,
 )
 from eom_dynamics.kinematics.inverse import _halton
@@ -195,7 +195,7 @@ def test_of_a_robot_or_its_kinematics(ur5e):
     assert found[0].error == max(found[0].distance, found[0].angle) <= 1e-10
     q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
     _, *twists = ur5e.motion(q, *np.eye(4, 6))
-    qd, qdd, qddd, qdddd = inverse_motion(ur5e.robot, q, twists)
+    qd, qdd, qddd, qdddd = differential_inverse_kinematics(ur5e.robot, q, twists)
     assert deviation([qd, qdd, qddd, qdddd], np.eye(4, 6)) < 1e-10
 
 

@@ -10,7 +10,7 @@ import pytest
 from differences import derivative, deviation, polynomial_motion
 
 from eom_dynamics import Kinematics, StateError, lie, load_robot
-from eom_dynamics.kinematics import inverse_motion
+from eom_dynamics.kinematics import differential_inverse_kinematics
 from eom_dynamics.robot import Frame
 from eom_dynamics.robot.task_space import characteristic_length
 
@@ -31,12 +31,14 @@ def test_rates_of_an_arm_with_six_joints_come_back(reference):
         J[0] @ rates[2] + 2 * J[1] @ rates[1] + J[2] @ rates[0],
         J[0] @ rates[3] + 3 * J[1] @ rates[2] + 3 * J[2] @ rates[1] + J[3] @ rates[0],
     ]
-    found = inverse_motion(kinematics, q, twists, reference=reference)
+    found = differential_inverse_kinematics(kinematics, q, twists, reference=reference)
     assert found.damping == 0
     # The condition number of J is 30; K squares it.
     assert deviation(found.rates, rates) < 1e-10
     assert np.max(np.abs(found.missed)) < 1e-10
-    batch = inverse_motion(kinematics, np.tile(q, (3, 1)), [np.tile(V, (3, 1)) for V in twists], reference=reference)
+    batch = differential_inverse_kinematics(
+        kinematics, np.tile(q, (3, 1)), [np.tile(V, (3, 1)) for V in twists], reference=reference
+    )
     assert deviation(np.array(batch.rates)[:, 2], found.rates) < 1e-12
 
 
@@ -49,7 +51,7 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
 
     def solved(q, t, orders=1):
         options = {"damping": damping, "weights": weights, "null_motion": preferred(t)[:orders]}
-        return np.array(inverse_motion(kinematics, q, twists(t)[:orders], **options).rates)
+        return np.array(differential_inverse_kinematics(kinematics, q, twists(t)[:orders], **options).rates)
 
     def motion(t):
         q, steps = BENT, 40
@@ -67,19 +69,19 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
     # Runge and Kutta's error is 1e-13, over the step.
     assert deviation(found[1:], expected) < 1e-8
     if damping == 0:
-        result = inverse_motion(kinematics, BENT, twists(0.0), null_motion=preferred(0.0))
+        result = differential_inverse_kinematics(kinematics, BENT, twists(0.0), null_motion=preferred(0.0))
         assert np.max(np.abs(result.missed)) < 1e-10
     else:
-        result = inverse_motion(kinematics, BENT, twists(0.0), damping=damping)
+        result = differential_inverse_kinematics(kinematics, BENT, twists(0.0), damping=damping)
         assert np.max(np.abs(result.missed[0])) > 1e-5
 
 
 def test_least_norm_and_weights():
     kinematics = KINEMATICS["iiwa"]
     J, V = kinematics.jacobian(BENT), RATES[0, :6]
-    assert deviation(inverse_motion(kinematics, BENT, [V]).rates[0], np.linalg.pinv(J) @ V) < 1e-12
+    assert deviation(differential_inverse_kinematics(kinematics, BENT, [V]).rates[0], np.linalg.pinv(J) @ V) < 1e-12
     stiff = np.array([1e6, 1, 1, 1, 1, 1, 1.0])
-    assert abs(inverse_motion(kinematics, BENT, [V], weights=stiff).rates[0][0]) < 1e-4
+    assert abs(differential_inverse_kinematics(kinematics, BENT, [V], weights=stiff).rates[0][0]) < 1e-4
 
 
 def test_singularities_are_damped_and_what_is_missing_is_told():
@@ -89,22 +91,24 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
     # Lengths in units of the arm's own, in which missing twists are smallest.
     units = np.repeat([1.0, characteristic_length(kinematics.robot, (kinematics.frame(),))], 3)
     lost = units * np.linalg.svd(J / units[:, np.newaxis])[0][:, -1]
-    found = inverse_motion(kinematics, stretched, [lost])
+    found = differential_inverse_kinematics(kinematics, stretched, [lost])
     assert found.damping > 0
     assert np.max(np.abs(found.rates[0])) < 1.0 < np.max(np.abs(np.linalg.solve(J, lost)))
     assert deviation(found.missed[0], lost) < 0.1
     possible = J @ np.ones(6)
-    assert np.linalg.norm(inverse_motion(kinematics, stretched, [possible]).missed[0]) < 0.01 * np.linalg.norm(possible)
+    assert np.linalg.norm(
+        differential_inverse_kinematics(kinematics, stretched, [possible]).missed[0]
+    ) < 0.01 * np.linalg.norm(possible)
 
 
 def test_fewer_joints_than_six_do_what_they_can():
     kinematics = KINEMATICS["planar_2r"]
     q, rates = np.array([0.3, 0.8]), RATES[:2, :2]
     J, Jd = kinematics.jacobian_derivatives(q, rates[0])
-    found = inverse_motion(kinematics, q, [J @ rates[0], J @ rates[1] + Jd @ rates[0]])
+    found = differential_inverse_kinematics(kinematics, q, [J @ rates[0], J @ rates[1] + Jd @ rates[0]])
     assert deviation(found.rates, rates) < 1e-12
     out_of_plane = lie.body_twist(kinematics.pose(q), [0, 0, 0, 0, 1.0, 0])
-    missed = inverse_motion(kinematics, q, [out_of_plane]).missed[0]
+    missed = differential_inverse_kinematics(kinematics, q, [out_of_plane]).missed[0]
     assert deviation(kinematics.jacobian(q).T @ missed, np.zeros(2), floor=1.0) < 1e-14
 
 
@@ -115,11 +119,11 @@ def test_a_frame_above_the_last_joint_moves_by_the_joints_before_it(name):
     q, rates = BENT[: kinematics.robot.n], RATES[:3, : kinematics.robot.n].copy()
     rates[:, 4:] = 0.0
     _, *twists = kinematics.motion(q, *rates, frame=frame)
-    found = inverse_motion(kinematics, q, twists, frame=frame)
+    found = differential_inverse_kinematics(kinematics, q, twists, frame=frame)
     assert found.damping == 0
     assert deviation(found.rates, rates) < 1e-10
     others = np.ones(kinematics.robot.n)
-    found = inverse_motion(kinematics, q, twists, frame=frame, null_motion=[others])
+    found = differential_inverse_kinematics(kinematics, q, twists, frame=frame, null_motion=[others])
     assert deviation(found.rates[0][:4], rates[0][:4]) < 1e-10 and np.all(found.rates[0][4:] == 1.0)
 
 
@@ -127,7 +131,7 @@ def test_no_joint_moves_a_frame_on_the_base():
     robot = KINEMATICS["planar_2r"].robot
     fixed = Kinematics(replace(robot, frames=(Frame("socket", -1, np.eye(4)),)), backend="numpy")
     V, others = np.ones(6), np.array([1.0, 2.0])
-    found = inverse_motion(fixed, np.zeros(2), [V, np.zeros(6)], frame="socket", null_motion=[others])
+    found = differential_inverse_kinematics(fixed, np.zeros(2), [V, np.zeros(6)], frame="socket", null_motion=[others])
     assert np.all(found.rates[0] == others) and np.all(found.rates[1] == 0.0) and found.damping == 0
     assert deviation(found.missed[0], V) < 1e-15
 
@@ -144,7 +148,8 @@ def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
     robot, q = KINEMATICS["ur5e"].robot, np.array([0.3, -1.0, 0.01, 0.4, 0.5, 0.6])
     turning = np.array([0.1, -0.2, 0.3, 0.0, 0.0, 0.0])
     one, *others = (
-        inverse_motion(Kinematics(resized(robot, factor), backend="numpy"), q, [turning]) for factor in (1.0, 1e-3, 1e3)
+        differential_inverse_kinematics(Kinematics(resized(robot, factor), backend="numpy"), q, [turning])
+        for factor in (1.0, 1e-3, 1e3)
     )
     assert one.damping > 0
     for other in others:
@@ -179,4 +184,4 @@ BAD = {
 def test_bad_arguments(case):
     arguments, options, error, text = case
     with pytest.raises(error, match=text):
-        inverse_motion(KINEMATICS["iiwa"], *arguments, **options)
+        differential_inverse_kinematics(KINEMATICS["iiwa"], *arguments, **options)

@@ -11,7 +11,7 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import Solution, Solver, matrices
+from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator, matrices
 
 ROBOT = eom.load_robot("planar_2r")
 
@@ -27,13 +27,13 @@ def message(state):
     ("rotor_inertia", "what"), [(1.0, "effort of joint 'joint_1'"), (1e300, "motor_effort of motor 'joint_1'")]
 )
 def test_numbers_that_overflow_are_refused_without_a_warning_of_numpy(rotor_inertia, what):
-    solver = Solver(eom.ElasticArm(ROBOT, rotor_inertia=rotor_inertia))
+    solver = SetpointEvaluator(eom.ElasticArm(ROBOT, rotor_inertia=rotor_inertia))
     large = 1e200 if rotor_inertia == 1 else 1e9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(eom.StateError, match=f"numbers too large: {what} would be"):
-            solver.solve(message(np.full((5, 2), large)))
-    solution = solver.solve(message(np.ones((5, 2))))
+            solver.evaluate(message(np.full((5, 2), large)))
+    solution = solver.evaluate(message(np.ones((5, 2))))
     assert np.isfinite(solution.efforts).all() and np.isfinite(solution.motors).all()
 
 
@@ -41,9 +41,9 @@ def test_matrices_that_overflow_are_refused():
     # Such a state can have finite efforts, where a structural zero meets what overflows.
     state = np.array([[0.1, 0.2], [1e200, 1e200], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     order = JointOrder(ROBOT.joint_names, [])
-    solution = Solution(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
+    solution = EvaluatedSetpoint(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
     with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
-        matrices(Solver(eom.ElasticArm(ROBOT)), solution)
+        matrices(SetpointEvaluator(eom.ElasticArm(ROBOT)), solution)
 
 
 def test_each_tool_has_its_own_wrench():
@@ -54,11 +54,13 @@ def test_each_tool_has_its_own_wrench():
         setattr(setpoint, field, values)
     expected = eom.equations_of_motion(robot, *state[:4], wrench=wrench).efforts(state[4])
     # The two ways agree to some 1e-14 of the largest effort.
-    for effort, desired in zip(Solver(eom.ElasticArm(robot)).solve(setpoint).efforts, expected, strict=True):
+    for effort, desired in zip(
+        SetpointEvaluator(eom.ElasticArm(robot)).evaluate(setpoint).efforts, expected, strict=True
+    ):
         np.testing.assert_allclose(effort, desired, atol=1e-12 * np.max(np.abs(desired)))
     setpoint.wrench = wrench[0, :1]
     with pytest.raises(eom.StateError, match=r"^wrench has 1 entries, must have 2 \(one for each tool\) or none"):
-        Solver(eom.ElasticArm(robot)).solve(setpoint)
+        SetpointEvaluator(eom.ElasticArm(robot)).evaluate(setpoint)
 
 
 class TestLimits:
@@ -68,7 +70,7 @@ class TestLimits:
     STATE = np.array([[9.0, 0, 0, -1, 0, 1, 0], [0, 0, 0, 0, 0, 50.0, 0], *np.zeros((3, 7))])
 
     def test_violations_are_reported(self):
-        solution = Solver(self.ARM).solve(message(self.STATE))
+        solution = SetpointEvaluator(self.ARM).evaluate(message(self.STATE))
         found = {(v.name, v.quantity): (v.value, v.limit) for v in solution.exceeded}
         assert found["fer_joint1", "position"] == (9.0, pytest.approx(2.8973))
         assert found["fer_joint6", "velocity"] == (50.0, pytest.approx(2.61))
@@ -80,10 +82,12 @@ class TestLimits:
         with pytest.raises(
             eom.LimitError, match=r"^exceeds limits: fer_joint6: velocity 50 rad/s, limit 2\.61 rad/s; "
         ):
-            Solver(self.ARM).solve(message(self.STATE), limits="refuse")
+            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits="refuse")
 
     def test_efforts_are_clipped(self):
-        free, clipped = (Solver(self.ARM).solve(message(self.STATE), limits=limits) for limits in ("warn", "clip"))
+        free, clipped = (
+            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits=limits) for limits in ("warn", "clip")
+        )
         largest = np.array([87.0] * 4 + [12.0] * 3)
         np.testing.assert_array_equal(clipped.efforts[0], np.clip(free.efforts[0], -largest, largest))
         np.testing.assert_array_equal(clipped.efforts[1:], free.efforts[1:])
@@ -91,4 +95,4 @@ class TestLimits:
         assert clipped.exceeded == free.exceeded
 
     def test_limits_are_ignored_on_request(self):
-        assert Solver(self.ARM).solve(message(self.STATE), limits="ignore").exceeded == ()
+        assert SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits="ignore").exceeded == ()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eom_dynamics import StateError
-from eom_dynamics.messages.tolerances import Tolerances
+from eom_dynamics.messages.tolerances import JointTolerances
 
 NAMES = ("a", "b")
 
@@ -19,9 +19,9 @@ def entry(name: str, position: float = 0.0, velocity: float = 0.0, acceleration:
 
 
 def test_zero_and_negative_values_are_no_tolerance() -> None:
-    found = Tolerances.read("path_tolerance", [entry("b", 0.1, -1.0)], NAMES)
+    found = JointTolerances.read("path_tolerance", [entry("b", 0.1, -1.0)], NAMES)
     np.testing.assert_array_equal(found.allowed, [[np.inf, 0.1], [np.inf, np.inf], [np.inf, np.inf]])
-    assert found.any and not Tolerances.read("path_tolerance", [], NAMES).any
+    assert found.any and not JointTolerances.read("path_tolerance", [], NAMES).any
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_zero_and_negative_values_are_no_tolerance() -> None:
 )
 def test_entries_that_are_refused(wrong: SimpleNamespace, reason: str) -> None:
     with pytest.raises(StateError, match=reason):
-        Tolerances.read("path_tolerance", [wrong], NAMES)
+        JointTolerances.read("path_tolerance", [wrong], NAMES)
 
 
 def test_the_worst_violation_is_described() -> None:
-    found = Tolerances.read("goal_tolerance", [entry("a", 0.1), entry("b", 0.1, 0.5)], NAMES)
+    found = JointTolerances.read("goal_tolerance", [entry("a", 0.1), entry("b", 0.1, 0.5)], NAMES)
     unknown = np.full(2, np.nan)
     assert found.violation([np.array([0.1, -0.1]), np.array([9.0, 0.5])]) == ""
     assert found.violation([np.array([0.2, -0.3]), unknown]) == "position of b deviates by 0.3, tolerance 0.1"

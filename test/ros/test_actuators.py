@@ -249,10 +249,10 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
     answer = client.inverse_dynamics(**SETPOINT)
     assert answer.success and answer.message.startswith("exceeds limits: joint_2_agonist: torque ")
 
-    reason = client.set_parameter("clip_to_limits", True)
-    assert reason.startswith("clip_to_limits is read-only while the node is active")
+    reason = client.set_parameter("limits", "clip")
+    assert reason.startswith("limits is read-only while the node is active")
     assert client.transition("deactivate")
-    assert client.set_parameter("clip_to_limits", True) == ""
+    assert client.set_parameter("limits", "clip") == ""
     assert client.transition("activate")
     feedforward, motor_setpoint, effort_command = client.answers_to(client.publish(**SETPOINT))
     wanted = np.array(command.motor_effort)

@@ -261,7 +261,7 @@ def test_a_misspelt_parameter_is_reported(managed):
     assert "unknown parameter diagnostic_perod has no effect: did you mean diagnostic_period?" in log
     (known,) = re.findall(r"unknown parameter colour has no effect: known are (\w+(?:, \w+)*)", log)
     assert known.split(", ") == sorted(known.split(", "))
-    assert {"autostart", "clip_to_limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
+    assert {"autostart", "limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
     values = managed.next_diagnostics()[2]
     assert sorted(values["parameters without effect"].split(", ")) == ["colour", "diagnostic_perod"]
 

@@ -78,17 +78,6 @@ def test_they_are_refused_clipped_or_ignored_on_request(node):
     with_limits(node, "warn")
 
 
-def test_the_deprecated_parameter_clips(node):
-    assert node.transition("deactivate")
-    assert node.set_parameter("clip_to_limits", True) == ""
-    assert node.transition("activate")
-    feedforward, _, _ = node.answers_to(node.publish(**OUTSIDE))
-    assert np.all(np.abs(feedforward.effort) <= LARGEST)
-    assert node.transition("deactivate")
-    assert node.set_parameter("clip_to_limits", False) == ""
-    assert node.transition("activate")
-
-
 def joint_trajectory(times, positions):
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from eom_dynamics import RobotDescriptionError
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
-from eom_dynamics.ros import parameters
-from eom_dynamics.ros.parameters import nested
+from eom_dynamics.ros import node_parameters
+from eom_dynamics.ros.node_parameters import nested
 
 
 def test_unknown_parameters_are_compared_with_few(monkeypatch):
@@ -20,7 +20,7 @@ def test_unknown_parameters_are_compared_with_few(monkeypatch):
     given_parameters = [
         SimpleNamespace(name=f"{section}.a") for section in ("robots", *map("exector_{}".format, range(5000)))
     ]
-    monkeypatch.setattr(parameters, "_start_values", lambda node: given_parameters)
+    monkeypatch.setattr(node_parameters, "_start_values", lambda node: given_parameters)
     compared = []
     get_close_matches = difflib.get_close_matches
 
@@ -29,7 +29,7 @@ def test_unknown_parameters_are_compared_with_few(monkeypatch):
         return get_close_matches(*arguments, **keywords)
 
     monkeypatch.setattr(difflib, "get_close_matches", counting)
-    hints = parameters.unknown(SimpleNamespace(has_parameter=lambda name: False), parameters.COMMON)
+    hints = node_parameters.unknown(SimpleNamespace(has_parameter=lambda name: False), node_parameters.COMMON)
     assert hints["robots.a"] == "did you mean robot?" and hints["exector_4999.a"].startswith(
         "known are diagnostic_period, "
     )

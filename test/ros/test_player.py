@@ -62,7 +62,7 @@ def play(iiwa_process, tmp_path):
         space = node.namespace if node else "/nobody"
         player = processes.popen(
             [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", *options),
+                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--force", *options),
                 *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
             ],
             cwd=tmp_path,

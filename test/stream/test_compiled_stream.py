@@ -14,10 +14,10 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
-from eom_dynamics.messages.cdr import Layout
+from eom_dynamics.messages.cdr import MessageLayout
 from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.samples import doubles
-from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.messages.wrenches import wrench_messages
 from eom_dynamics.stream.compiled_stream import (
     EFFORT_COMMAND,
@@ -47,9 +47,9 @@ class Setup:
         self.serialize, self.deserialize = serialize_message, deserialize_message
         self.kinds = {FEEDFORWARD: FeedforwardCommand, MOTOR_SETPOINT: JointState, EFFORT_COMMAND: Float64MultiArray}
         self.robot = eom.load_robot(robot) if isinstance(robot, str) else robot
-        self.solver = Solver(eom.ElasticArm(self.robot))
+        self.solver = SetpointEvaluator(eom.ElasticArm(self.robot))
         # Springs with dampers remember the setpoint before: the calls have a solver of their own.
-        self.compiled = CompiledStream(Solver(self.solver.arm))
+        self.compiled = CompiledStream(SetpointEvaluator(self.solver.arm))
         self.rng = np.random.default_rng(seed)
         self.setpoint = JointTrajectorySetpoint()
 
@@ -74,7 +74,7 @@ class Setup:
         message = self.setpoint
         stamp = message.header.stamp
         nanoseconds = stamp.sec * 10**9 + stamp.nanosec
-        solution = self.solver.solve(message, stamp=nanoseconds, limits=self.compiled.limit_policy)
+        solution = self.solver.evaluate(message, stamp=nanoseconds, limits=self.compiled.limit_policy)
         first = stream.call(self.serialize(message))
         assert stream.call.exceeded == bool(solution.exceeded)
         if stream.call.exceeded:
@@ -322,7 +322,7 @@ def test_a_stiffness_out_of_range_is_left_to_the_solver():
     message.stiffness = doubles(np.array([400.0, 49.0]))
     assert stream.call(setup.serialize(message)) is None
     with pytest.raises(eom.exceptions.StiffnessError, match="49 is outside"):
-        setup.solver.solve(message, stamp=0)
+        setup.solver.evaluate(message, stamp=0)
 
 
 @pytest.mark.parametrize("kind", ["linear", "damped"])
@@ -343,14 +343,14 @@ def test_motion_of_the_base_is_read(kind):
     message.base[0].specific_force = Vector3()
     assert stream.call(setup.serialize(message)) is None
     with pytest.raises(eom.StateError, match="specific_force is zero"):
-        setup.solver.solve(message, stamp=0)
+        setup.solver.evaluate(message, stamp=0)
 
 
 def test_backends_without_compiled_code_have_no_stream(monkeypatch):
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
     monkeypatch.setattr(arm, "backend", "numpy")
     with pytest.raises(eom.KernelError, match="native backend"):
-        CompiledStream(Solver(arm))
+        CompiledStream(SetpointEvaluator(arm))
 
 
 def test_the_call_allocates_nothing_that_stays():
@@ -396,4 +396,24 @@ def test_layouts_are_those_of_the_middleware(frame, names):
         (k, -k) for k in range(len(STATE_FIELDS))
     ]
     assert not layout.describes(raw[: layout.size - 1])
-    assert not Layout().header(frame + "x").describes(raw)
+    assert not MessageLayout().header(frame + "x").describes(raw)
+
+
+@pytest.mark.parametrize("robot", ["sea_planar_2r", "vsa_planar_2r"])
+def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot):
+    setup = Setup(robot)
+    payload = eom.Payload(0.1, [0.02, 0.01, 0])
+    for solver in (setup.solver, setup.compiled.solver):
+        solver.prepare_payload()
+        solver.payload.change(payload, 0.005)
+    setup.draw(0.03)
+    own, stream = setup.compiled.solver.payload, None
+    for k in range(9):
+        setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
+        own.at(1_700_000_000 * 10**9 + k * 10**6)
+        stream = stream or setup.stream()
+        assert stream.loaded
+        stream.load(own.now)
+        setup.assert_equal(stream)
+        assert [x.tobytes() for x in stream.solution().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
+    assert not own.blending

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...elementary import absolute, asinh, select, sqrt
+from ...elementary import absolute, asinh, root, select, sqrt
 from ...jet import Jet
-from ...jet_functions import composed, quotient, square_root
+from ...jet_functions import composed, inverted, quotient, square_root
 from ..checks import positive, refuse
 from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
@@ -87,18 +88,50 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         )
         return 0.5 * self.inner * (delta * delta) + (self.outer - self.inner) * beyond
 
-    def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
-        """tau/K and tau/k; the start neglects the far side of the gap, which leaves a quadratic equation.
+    def inverse_jet(self, tau: Jet) -> Jet:
+        """By the root of a rational function; with it, f' and f'' take neither square roots nor differences.
 
-        With m = (K + k)/2, p = (K - k)/2 and c = |tau| - k b it is m x + p sqrt(x² + w²) = c for x = |delta| - b.
+        In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with
+        y = rho + rho², XY = b² (4 y + 1 - c²). So y (1 - c²) = (w/2b)², and c (k/2K + rho) = tau/(2 K b).
         """
-        K, k, square = self.outer, self.inner, self.width**2
-        mean, half, c = 0.5 * (K + k), 0.5 * (K - k), absolute(tau) - k * self.half_gap
-        root = sqrt(c * c + K * k * square)
-        x = select(c, (c * c - half * half * square) / (mean * c + half * root), (mean * c - half * root) / (K * k))
-        distance = x + self.half_gap
-        near, far = tau / K, tau / k
-        return (select(tau, near, far), select(tau, far, near)), select(tau, distance, -distance)
+        if len(tau) > 3:
+            return super().inverse_jet(tau)
+        K, k, b = self.outer, self.inner, self.half_gap
+        ratio, square = 0.5 * k / K, (0.5 * self.width / b) ** 2
+
+        def squared_load(rho: Jet) -> Jet:
+            stiffness = rho + ratio
+            return stiffness * stiffness * (1.0 - quotient(Jet([square, 0.0, 0.0]), rho * rho + rho))
+
+        share = tau[0] * (0.5 / (K * b))
+        least, load = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
+        # |c| is nearly 1 - least/(2 rho), which leaves a quadratic equation.
+        middle = load + (0.5 * least - ratio)
+        start = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
+        rho = root(squared_load, share * share, (least, load + least), start)
+        y = rho * rho + rho
+        # One division for 1/y and for c.
+        inverse = 1.0 / (y * (rho + ratio))
+        g, c = inverse * (rho + ratio), share * (inverse * y)
+        delta = b * (c * (2.0 * rho + 1.0))
+        if len(tau) == 1:
+            return Jet([delta])
+        r, s = square * g, square * (g * g)
+        near, far = s + 4.0, s * (rho + 1.0) + 2.0
+        inverse_near_far = 1.0 / (near * far)
+        slope = 2 * (K - k) * ((s * (2.0 - r) + 4.0) * inverse_near_far) + k
+        inverse_near = inverse_near_far * far
+        bend = (
+            (4 * (K - k) / b)
+            * c
+            * (g * g * (r * (4.0 - r) + 12 * square))
+            * (inverse_near * inverse_near * inverse_near)
+        )
+        return inverted(lambda _: Jet([tau[0], slope, bend][: len(tau)]), delta, tau)
+
+    def inverse_law(self, tau: Scalar) -> Scalar:
+        """As for :meth:`inverse_jet`."""
+        return self.inverse_jet(Jet([tau]))[0]
 
     def _integral(self, x: Scalar) -> Scalar:
         """Integral of h from -infinity, but for a constant, by a form of h that does not cancel."""

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...elementary import index, lookup, root
+from ...elementary import index, lookup, root, select
 from ...jet import Jet
 from ...jet_functions import inverted
 from ..checks import refuse, row
@@ -32,8 +32,8 @@ class _Pieces(NamedTuple):
         origin: (m + 1,).
         effort: (m + 1, 6), coefficients of powers of the distance from the origin, lowest first.
         energy: (m + 1, 7) likewise.
-        lower, upper: bounds of the distance (m + 1,).
-        compliance: (m + 1,), distance over effort from the origin to the other end.
+        width: (m + 1,), of the interval, negative left of the origin; that of a unit beyond the table.
+        inverse_rise: (m + 1,), one over the rise of the effort along the width.
     """
 
     x: Array
@@ -41,9 +41,8 @@ class _Pieces(NamedTuple):
     origin: Array
     effort: Array
     energy: Array
-    lower: Array
-    upper: Array
-    compliance: Array
+    width: Array
+    inverse_rise: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +79,19 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         return polynomial_at(_columns(at, self._pieces.energy), delta - lookup(at, self._pieces.origin))
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """By the polynomial of the interval."""
+        """By the polynomial of the interval, whose width and rise are one: its coefficients sum up to one."""
         pieces = self._pieces
         at = index(tau[0], pieces.y)
-        start, *powers = _columns(at, pieces.effort)
-        beyond = tau - start
-        ends = lookup(at, pieces.lower), lookup(at, pieces.upper)
-        first = beyond[0] * lookup(at, pieces.compliance)
-        distance = root(_rise, beyond[0], ends, first, powers)
-        return inverted(_rise, distance, beyond, powers) + lookup(at, pieces.origin)
+        powers = (pieces.width[:, np.newaxis] ** np.arange(1, 5)) * pieces.inverse_rise[:, np.newaxis]
+        slope, *others = _columns(at, pieces.effort[:, 1:5] * powers)
+        last = 1.0 - slope - others[0] - others[1] - others[2]
+        width = lookup(at, pieces.width)
+        rise = (tau - lookup(at, pieces.effort[:, 0])) * lookup(at, pieces.inverse_rise)
+        share = rise[0]
+        # Right at both ends, and in its slope at the first.
+        first = share / (slope + (1.0 - slope) * share)
+        distance = root(_rise, share, (0.0 * share, select(share - 1.0, share, 1.0)), first, [slope, *others, last])
+        return inverted(_rise, distance, rise, [slope, *others, last]) * width + lookup(at, pieces.origin)
 
     @cached_property
     def _pieces(self) -> _Pieces:
@@ -123,14 +126,13 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
             np.concatenate([x[:1], x[origin], x[-1:]]),
             effort,
             energy,
-            np.concatenate([[-np.inf], np.minimum(width, 0.0), [0.0]]),
-            np.concatenate([[0.0], np.maximum(width, 0.0), [np.inf]]),
-            np.concatenate([1 / slope[:1], np.diff(x) / np.diff(y), 1 / slope[-1:]]),
+            np.concatenate([[-1.0], width, [1.0]]),
+            1 / np.concatenate([-slope[:1], y[other] - y[origin], slope[-1:]]),
         )
 
 
 def _rise(distance: Jet, *powers: Scalar) -> Jet:
-    """Effort beyond that at the origin of a piece, from the coefficients of powers from the first on."""
+    """Polynomial of the distance from the origin of a piece, from the coefficients of powers from the first on."""
     return distance * polynomial_at(powers, distance)
 
 

@@ -20,9 +20,10 @@ enum {
     MOST_OUTPUTS = 16,
     MOST_VECTORS = 64,
     MOST_STAGES = 4,
-    MOST_KEYWORDS = 4,
+    MOST_KEYWORDS = 5,
     MOST_DIMENSIONS = 3,
     MOST_INTERMEDIATE = 4096, /* numbers of the intermediate vectors of one state, which are on the stack */
+    MOST_TOGETHER = 256, /* numbers of results that share memory: with one kept, all are */
     BLOCK = 128 /* states of which intermediate vectors stay in the first-level cache */
 };
 
@@ -59,16 +60,30 @@ typedef struct {
     Py_ssize_t required;                 /* number of inputs up to the last that must be given */
     int direct; /* whether the only stage reads the first inputs and writes all results in their order */
     int finite_results;
+    npy_intp together; /* numbers of all results, if these are parts of one array; else 0 */
     PyObject *default_arrays;
     PyObject *result_type; /* tuple or a subclass; NULL to return the only result */
     PyObject *general;
 } Caller;
 
+typedef double eight __attribute__((vector_size(64)));
+
+/* Zeros sum up to NaN if a number is not finite. Long arrays have eight sums: additions to one wait for each other. */
 static inline __attribute__((always_inline)) int all_finite(const double *values, npy_intp length)
 {
     double sum = 0;
-    for (npy_intp i = 0; i < length; ++i)
-        sum += values[i] * 0.0; /* NaN if one of them is not finite */
+    npy_intp i = 0;
+    if (length >= 16) {
+        eight sums = {0}, part;
+        for (; i + 8 <= length; i += 8) {
+            memcpy(&part, values + i, sizeof part);
+            sums += part * 0.0;
+        }
+        for (int k = 0; k < 8; ++k)
+            sum += sums[k];
+    }
+    for (; i < length; ++i)
+        sum += values[i] * 0.0;
     return sum == 0;
 }
 
@@ -162,14 +177,25 @@ static inline int run_state(const Caller *self, double **vectors)
     return 1;
 }
 
-static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
+/* An array for a result: its part of the array of all results, or an array of its own. */
+static inline PyObject *result_array(Shape *shape, PyObject *all, double **next)
 {
-    Caller *self = (Caller *)object;
-    double *vectors[MOST_VECTORS]; /* no stage writes to inputs */
-    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, (const double **)vectors))
-        return PyObject_Vectorcall(self->general, args, nargsf, names);
+    if (!all)
+        return PyArray_SimpleNew(shape->dimensions, shape->sizes, NPY_DOUBLE);
+    PyObject *result =
+        PyArray_New(&PyArray_Type, shape->dimensions, shape->sizes, NPY_DOUBLE, NULL, *next, 0, NPY_ARRAY_CARRAY, NULL);
+    *next += shape->length;
+    if (result && PyArray_SetBaseObject((PyArrayObject *)result, Py_NewRef(all)))
+        Py_CLEAR(result);
+    return result;
+}
+
+/* Arrays for the results of one state, as a tuple or alone, and their data. */
+static inline PyObject *new_results(Caller *self, double **vectors)
+{
     PyTypeObject *type = (PyTypeObject *)self->result_type;
-    PyObject *results = NULL;
+    PyObject *results = NULL, *all = NULL;
+    double *next = NULL;
     if (type) {
         results = type == &PyTuple_Type ? PyTuple_New(self->outputs) : type->tp_alloc(type, self->outputs);
         if (!results)
@@ -178,12 +204,19 @@ static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nar
         ((PyTupleObject *)results)->ob_hash = -1; /* tp_alloc leaves it zero, which is a hash */
 #endif
     }
-    for (Py_ssize_t k = 0; k < self->outputs; ++k) {
-        Shape *shape = &self->shapes[self->inputs + k];
-        PyObject *result = PyArray_SimpleNew(shape->dimensions, shape->sizes, NPY_DOUBLE);
-        if (!result) {
+    if (self->together) {
+        all = PyArray_SimpleNew(1, &self->together, NPY_DOUBLE);
+        if (!all) {
             Py_XDECREF(results);
             return NULL;
+        }
+        next = PyArray_DATA((PyArrayObject *)all);
+    }
+    for (Py_ssize_t k = 0; k < self->outputs; ++k) {
+        PyObject *result = result_array(&self->shapes[self->inputs + k], all, &next);
+        if (!result) {
+            Py_CLEAR(results);
+            break;
         }
         if (type)
             PyTuple_SET_ITEM(results, k, result);
@@ -191,6 +224,19 @@ static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nar
             results = result;
         vectors[self->inputs + k] = PyArray_DATA((PyArrayObject *)result);
     }
+    Py_XDECREF(all);
+    return results;
+}
+
+static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Caller *self = (Caller *)object;
+    double *vectors[MOST_VECTORS]; /* no stage writes to inputs */
+    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, (const double **)vectors))
+        return PyObject_Vectorcall(self->general, args, nargsf, names);
+    PyObject *results = new_results(self, vectors);
+    if (!results)
+        return NULL;
     if (run_state(self, vectors))
         return results;
     Py_DECREF(results);
@@ -461,6 +507,12 @@ static int fill_caller(Caller *self, PyObject *shapes, PyObject *keywords, PyObj
             return 0;
     for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
         self->intermediate += self->shapes[k].length;
+    if (self->outputs > 1) { /* an array that shares its memory takes half the time of another one */
+        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
+            self->together += self->shapes[k].length;
+        if (self->together > MOST_TOGETHER)
+            self->together = 0;
+    }
     if (self->intermediate > MOST_INTERMEDIATE) {
         PyErr_SetString(PyExc_OverflowError, "too many intermediate numbers");
         return 0;

@@ -1,11 +1,15 @@
 /* Vector lanes of the processor; loading rows of states into lanes and storing them. */
 #if defined(__AVX512F__)
 #define EOM_LANES 8
+#define EOM_EACH(x) x, x, x, x, x, x, x, x
 #elif defined(__AVX__)
 #define EOM_LANES 4
+#define EOM_EACH(x) x, x, x, x
 #else
 #define EOM_LANES 2
+#define EOM_EACH(x) x, x
 #endif
+#define EOM_ALIGNED __attribute__((aligned(8 * EOM_LANES)))
 typedef double lanes __attribute__((vector_size(8 * EOM_LANES)));
 typedef int64_t lane_bits __attribute__((vector_size(8 * EOM_LANES)));
 typedef uint64_t lane_words __attribute__((vector_size(8 * EOM_LANES)));
@@ -72,7 +76,8 @@ static inline void eom_load_rest(lanes *x, const double *from, size_t stride, si
     }
 }
 
-/* Store columns j to j + width - 1 of the first `used` rows of `size` numbers. */
+/* Store columns j to j + width - 1 of the first `used` rows of `size` numbers. A row of fewer columns than lanes is
+ * stored with whole lanes where a later row, or a later call for its other columns, overwrites what is too much. */
 static inline __attribute__((always_inline)) void eom_store_columns(
     const lanes *y, double *to, size_t size, size_t j, size_t width, size_t used)
 {
@@ -81,22 +86,31 @@ static inline __attribute__((always_inline)) void eom_store_columns(
         row[l] = y[j + (l < width ? l : 0)];
     eom_transpose(row);
     EOM_UNROLL for (size_t l = 0; l < EOM_LANES; ++l)
-        if (l < used)
-            __builtin_memcpy(to + l * size + j, &row[l], 8 * width);
+        if (l < used) {
+            if (used == EOM_LANES && l * size + j + EOM_LANES <= EOM_LANES * size)
+                __builtin_memcpy(to + l * size + j, &row[l], sizeof(lanes));
+            else
+                __builtin_memcpy(to + l * size + j, &row[l], 8 * width);
+        }
+}
+
+/* Store the columns of the first `used` rows, packed, the last columns first. */
+static inline __attribute__((always_inline)) void eom_store_rows(const lanes *y, double *to, size_t size, size_t used)
+{
+    const size_t whole = size / EOM_LANES * EOM_LANES;
+    if (whole < size)
+        eom_store_columns(y, to, size, whole, size - whole, used);
+    for (size_t j = 0; j < whole; j += EOM_LANES)
+        eom_store_columns(y, to, size, j, EOM_LANES, used);
 }
 
 /* Store the first `used` rows, packed. Widths are constants here, so that a row takes an instruction and no call. */
 static inline __attribute__((always_inline)) void eom_store(const lanes *y, double *to, size_t size, size_t used)
 {
-    const size_t whole = size / EOM_LANES * EOM_LANES;
     if (used == EOM_LANES)
-        for (size_t j = 0; j < whole; j += EOM_LANES)
-            eom_store_columns(y, to, size, j, EOM_LANES, EOM_LANES);
+        eom_store_rows(y, to, size, EOM_LANES);
     else
-        for (size_t j = 0; j < whole; j += EOM_LANES)
-            eom_store_columns(y, to, size, j, EOM_LANES, used);
-    if (whole < size)
-        eom_store_columns(y, to, size, whole, size - whole, used);
+        eom_store_rows(y, to, size, used);
 }
 
 /* A row of numbers as lanes, and back. */

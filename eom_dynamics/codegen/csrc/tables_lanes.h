@@ -7,6 +7,11 @@ EOM_APART lanes eom_index_lanes(lanes x, const double *points, int count)
     return __builtin_convertvector(passed, lanes);
 }
 
+/* Entries of a table that fits into two registers. */
+#if EOM_LANES == 8 && !defined(__clang__)
+#define EOM_PERMUTED(table, at) __builtin_shuffle(eom_row(table), eom_row((table) + EOM_LANES), at)
+#endif
+
 /* Rows of a table, each of a width that is a multiple of the lanes, transposed. */
 EOM_APART void eom_lookup_rows(lanes at, const double *table, size_t width, lanes *y)
 {

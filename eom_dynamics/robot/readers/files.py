@@ -1,12 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read text files of bounded size."""
+"""Robot files: what a reader gets, and text of bounded size."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError
+
+Expand = Callable[[Path, Mapping[str, str]], str]
+"""Returns the URDF of a xacro file and its arguments, as :func:`.xacro.expand_xacro` does."""
+
+
+@dataclass(frozen=True)
+class DescriptionFile:
+    """A robot description to read, and options of :func:`eom_dynamics.load_robot` that concern its format.
+
+    Attributes:
+        label: file or source; every message begins with it.
+        path: of the file; None for a text from elsewhere.
+        content: the text, None for that of the file.
+        inertia_reference, xacro_arguments: as of :func:`eom_dynamics.load_robot`.
+        expand: expands xacro files.
+    """
+
+    label: str
+    path: Path | None
+    content: str | None
+    inertia_reference: str | None
+    xacro_arguments: Mapping[str, str]
+    expand: Expand
+
+    def text(self, largest: int) -> str:
+        """Return the description.
+
+        Args:
+            largest: maximum size in bytes.
+
+        Raises:
+            RobotDescriptionError: it cannot be read, is larger, or is not UTF-8 text.
+        """
+        if self.content is None:
+            assert self.path is not None
+            return read_text(self.path, largest)
+        if len(self.content) > largest:
+            raise RobotDescriptionError(f"{self.label}: must be at most {largest} characters, has {len(self.content)}")
+        return self.content
 
 
 def refuse_special_file(path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,18 +17,13 @@ from ...exceptions import RobotDescriptionError
 from ...spelling import close_match
 from ..assembly import assemble
 from ..description import Description
+from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
-from .files import read_text
-from .parameter_file import robot_section
-from .parameters import description_from_parameters, names_urdf
-from .urdf import description_from_urdf
-from .urdf_file import URDF_ENDINGS, description_from_file
-from .xacro import Expand, expand_xacro
+from .files import DescriptionFile, Expand
+from .urdf_file import XACRO_ENDING
+from .xacro import expand_xacro
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
-
-# A robot takes a few kilobytes; a larger file is some other one, and takes long to parse.
-MAX_BYTES = 200_000
 
 
 def packaged_robots() -> list[str]:
@@ -102,57 +96,24 @@ def read_description(
     Raises:
         RobotDescriptionError: as of :func:`load_robot`.
     """
-    label = "robot_description" if _is_xml(name) or _is_yaml_text(name) else f"{name:.200}"
-    if xacro_arguments and not name.endswith(".xacro"):
+    packaged = name in packaged_robots()
+    found = PARAMETER_FILE if packaged else format_of(name)
+    is_text = found is not None and not packaged and found.recognizes(name)
+    label = "robot_description" if is_text else f"{name}.yaml" if packaged else f"{name:.200}"
+    if xacro_arguments and not name.endswith(XACRO_ENDING):
         raise RobotDescriptionError(
             f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
         )
-    if name in packaged_robots():
-        text = (_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8")
-        return _from_parameters(text, f"{name}.yaml", inertia_reference)
-    if _is_yaml_text(name):
-        if len(name) > MAX_BYTES:
-            raise RobotDescriptionError(f"{label}: must be at most {MAX_BYTES} characters, has {len(name)}")
-        return _from_parameters(name, label, inertia_reference)
-    if name.endswith((".yaml", ".yml")):
-        return _from_parameters(read_text(Path(name), MAX_BYTES), name, inertia_reference, Path(name).parent, expand)
-    if not _is_xml(name) and not name.endswith(URDF_ENDINGS):
+    if found is None:
         close = close_match(name, packaged_robots())
         raise RobotDescriptionError(
-            f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor a parameter file (.yaml), a URDF "
-            "(.urdf), a xacro file (.xacro), or the text of a URDF or parameter file"
+            f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor "
+            f"{', '.join(each.title for each in FORMATS)}, or the text of a URDF or parameter file"
             + (f"; did you mean {close}?" if close else "")
         )
-    if inertia_reference is not None:
-        _refuse_reference(label)
-    if _is_xml(name):
-        return description_from_urdf(name.removeprefix("\ufeff"), label)
-    return description_from_file(name, xacro_arguments, expand)
-
-
-def _from_parameters(
-    text: str, label: str, inertia_reference: str | None, folder: Path | None = None, expand: Expand = expand_xacro
-) -> Description:
-    _, parameters = robot_section(text, label)
-    if inertia_reference is not None:
-        if names_urdf(parameters):
-            _refuse_reference(label)
-        parameters = {**parameters, "inertia_reference": inertia_reference}
-    return description_from_parameters(parameters, label, folder=folder, expand=expand)
-
-
-def _refuse_reference(label: str) -> NoReturn:
-    raise RobotDescriptionError(
-        f"{label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
-    )
-
-
-def _is_xml(text: str) -> bool:
-    return text[:1000].lstrip("\ufeff \t\r\n").startswith("<")
-
-
-def _is_yaml_text(text: str) -> bool:
-    return "\n" in text and ":" in text and not _is_xml(text)
+    path = None if packaged or is_text else Path(name)
+    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else name if is_text else None
+    return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
 def _gravity(value: ArrayLike | None) -> Array | None:

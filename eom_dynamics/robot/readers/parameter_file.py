@@ -16,7 +16,7 @@ MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
 
 
-def robot_section(text: str, label: str) -> tuple[str, dict[str, Any]]:
+def find_robot(text: str, label: str) -> tuple[str, dict[str, Any]]:
     """Parse a parameter file and return its only ``robot`` section, after the name of its node, such as ``/**``.
 
     Args:

@@ -4,47 +4,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
+from ...exceptions import RobotDescriptionError
 from ..description import Description
-from .files import read_text
+from .files import DescriptionFile, Expand
 from .packages import package_folder
 from .section import Section
 from .urdf import description_from_urdf
-from .xacro import Expand, expand_xacro
 from .xml import MAX_CHARACTERS
 
-URDF_ENDINGS = (".urdf", ".xacro")
+XACRO_ENDING = ".xacro"
+
+URDF_ENDINGS = (".urdf", XACRO_ENDING)
 """Endings of the names of URDF and xacro files."""
 
 PACKAGE = "package://"
 
 
-def read_urdf(path: str, xacro_arguments: Mapping[str, str], expand: Expand = expand_xacro) -> str:
-    """Return the text of a ``.urdf`` file, or of a ``.xacro`` file that ``expand`` expands.
-
-    Raises:
-        RobotDescriptionError: the file cannot be read or expanded.
-    """
-    text = expand(Path(path), xacro_arguments) if path.endswith(".xacro") else read_text(Path(path), MAX_CHARACTERS)
-    return text.removeprefix("\ufeff")
-
-
-def description_from_file(path: str, xacro_arguments: Mapping[str, str], expand: Expand = expand_xacro) -> Description:
-    """Read a ``.urdf`` or ``.xacro`` file.
-
-    Args:
-        path: of the file.
-        xacro_arguments: values of the arguments of a xacro file.
-        expand: expands a xacro file.
+def read_urdf_file(file: DescriptionFile) -> Description:
+    """Read the text of a URDF, a ``.urdf`` file, or a ``.xacro`` file.
 
     Raises:
         RobotDescriptionError: the file cannot be read, expanded or used.
     """
+    if file.inertia_reference is not None:
+        refuse_reference(file)
+    if file.path is None or not file.path.name.endswith(XACRO_ENDING):
+        # The parser says what a text without a file may have.
+        text = file.text(MAX_CHARACTERS) if file.content is None else file.content
+        return description_from_urdf(text.removeprefix("\ufeff"), file.label)
     # Lines are those of the expanded file.
-    source = f"{path}: as the command xacro expands it" if path.endswith(".xacro") else path
-    return description_from_urdf(read_urdf(path, xacro_arguments, expand), source)
+    text = file.expand(file.path, file.xacro_arguments)
+    return description_from_urdf(text.removeprefix("\ufeff"), f"{file.label}: as the command xacro expands it")
+
+
+def refuse_reference(file: DescriptionFile) -> NoReturn:
+    """Refuse an inertia reference for a URDF."""
+    raise RobotDescriptionError(
+        f"{file.label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
+    )
 
 
 def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:
@@ -59,7 +59,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
         RobotDescriptionError: the file cannot be found, read, expanded or used.
     """
     path = _located(robot, robot.text("urdf"), folder)
-    is_xacro = path.endswith(".xacro")
+    is_xacro = path.endswith(XACRO_ENDING)
     if not path.endswith(URDF_ENDINGS):
         robot.refuse("urdf", f"must be a .urdf or .xacro file, is {path!r:.200}")
     arguments: dict[str, str] = {}
@@ -68,7 +68,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
             robot.refuse("xacro_arguments", "are for .xacro files; remove them")
         with robot.section("xacro_arguments") as section:
             arguments = {name: section.word(name) for name in section}
-    return description_from_file(path, arguments, expand)
+    return read_urdf_file(DescriptionFile(path, Path(path), None, None, arguments, expand))
 
 
 def _located(robot: Section, name: str, folder: Path | None) -> str:

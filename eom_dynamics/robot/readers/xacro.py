@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +15,10 @@ from xml.parsers.expat import ErrorString, ExpatError
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
 from ...spelling import close_match, hint
+from .files import Expand as Expand
 from .files import refuse_special_file
 from .packages import package_folder
 from .xacro_expressions import confined
-
-Expand = Callable[[Path, Mapping[str, str]], str]
-"""Returns the URDF of a xacro file and its arguments, as :func:`expand_xacro` does."""
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:

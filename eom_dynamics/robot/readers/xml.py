@@ -20,6 +20,11 @@ _MAX_ELEMENTS = 30_000
 _MAX_DEPTH = 100
 
 
+def is_xml(text: str) -> bool:
+    """Whether a text is XML, rather than the name of a file."""
+    return text[:1000].lstrip("\ufeff \t\r\n").startswith("<")
+
+
 def parse(text: str, source: str) -> Element:
     """Parse a document and return its root element.
 

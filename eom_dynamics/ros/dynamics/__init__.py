@@ -12,7 +12,7 @@
 :mod:`.trajectory_player`           trajectories as a stream of setpoints
 :mod:`.clock_watch`                 jumps of the clock while a trajectory is played
 :mod:`.inverse_dynamics_service`    the command for one state on request
-:mod:`.parameters`                  parameters of the node
+:mod:`.dynamics_parameters`         parameters of the node
 :mod:`.realtime`                    priority, processors and locked memory
 :mod:`.transitions`                 log of lifecycle transitions, and impossible ones
 ==================================  ======================================================================

@@ -15,7 +15,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from ...arrays import Array
 from ...messages.joint_order import JointOrder
 from ...messages.samples import doubles
-from ...messages.setpoint_to_command import Solution
+from ...messages.setpoint_to_command import EvaluatedSetpoint
 from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapedStream
 from ...stream.watchdog import Status
 from ..interfaces import FeedforwardCommand
@@ -64,7 +64,7 @@ class CommandTopics:
         """Forget the last command."""
         self.holds_command, self._latest = False, None
 
-    def publish(self, header: Header, solution: Solution, status: Status) -> None:
+    def publish(self, header: Header, solution: EvaluatedSetpoint, status: Status) -> None:
         """Publish a command."""
         self.holds_command = False  # partly written messages are none
         self._fill(header, solution.order, solution.efforts, solution.motors)

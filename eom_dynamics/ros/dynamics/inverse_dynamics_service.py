@@ -12,18 +12,18 @@ from ...elastic.limit_violations import summary
 from ...exceptions import StateError
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
-from ...messages.setpoint_to_command import Solver, matrices
+from ...messages.setpoint_to_command import SetpointEvaluator, matrices
 from ..interfaces import ComputeInverseDynamics
 from ..robot_node import RobotNode
 
-# For bursts of many clients, or of one that does not wait for answers.
-_QOS = QoSProfile(depth=1000)
+SERVICE_QOS = QoSProfile(depth=1000)
+"""For bursts of many clients, or of one that does not wait for answers."""
 
 
 class InverseDynamicsService:
     """Server of the service; refused requests do not affect the stream."""
 
-    def __init__(self, node: RobotNode, solver: Callable[[], Solver], limits: Callable[[], str]) -> None:
+    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator], limits: Callable[[], str]) -> None:
         """Create the service.
 
         Args:
@@ -32,7 +32,7 @@ class InverseDynamicsService:
             limits: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
         """
         self._node, self._solver, self._limits = node, solver, limits
-        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=_QOS)
+        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=SERVICE_QOS)
 
     def _receive(
         self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response
@@ -58,7 +58,7 @@ class InverseDynamicsService:
         if request.include_matrices and len(request.base):
             raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
         limits = "warn" if limits == "clip" else limits
-        solution = solver.solve(request, optional=("jerk", "snap"), limits=limits)
+        solution = solver.evaluate(request, optional=("jerk", "snap"), limits=limits)
         fields = solution.fields()
         if request.include_matrices:
             fields |= matrices(solver, solution)

@@ -15,17 +15,17 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Solution, Solver
-from ...stream.compiled_stream import CompiledStream
+from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ...stream.compiled_stream import CompiledStream, ShapedStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
-from ..diagnostics import Report
+from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
 from .command_topics import CommandTopics
-from .parameters import limit_policy
 from .statistics import StreamStatistics
 from .stream_warnings import StreamWarnings
 from .supervision import Supervision
@@ -62,7 +62,9 @@ class SetpointStream:
             deactivate: deactivates the node.
         """
         self._node, self._commands = node, commands
-        self.solver: Solver | None = None
+        self.solver: SetpointEvaluator | None = None
+        # Of the payload that the compiled calls take into account; none while that changes.
+        self._payload_version: int | None = 0
         self._compiled: CompiledStream | None = None
         self._shapes = LearnedShapes()
         self.statistics = StreamStatistics()
@@ -91,8 +93,8 @@ class SetpointStream:
         """Apply a changed parameter of the node, if it concerns the stream."""
         if name == "effort_command":
             self._commands.commands_motors = value == "motor"
-        elif name in ("limits", "clip_to_limits"):
-            self.limits = limit_policy(self._node)
+        elif name == "limits":
+            self.limits = str(value)
             self._shapes.forget()
         elif name == "task_limits":
             self._task_limits = str(value)
@@ -101,7 +103,7 @@ class SetpointStream:
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
-    def take(self, solver: Solver, compiled: CompiledStream | None) -> None:
+    def take(self, solver: SetpointEvaluator, compiled: CompiledStream | None) -> None:
         """Begin a stream for a robot.
 
         Args:
@@ -109,6 +111,8 @@ class SetpointStream:
             compiled: its compiled calls, if any.
         """
         self.solver, self._compiled = solver, compiled
+        solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
+        solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
         self.begin()
         self._tasks.take(solver.arm.robot)
 
@@ -139,8 +143,11 @@ class SetpointStream:
     def answer_bytes(self, message: bytes) -> None:
         """Answer a serialised setpoint: by a compiled call, if one takes the message, or else field by field."""
         started = time.perf_counter_ns()
-        shaped = self._shapes.latest
-        if shaped is None or self.player.remembers:
+        shaped, solver = self._shapes.latest, self.solver
+        if shaped is None or solver is None or self.player.remembers:
+            self._answer_serialised(message)
+            return
+        if solver.payload.version != self._payload_version and not self._load(solver.payload, shaped, message):
             self._answer_serialised(message)
             return
         call = shaped.call
@@ -169,6 +176,23 @@ class SetpointStream:
             self._warn_of_limits(shaped.violations())
         self.statistics.add_time(time.perf_counter_ns() - started)
 
+    def _load(self, payload: PayloadBlend, shaped: ShapedStream, message: bytes) -> bool:
+        """Have compiled calls take a payload into account that changes; whether they may answer a message."""
+        if payload.blending:
+            # Of the header, the first field after the four bytes of the encapsulation.
+            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little") for k in (4, 8))
+            stamp = seconds * 1_000_000_000 + nanoseconds
+            # After any other step the checks of the stream come first.
+            if not payload.follows(stamp):
+                return False
+            payload.at(stamp)
+        self._payload_version = None if payload.blending else payload.version
+        if shaped.loaded != payload.present:
+            self._shapes.forget()
+            return False
+        self._shapes.load(payload.now)
+        return True
+
     def _answer_serialised(self, message: bytes) -> None:
         """Answer a serialised setpoint field by field, and learn its shape."""
         try:
@@ -186,7 +210,7 @@ class SetpointStream:
         stamp: int,
         frame_id: str,
         publish: Callable[[], Array],
-        solution: Callable[[], Solution],
+        solution: Callable[[], EvaluatedSetpoint],
         setpoint: Callable[[], JointTrajectorySetpoint],
     ) -> bool:
         """Publish the command for a setpoint, or refuse the setpoint; return whether it was published.
@@ -269,12 +293,12 @@ class SetpointStream:
             return False
         stamp = setpoint.header.stamp
         nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
-        found: list[Solution] = []
+        found: list[EvaluatedSetpoint] = []
 
         def publish() -> Array:
             assert self.solver is not None  # as above
             policy = limits or self.limits
-            found.append(self.solver.solve(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
+            found.append(self.solver.evaluate(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
             self._commands.publish(setpoint.header, found[0], Status.FRESH)
             return found[0].state
 
@@ -293,7 +317,7 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _respond(self, solver: Solver, last: Solution, response: Response) -> None:
+    def _respond(self, solver: SetpointEvaluator, last: EvaluatedSetpoint, response: Response) -> None:
         """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
@@ -317,8 +341,8 @@ class SetpointStream:
 
     # --- Diagnostics --------------------------------------------------------------------
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of setpoints, without that of their supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        return Report(level, message, {"stream": "compiled" if self._compiled else "general", **figures})
+        return StatusReport(level, message, {"stream": "compiled" if self._compiled else "general", **figures})

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from std_msgs.msg import Header
-
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.refusals import refusal_reason
+from ...messages.request_identity import RequestNames
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
@@ -59,7 +58,7 @@ class SplineTopic:
         self._waiting = self._epoch = 0
         # Identity of the stop being computed.
         self._stopping: object = None
-        self._header = Header()
+        self._requests, self._played = RequestNames("spline_trajectory"), TrajectoryStatus()
         self.last_refusal = ""
         self.on_finished: Callable[[], None] = lambda: None
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
@@ -73,19 +72,21 @@ class SplineTopic:
         self._player.stop(reason, forget=forget)
 
     def _receive(self, message: SplineTrajectory) -> None:
+        # Statuses of the message begin with its header and its identity.
+        told = TrajectoryStatus(header=message.header, request=self._requests.next(message))
         try:
             arm = self._arm()
             check_size(message)
             if self._waiting >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
         except EomDynamicsError as error:
-            self._refuse(error, message.header)
+            self._refuse(error, told)
             return
         if not message.knots:
-            self._come_to_rest(arm, message.header)
+            self._come_to_rest(arm, told)
             return
         self._waiting += 1
-        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, message, self._epoch))
+        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, told, self._epoch))
 
     def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline | Exception:
         """Read and check a message; return its motion or the error. Runs in the worker's thread."""
@@ -96,14 +97,12 @@ class SplineTopic:
             return error
         return motion
 
-    def _play(self, arm: ElasticArm, message: SplineTrajectory, epoch: int, found: Spline | Exception) -> None:
+    def _play(self, arm: ElasticArm, told: TrajectoryStatus, epoch: int, found: Spline | Exception) -> None:
         self._waiting -= 1
         if epoch != self._epoch:
-            self._refuse(
-                TrajectoryError("the stream, or an empty trajectory, ended it before it began"), message.header
-            )
+            self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), told)
             return
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = told.header.stamp.sec * 10**9 + told.header.stamp.nanosec
         try:
             if isinstance(found, Exception):
                 raise found
@@ -111,9 +110,9 @@ class SplineTopic:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(found, stamp)
             judge = partial(enforce_limits_of_transition, self._node)
-            self._replace(found, stamp, message.header, arm, judge, "replaced by another trajectory")
+            self._replace(found, stamp, told, arm, judge, "replaced by another trajectory")
         except Exception as error:
-            self._refuse(error, message.header)
+            self._refuse(error, told)
             return
         self._stopping = None
         self._node.get_logger().info(
@@ -125,20 +124,24 @@ class SplineTopic:
         self,
         motion: Spline,
         stamp: int,
-        header: Header,
+        told: TrajectoryStatus,
         arm: ElasticArm,
         judge: Callable[[Verdict], None],
         reason: str,
     ) -> None:
         """Play a motion in the place of that under way, and report both."""
         replaces = self._player.playing
-        self._player.play(motion, stamp, header.frame_id, arm, judge)
+        self._player.play(motion, stamp, told.header.frame_id, arm, judge)
         if replaces:
             self._ended(False, reason)
-        self._header = header
-        self._status.publish(TrajectoryStatus(header=header, status=TrajectoryStatus.ACCEPTED))
+        self._played = told
+        self._tell(told, TrajectoryStatus.ACCEPTED)
 
-    def _come_to_rest(self, arm: ElasticArm, header: Header) -> None:
+    def _tell(self, told: TrajectoryStatus, status: int, message: str = "") -> None:
+        """Publish a status of the trajectory of an identity."""
+        self._status.publish(TrajectoryStatus(header=told.header, request=told.request, status=status, message=message))
+
+    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus) -> None:
         """Replace the motion under way by one that stops; it is computed in a thread."""
         self._epoch += 1
         self._stopping = stopping = object()
@@ -150,11 +153,11 @@ class SplineTopic:
         motion, t = under_way[0], under_way[1] + _LEAD * 1e-9
         stamp = now + _LEAD
         if t < motion.end:  # else it is about to end, at rest
-            self._stops.submit(
-                partial(_stop_or_error, arm, motion, t), partial(self._stop, arm, header, stamp, stopping)
-            )
+            self._stops.submit(partial(_stop_or_error, arm, motion, t), partial(self._stop, arm, told, stamp, stopping))
 
-    def _stop(self, arm: ElasticArm, header: Header, stamp: int, stopping: object, found: Spline | Exception) -> None:
+    def _stop(
+        self, arm: ElasticArm, told: TrajectoryStatus, stamp: int, stopping: object, found: Spline | Exception
+    ) -> None:
         if stopping is not self._stopping or not self._player.playing:
             return
         self._stopping = None
@@ -162,7 +165,7 @@ class SplineTopic:
             if isinstance(found, Exception):
                 raise found
             # Whatever the limits, it is the best that can be done.
-            self._replace(found, stamp, header, arm, lambda verdict: None, _STOPPED)
+            self._replace(found, stamp, told, arm, lambda verdict: None, _STOPPED)
             self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: an empty one has arrived")
         except Exception as error:
             self._node.get_logger().error(f"trajectory stopped with a step: {printable(refusal_reason(error))}")
@@ -171,8 +174,7 @@ class SplineTopic:
     def _ended(self, finished: bool, reason: str) -> None:
         if finished:
             self.on_finished()
-        status = TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED
-        self._status.publish(TrajectoryStatus(header=self._header, status=status, message=reason))
+        self._tell(self._played, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
 
     def _require_start(self, motion: Spline, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
@@ -185,13 +187,12 @@ class SplineTopic:
                 "check its time stamp and first time, and the clock"
             )
 
-    def _refuse(self, error: Exception, header: Header) -> None:
+    def _refuse(self, error: Exception, told: TrajectoryStatus) -> None:
         self.last_refusal = printable(refusal_reason(error))
         self._node.get_logger().warning(
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )
-        refused = TrajectoryStatus(header=header, status=TrajectoryStatus.REFUSED, message=self.last_refusal)
-        self._status.publish(refused)
+        self._tell(told, TrajectoryStatus.REFUSED, self.last_refusal)
 
 
 def _stop_or_error(arm: ElasticArm, motion: Trajectory, t: float) -> Spline | Exception:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from statistics import median
 
-from ..diagnostics import Level, Report
+from ..diagnostics import Level, StatusReport
 
 STATUS_NAME = "feedforward"
 """Name of the diagnostic status, after that of the node."""
@@ -68,7 +68,7 @@ class StreamStatistics:
         if ratio > self._worst:
             self._worst, self._worst_violation = ratio, violation
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""
         counts = (self.received, self.refused, self.ignored, self.exceeding, self.expired)
         received, refused, ignored, exceeding, expired = (
@@ -96,15 +96,19 @@ class StreamStatistics:
         self._busy = self._longest = 0
         if refused:
             level = Level.ERROR if refused == received else Level.WARN
-            return Report(level, f"{refused} of {received} setpoints refused, the last: {self.last_refusal}", values)
+            return StatusReport(
+                level, f"{refused} of {received} setpoints refused, the last: {self.last_refusal}", values
+            )
         if expired:
-            return Report(
+            return StatusReport(
                 Level.WARN, f"{expired} of {received} setpoints dropped: older than setpoint_lifespan", values
             )
         if ignored:
-            return Report(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
+            return StatusReport(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
         if exceeding:
-            return Report(Level.WARN, f"{exceeding} of {received} commands exceed limits, the worst: {worst}", values)
+            return StatusReport(
+                Level.WARN, f"{exceeding} of {received} commands exceed limits, the worst: {worst}", values
+            )
         if load > _BUSY:
-            return Report(Level.WARN, f"busy for {100 * load:.0f} % of the time: setpoints queue up", values)
-        return Report(Level.OK, "streaming" if received else "waiting for setpoints", values)
+            return StatusReport(Level.WARN, f"busy for {100 * load:.0f} % of the time: setpoints queue up", values)
+        return StatusReport(Level.OK, "streaming" if received else "waiting for setpoints", values)

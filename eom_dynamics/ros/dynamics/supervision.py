@@ -14,13 +14,13 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import Solution, Solver
+from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
 from ...stream.watched_clock import WatchedClock
 from ...terminal import printable
-from ..diagnostics import Level, Report
+from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
@@ -55,7 +55,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[Solver, Solution, Response], None],
+        send: Callable[[SetpointEvaluator, EvaluatedSetpoint, Response], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -77,8 +77,8 @@ class Supervision:
         self.last_loss = ""
         self._watchdog: Watchdog | None = None
         # That of the arm that the watchdog watches; and both for a robot that is to take over.
-        self._solver: Solver | None = None
-        self._successor: tuple[Watchdog, Solver] | None = None
+        self._solver: SetpointEvaluator | None = None
+        self._successor: tuple[Watchdog, SetpointEvaluator] | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
         self._events: list[str] = []
@@ -100,7 +100,7 @@ class Supervision:
         """Whether commands come from the watchdog and not from setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
-    def begin(self, solver: Solver) -> None:
+    def begin(self, solver: SetpointEvaluator) -> None:
         """Supervise a new stream for the arm of a solver, by the parameters of the node.
 
         An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
@@ -162,7 +162,7 @@ class Supervision:
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
             )
 
-    def feed(self, stamp: int, solution: Solution) -> None:
+    def feed(self, stamp: int, solution: EvaluatedSetpoint) -> None:
         """Take note of an answered setpoint and its stamp, ns."""
         if self._watchdog is not None:
             if self._watchdog.responding:
@@ -191,7 +191,7 @@ class Supervision:
             cast(Any, subscription).event_handlers.append(handler)
             self._node.add_waitable(handler)
 
-    def report(self, report: Report) -> Report:
+    def report(self, report: StatusReport) -> StatusReport:
         """The diagnostic status with what the supervision has found."""
         level, message, values = report
         dog, doubts = self._watchdog, self._doubts
@@ -212,7 +212,7 @@ class Supervision:
             level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
-        return Report(level, message, values)
+        return StatusReport(level, message, values)
 
     def _announce(self, settings: Settings) -> None:
         """Log what counts as a loss of setpoints, and the response to it."""

@@ -74,7 +74,7 @@ def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Requ
         qdd = arm.dynamics.forward_dynamics(q, qd, tau, wrench=wrench, added_inertia=rotors)
         partials: tuple[Array, ...] = ()
         if request.include_partials:
-            partials = arm.dynamics.forward_dynamics_partials(q, qd, tau, wrench=wrench, added_inertia=rotors)
+            partials = arm.dynamics.forward_dynamics_derivatives(q, qd, tau, wrench=wrench, added_inertia=rotors)
     response = ComputeForwardDynamics.Response(success=True, joint_names=order.names)
     write(response, ("acceleration",), [order.to_message(qdd)])
     write(response, _PARTIALS[: len(partials)], [order.axes_to_message(partial, 2) for partial in partials])

@@ -26,7 +26,7 @@ from ...exceptions import StateError
 from ...messages.joint_order import places
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
-from ...messages.tolerances import Tolerances
+from ...messages.tolerances import JointTolerances
 from ...terminal import printable
 from ...trajectory import Spline
 from ..interfaces import TrajectoryStatus
@@ -42,7 +42,7 @@ _PERIOD = 0.05
 _PATIENCE = 1.0
 
 
-class Plan(NamedTuple):
+class GoalMotion(NamedTuple):
     """Motion of a goal.
 
     Attributes:
@@ -56,8 +56,8 @@ class Plan(NamedTuple):
     names: Sequence[str]
     motion: Spline
     begin: int
-    path: Tolerances
-    goal: Tolerances
+    path: JointTolerances
+    goal: JointTolerances
     goal_time: float
 
 
@@ -126,15 +126,15 @@ class FollowTrajectory:
         execution.close()
         return self._ended(goal, code, text, cancelled=execution.is_cancelled)
 
-    def _planned(self, request: Any) -> Plan | _RefusedError:
+    def _planned(self, request: Any) -> GoalMotion | _RefusedError:
         """Check a goal and fit its motion; runs in the worker's thread."""
         codes = self.kind.Result
         try:
             if request.multi_dof_trajectory.points:
                 raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
             names, motion = self._fit(request.trajectory)
-            path = Tolerances.read("path_tolerance", request.path_tolerance, names)
-            goal = Tolerances.read("goal_tolerance", request.goal_tolerance, names)
+            path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
+            goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         except Exception as error:
             code = codes.INVALID_JOINTS if "joint_names" in str(error) else codes.INVALID_GOAL
             return _RefusedError(code, refusal_reason(error))
@@ -148,7 +148,7 @@ class FollowTrajectory:
         goal_time = tolerance.sec + tolerance.nanosec / _SECOND
         if not goal_time:
             goal_time = self._node.get_parameter("goal_time_tolerance").value
-        return Plan(tuple(names), motion, begin, path, goal, goal_time)
+        return GoalMotion(tuple(names), motion, begin, path, goal, goal_time)
 
     def _ended(self, goal: ServerGoalHandle, code: int, text: str, *, cancelled: bool = False) -> Any:
         if cancelled:
@@ -176,7 +176,7 @@ class _Execution:
         is_refused: whether it has refused it.
     """
 
-    def __init__(self, node: RobotNode, goal: ServerGoalHandle, plan: Plan, kind: Any) -> None:
+    def __init__(self, node: RobotNode, goal: ServerGoalHandle, plan: GoalMotion, kind: Any) -> None:
         self._node, self._goal, self.plan, self._kind = node, goal, plan, kind
         self.done: Future = Future()
         self.is_cancelled = self.has_ended_itself = self.is_refused = self._accepted = self._finished = False

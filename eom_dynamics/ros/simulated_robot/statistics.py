@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import deque
 from statistics import median
 
-from ..diagnostics import Level, Report
+from ..diagnostics import Level, StatusReport
 from .pace import Pace
-from .watchdog import Phase
+from .watchdog import CommandPhase
 
 _KEPT_TIMES = 10_000
 
@@ -38,7 +38,7 @@ class SimulatedRobotStatistics:
         self.refused += 1
         self.last_refusal = reason
 
-    def report(self, seconds: float, pace: Pace, phase: Phase) -> Report:
+    def report(self, seconds: float, pace: Pace, phase: CommandPhase) -> StatusReport:
         """Return the status of the last ``seconds``, and start the next period."""
         counts = (self.received, self.refused, pace.steps, pace.late, pace.lost)
         received, refused, steps, late, lost = (a - b for a, b in zip(counts, self._before, strict=True))
@@ -59,15 +59,17 @@ class SimulatedRobotStatistics:
             "step time median (us)": f"{median(times) * 1e-3:.1f}" if times else "",
             "step time max (us)": f"{max(times) * 1e-3:.1f}" if times else "",
         }
-        if phase is Phase.STOPPED:
-            return Report(Level.ERROR, "stopped: the simulation diverged; pause the commands to continue", values)
+        if phase is CommandPhase.STOPPED:
+            return StatusReport(Level.ERROR, "stopped: the simulation diverged; pause the commands to continue", values)
         if lost:
-            return Report(Level.WARN, f"slower than real time: {lost} of {steps + lost} steps dropped", values)
+            return StatusReport(Level.WARN, f"slower than real time: {lost} of {steps + lost} steps dropped", values)
         if refused:
             level = Level.ERROR if refused == received else Level.WARN
-            return Report(level, f"{refused} of {received} commands refused, the last: {self.last_refusal}", values)
-        if phase is Phase.LOST:
-            return Report(Level.WARN, "command timeout: on_timeout is in effect", values)
+            return StatusReport(
+                level, f"{refused} of {received} commands refused, the last: {self.last_refusal}", values
+            )
+        if phase is CommandPhase.LOST:
+            return StatusReport(Level.WARN, "command timeout: on_timeout is in effect", values)
         if late > 0.5 * steps > 0:
-            return Report(Level.WARN, f"{late} of {steps} steps were late", values)
-        return Report(Level.OK, phase.value, values)
+            return StatusReport(Level.WARN, f"{late} of {steps} steps were late", values)
+        return StatusReport(Level.OK, phase.value, values)

@@ -9,7 +9,7 @@ from enum import Enum
 _PAUSE = 1.0
 
 
-class Phase(Enum):
+class CommandPhase(Enum):
     """State of the simulated robot, with its text in diagnostics."""
 
     WAITING = "holding the initial position: waiting for commands"
@@ -18,7 +18,7 @@ class Phase(Enum):
     STOPPED = "stopped"
 
 
-class Watchdog:
+class CommandWatchdog:
     """Command timeout, and refusal of commands after a stop until they have paused.
 
     Attributes:
@@ -29,27 +29,27 @@ class Watchdog:
         """Set the command timeout, s; 0 for none."""
         self._timeout = timeout
         self._last = 0.0
-        self.phase = Phase.WAITING
+        self.phase = CommandPhase.WAITING
 
     def command(self, now: float) -> bool:
         """Register a command at time ``now``, s; return whether to follow it."""
         self._last = now
-        if self.phase is not Phase.STOPPED:
-            self.phase = Phase.FOLLOWING
-        return self.phase is Phase.FOLLOWING
+        if self.phase is not CommandPhase.STOPPED:
+            self.phase = CommandPhase.FOLLOWING
+        return self.phase is CommandPhase.FOLLOWING
 
     def missed(self, now: float) -> bool:
         """Return true once when commands time out. A clock that goes back restarts the timeout."""
         self._last = min(self._last, now)
         pause = now - self._last
-        if self.phase is Phase.FOLLOWING and self._timeout and pause > self._timeout:
-            self.phase = Phase.LOST
+        if self.phase is CommandPhase.FOLLOWING and self._timeout and pause > self._timeout:
+            self.phase = CommandPhase.LOST
             return True
-        if self.phase is Phase.STOPPED and pause > (self._timeout or _PAUSE):
-            self.phase = Phase.WAITING
+        if self.phase is CommandPhase.STOPPED and pause > (self._timeout or _PAUSE):
+            self.phase = CommandPhase.WAITING
         return False
 
     def stop(self, now: float) -> None:
         """Ignore commands until they have paused for the timeout."""
         self._last = now
-        self.phase = Phase.STOPPED
+        self.phase = CommandPhase.STOPPED

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 import zstandard
 from rosbags.typesys.store import Typestore
 
+from ...scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .errors import BagError
 from .mcap_file import McapFile
@@ -229,8 +229,7 @@ class Bag:
 
     def _decompressed_file(self, path: Path) -> Path:
         """Decompress a file, as far as it goes, for as long as the bag is open."""
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
-        file = Path(folder) / path.stem
+        file = self._stack.enter_context(scratch_folder()) / path.stem
         try:
             unpack_file(path, file)
         except (TooLargeError, zstandard.ZstdError) as error:

@@ -13,7 +13,7 @@ from ...terminal import printable
 from ..text_tables import columns
 from .machine import machine
 from .states import RandomStates
-from .timing import Task, interleaved
+from .timing import TimedTask, interleaved
 from .ways import closed_form, our_ways, pinocchio_rnea
 
 TOLERANCE = 1e-9
@@ -41,7 +41,9 @@ def benchmark(robot: Robot, rounds: int) -> dict[str, Any]:
     one = interleaved({name: way.task for name, way in ways.items()}, rounds)
     dynamics = Dynamics(robot)
     batch = [np.resize(x, (_BATCH, robot.n)) for x in states.states]
-    many = interleaved({dynamics.backend: Task(lambda: dynamics.inverse_dynamics(*batch), _BATCH)}, max(rounds // 4, 3))
+    many = interleaved(
+        {dynamics.backend: TimedTask(lambda: dynamics.inverse_dynamics(*batch), _BATCH)}, max(rounds // 4, 3)
+    )
     return {
         "machine": machine(["numpy", "casadi", "pin"]),
         "one_state": {

@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import Array
 from ...equations import equations_of_motion
 from ...robot import Robot
-from .timing import Task
+from .timing import TimedTask
 
 
 class RandomStates:
@@ -41,11 +41,11 @@ class RandomStates:
         ]
 
 
-def one_by_one(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Task:
+def one_by_one(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> TimedTask:
     """Return the task of calling a function once for each tuple of arguments."""
 
     def run() -> None:
         for values in arguments:
             function(*values)
 
-    return Task(run, len(arguments))
+    return TimedTask(run, len(arguments))

@@ -15,7 +15,7 @@ from ...arrays import Array
 
 
 @dataclass(frozen=True)
-class Task:
+class TimedTask:
     """A function to time.
 
     Attributes:
@@ -51,7 +51,7 @@ class Timings:
         return float(np.median(self.samples[name] / self.samples[reference]))
 
 
-def interleaved(tasks: Mapping[str, Task], rounds: int, *, at_least: float = 2e-3) -> Timings:
+def interleaved(tasks: Mapping[str, TimedTask], rounds: int, *, at_least: float = 2e-3) -> Timings:
     """Time tasks, interleaved in rotating order.
 
     Args:
@@ -76,7 +76,7 @@ def interleaved(tasks: Mapping[str, Task], rounds: int, *, at_least: float = 2e-
     return Timings({name: np.array(values) for name, values in samples.items()})
 
 
-def _repeats(task: Task, at_least: float) -> int:
+def _repeats(task: TimedTask, at_least: float) -> int:
     _seconds(task, 1)  # warm-up
     repeats = 1
     while (seconds := _seconds(task, repeats)) < at_least:
@@ -84,7 +84,7 @@ def _repeats(task: Task, at_least: float) -> int:
     return repeats
 
 
-def _seconds(task: Task, repeats: int) -> float:
+def _seconds(task: TimedTask, repeats: int) -> float:
     start = time.perf_counter()
     for _ in range(repeats):
         task.run()

@@ -17,7 +17,7 @@ from ...equations import equations_of_motion
 from ...exceptions import KernelError
 from ...robot import Robot
 from .states import RandomStates, one_by_one
-from .timing import Task
+from .timing import TimedTask
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Way:
     arguments: Sequence[tuple[Any, ...]]
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TimedTask:
         """The task of one call for each state."""
         return one_by_one(self.function, self.arguments)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...exceptions import EomDynamicsError
 from ...export import (
     FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
     FUNCTIONS,
     LANGUAGES,
     ON_BASE,
@@ -98,7 +99,11 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         able = capabilities(robot)["c"]
         # The controller calls no others, and stored values of all of them take long for a robot of many joints.
         alone = set(options.language or ()) == {"ros2_control"}
-        default = [FEEDFORWARD, PLANT] if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
+        default = (
+            [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT]
+            if alone
+            else [name for name in FUNCTIONS if name not in _ON_REQUEST]
+        )
         wanted = [name for name in default if name in able.functions]
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")

@@ -8,19 +8,13 @@ import warnings
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
-from ...robot import load_robot
-from ...robot.readers.loading import MAX_BYTES
-from ...robot.readers.xml import MAX_CHARACTERS
-from ...robot.writers.parameters import robot_as_yaml
-from ...robot.writers.urdf import robot_as_urdf
+from ...robot import formats, load_robot
 from ..writing import whole_file
 from .arguments import path
 from .console import complain
 from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "write a robot as a parameter file or a URDF"
-
-_WRITERS = {".yaml": robot_as_yaml, ".yml": robot_as_yaml, ".urdf": robot_as_urdf}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,13 +32,16 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         EomDynamicsError: the robot cannot be used, or not be written in this format, or the file cannot be written.
     """
-    written = _WRITERS[options.output.suffix](load(options))
-    largest = MAX_CHARACTERS if options.output.suffix == ".urdf" else MAX_BYTES
+    chosen = formats.format_of(options.output.name)
+    assert chosen is not None  # by _output
+    written = chosen.write(load(options))
     size = len(written.text.encode())
-    if size > largest:
-        remedy = "leave out a part of the robot by --tip" + ("" if largest == MAX_CHARACTERS else ", or write a .urdf")
+    if size > chosen.largest:
+        larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]
+        remedy = "leave out a part of the robot by --tip" + "".join(f", or write a {ending}" for ending in larger)
         raise RobotDescriptionError(
-            f"{options.output}: not written: it would have {size} bytes, and at most {largest} can be read; {remedy}"
+            f"{options.output}: not written: it would have {size} bytes, and at most {chosen.largest} can be read; "
+            f"{remedy}"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
@@ -57,6 +54,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _output(text: str) -> Path:
-    if path(text).suffix not in _WRITERS:
-        raise argparse.ArgumentTypeError(f"must end in {', '.join(_WRITERS)}, is {text!r}")
+    if path(text).suffix not in formats.WRITABLE:
+        raise argparse.ArgumentTypeError(f"must end in {', '.join(formats.WRITABLE)}, is {text!r}")
     return Path(text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
 from ...robot import Robot
+from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
 from .arguments import number, path
@@ -31,7 +31,7 @@ _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from ..demo.circle.result import Result
+    from ..demo.circle.result import IdentificationResult
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
 
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         circle = None
         if options.identify:
-            bags = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_"))) / "bags"
+            bags = stack.enter_context(scratch_folder()) / "bags"
             given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
             try:
                 circle = _identify(robot, given, bags), bags
@@ -157,7 +157,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
+def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> IdentificationResult:
     """Identify a simulated robot and track again, with a progress bar for each step.
 
     Args:
@@ -170,7 +170,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
     """
     from ..demo.circle.over_ros import over_ros
     from ..demo.circle.result import close_circle
-    from ..demo.circle.task import Task, plan
+    from ..demo.circle.task import IdentificationTask, plan
 
     said = {
         "excite": "record the excitation",
@@ -188,7 +188,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> Result:
             bars.update(tasks[step], completed=done)
 
         show("optimise the excitation", 0.0)
-        task = Task(
+        task = IdentificationTask(
             plan(robot, progress=lambda done: show("optimise the excitation", done)),
             stiffness_error=errors["stiffness"],
             mass_error=errors["mass"],

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from ...extras import require
+from ...robot.formats import WRITABLE
 from ...terminal import printable
 from ..writing import check_file, whole_file
 from .arguments import html_path, not_negative, number, path, positive, whole_number
@@ -43,7 +44,7 @@ _MOTOR_TERMS = (
     "gear_ratio",
 )
 
-_ESTIMATORS = ("weighted", "ordinary", "huber", "total")
+_ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
-    how.add_argument("--estimator", choices=_ESTIMATORS, default="weighted", help="default: %(default)s")
+    how.add_argument("--estimator", choices=_ESTIMATORS, default="huber", help="default: %(default)s")
     how.add_argument(
         "--prior",
         choices=("entropic", "geodesic"),
@@ -328,8 +329,8 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _output(text: str) -> Path:
-    if path(text).suffix not in (".yaml", ".yml", ".urdf"):
-        raise argparse.ArgumentTypeError(f"must end in .yaml, .yml or .urdf, is {text!r}")
+    if path(text).suffix not in WRITABLE:
+        raise argparse.ArgumentTypeError(f"must end in {', '.join(WRITABLE)}, is {text!r}")
     return Path(text)
 
 

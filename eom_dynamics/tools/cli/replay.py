@@ -138,12 +138,12 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from ..replay import (
         FIELDS,
+        CommandOptions,
         EffortTolerances,
         Format,
         Golden,
         Job,
         Match,
-        Options,
         Tolerances,
         exceeding,
         incomplete,
@@ -176,7 +176,7 @@ def run(options: argparse.Namespace) -> int:
         robot=options.robot,
         topic=options.topic,
         format=Format(kind),
-        options=Options(options.effort_command, limits, options.hold_last_command),
+        options=CommandOptions(options.effort_command, limits, options.hold_last_command),
         cutoff=options.cutoff,
         rate=options.rate,
         against=options.against,

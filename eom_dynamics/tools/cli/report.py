@@ -60,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from .. import provenance
     from ..replay import find_bags
-    from ..report.compute import Settings
+    from ..replay.sources import Sampling
     from ..report.read import read_records
     from ..report.report_page import report_page
 
-    settings = Settings(options.cutoff, options.rate, robot_options(options), conventions(options))
+    sampling = Sampling(options.cutoff, options.rate, conventions(options))
     records: list[Record] = []
     shown: list[Path] = []
     complaints: list[str] = []
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _noted(bag, complaints):
-                found = read_records(bag, robot, settings, partial(_advance, bars, task))
+                found = read_records(bag, robot, sampling, robot_options(options), partial(_advance, bars, task))
                 records += found
                 shown.append(bag)
                 complaints += [f"{bag}: {line}" for line in found[0].unread]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...messages.fields import MOTOR_FIELDS, WRENCH_FIELDS
 from ...states import STATE_NAMES
-from .evaluate import Recording
+from .evaluate import Answers
 from .plan import Plan
 
 
@@ -25,14 +25,14 @@ def setpoints(plan: Plan) -> dict[str, Any]:
     }
 
 
-def write_npz(path: Path, plan: Plan, recording: Recording) -> None:
+def write_npz(path: Path, plan: Plan, recording: Answers) -> None:
     """Write times, setpoints and answers as arrays, with the player's names; NaN for missing answers."""
     times: dict[str, Any] = {"sent": recording.sent, "received": recording.received}
     times["motor_names"] = np.array(plan.arm.motor_names)
     np.savez_compressed(path, **{**times, **setpoints(plan), **recording.answers})
 
 
-def write_csv(path: Path, plan: Plan, recording: Recording) -> None:
+def write_csv(path: Path, plan: Plan, recording: Answers) -> None:
     """Write time, round trip, joint variables and answers as a table, one row per setpoint, SI units."""
     columns = {"position": plan.motion.derivatives(plan.t, order=0)[0], **recording.answers}
     names = {name: plan.arm.motor_names if name in MOTOR_FIELDS else plan.robot.joint_names for name in columns}

@@ -26,9 +26,9 @@ from ..pages.units import effort_units, milli, position_units, together
 from ..simulate.simulation_page import error_over_time
 from ..simulate.summary import HEADER, endings, model_error
 from ..simulate.summary import rows as comparison_rows
-from .circle.result import Result
+from .circle.result import IdentificationResult
 from .circle.section import section
-from .evaluate import CLOSED_FORM_SAMPLES, Evaluation, Recording
+from .evaluate import CLOSED_FORM_SAMPLES, Answers, RunChecks
 from .motor_side import deflection, motor_load
 from .plan import Plan
 from .summary import Row, keeps_up, rate_held, table
@@ -40,10 +40,10 @@ _ROUND_TRIPS = 10_000
 def write_page(
     path: Path,
     plan: Plan,
-    recording: Recording,
-    evaluation: Evaluation,
+    recording: Answers,
+    evaluation: RunChecks,
     tracking: Comparison | str,
-    circle: Result | None = None,
+    circle: IdentificationResult | None = None,
 ) -> None:
     """Write the page.
 
@@ -111,7 +111,7 @@ def _largest(values: Array, units: tuple[str, ...]) -> str:
     return " and ".join(f"{number(value)} {unit}" for unit, value in kinds.items())
 
 
-def _verdict(plan: Plan, evaluation: Evaluation) -> str:
+def _verdict(plan: Plan, evaluation: RunChecks) -> str:
     failures = evaluation.failures
     if failures:
         shown = f'<p class="verdict bad">Failed: {escape("; ".join(failures))}.</p>'
@@ -121,7 +121,7 @@ def _verdict(plan: Plan, evaluation: Evaluation) -> str:
     return shown + (f'<p class="warning">Note: {escape(warning)}.</p>' if warning else "")
 
 
-def _tiles(evaluation: Evaluation) -> str:
+def _tiles(evaluation: RunChecks) -> str:
     worst = float(np.max([deviation.value for deviation in evaluation.differentiation]))
     return tiles(
         (
@@ -179,7 +179,7 @@ def _about(plan: Plan) -> Mapping[str, str]:
     }
 
 
-def _figures(plan: Plan, recording: Recording, evaluation: Evaluation) -> dict[str, go.Figure]:
+def _figures(plan: Plan, recording: Answers, evaluation: RunChecks) -> dict[str, go.Figure]:
     """Return the figures by the names of their places in the page."""
     answers, q = recording.answers, _links(plan)
     effort, position = effort_units(plan.robot), position_units(plan.robot)

@@ -39,7 +39,7 @@ _EFFORT_ROUNDING = 16.0
 
 
 @dataclass(frozen=True)
-class Recording:
+class Answers:
     """The answers of one run; row i belongs to setpoint i, and is NaN without an answer.
 
     Attributes:
@@ -55,7 +55,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Deviation:
+class LargestDeviation:
     """Largest deviation relative to the largest value of the quantity, and its tolerance.
 
     Attributes:
@@ -75,7 +75,7 @@ class Deviation:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class RunChecks:
     """Results of the checks of one run.
 
     Attributes:
@@ -93,8 +93,8 @@ class Evaluation:
     rate: float
     late: int
     round_trip: Array
-    differentiation: Sequence[Deviation]
-    closed_form: Deviation
+    differentiation: Sequence[LargestDeviation]
+    closed_form: LargestDeviation
     numerical: Sequence[Array]
 
     @property
@@ -103,7 +103,7 @@ class Evaluation:
         return self.sent - self.received
 
     @property
-    def deviations(self) -> tuple[Deviation, ...]:
+    def deviations(self) -> tuple[LargestDeviation, ...]:
         """All deviations."""
         return (*self.differentiation, self.closed_form)
 
@@ -129,26 +129,28 @@ class Evaluation:
         return lines
 
 
-def evaluate(plan: Plan, recording: Recording) -> Evaluation:
+def evaluate(plan: Plan, recording: Answers) -> RunChecks:
     """Check the answers of a run."""
     arrived = ~np.isnan(recording.received)
     step = 1 / plan.rate
     numerical = [differentiate(recording.answers["effort"], step, k) for k in (1, 2)]
     differentiation = [
-        Deviation(f"{name} against numerical derivative", _relative(recording.answers[field] - value, value), tolerance)
+        LargestDeviation(
+            f"{name} against numerical derivative", _relative(recording.answers[field] - value, value), tolerance
+        )
         for name, field, value, tolerance in zip(
             ("taud", "taudd"), EFFORT_FIELDS[1:], numerical, _difference_tolerances(plan), strict=True
         )
     ]
     elapsed = recording.sent[-1] - recording.sent[0]
-    return Evaluation(
+    return RunChecks(
         sent=plan.count,
         received=int(arrived.sum()),
         rate=(plan.count - 1) / elapsed,
         late=int(np.sum(recording.sent - recording.sent[0] - plan.t > step)),
         round_trip=(recording.received - recording.sent)[arrived],
         differentiation=differentiation,
-        closed_form=Deviation(
+        closed_form=LargestDeviation(
             "all quantities against closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
         ),
         numerical=numerical,
@@ -182,7 +184,7 @@ def closed_form(plan: Plan, t: float) -> Efforts:
     return Efforts(tau, taud, taudd, rotor)
 
 
-def _off_closed_form(plan: Plan, recording: Recording) -> float:
+def _off_closed_form(plan: Plan, recording: Answers) -> float:
     """Return the largest deviation of any quantity from the closed form, relative to its largest value.
 
     Efforts are compared directly. Motor motion is inserted into the spring laws, which must return these efforts and

@@ -17,12 +17,12 @@ from ...terminal import printable
 from ..pages.pictures import frame
 from ..pages.style import CURVE_POINTS, INK, MARKERS, color
 from ..pages.units import effort_units, milli, position_units, together
-from .evaluate import Evaluation, Recording
+from .evaluate import Answers, RunChecks
 from .plan import Plan
 from .summary import rate_held
 
 
-def write_picture(path: Path, plan: Plan, recording: Recording, evaluation: Evaluation) -> None:
+def write_picture(path: Path, plan: Plan, recording: Answers, evaluation: RunChecks) -> None:
     """Write the picture as PNG for a light background."""
     figure = Figure(figsize=(15, 7.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     (tau, taud, taudd), (positions, deflections, round_trips) = figure.subplots(2, 3)
@@ -82,7 +82,7 @@ def _joints(plan: Plan, values: Array) -> NDArray[np.int_]:
     return np.arange(plan.robot.n) if values.shape[1] == plan.robot.n else plan.arm.motor_joint
 
 
-def _percentiles(axes: Axes, evaluation: Evaluation) -> None:
+def _percentiles(axes: Axes, evaluation: RunChecks) -> None:
     """Draw round trips by percentile, on an axis that spreads the slow tail."""
     if not evaluation.received:
         axes.text(0.5, 0.5, "no answers", ha="center", va="center", transform=axes.transAxes, fontsize=14)

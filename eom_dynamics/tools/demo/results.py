@@ -9,10 +9,10 @@ from pathlib import Path
 from ...robot.writers.parameters import robot_as_yaml
 from ...simulation import Comparison
 from ..writing import whole_folder
-from .circle.result import Result
+from .circle.result import IdentificationResult
 from .data import write_csv, write_npz
 from .demo_page import write_page
-from .evaluate import Evaluation, Recording
+from .evaluate import Answers, RunChecks
 from .picture import write_picture
 from .plan import Plan
 
@@ -20,11 +20,11 @@ from .plan import Plan
 def write_results(
     folder: Path,
     plan: Plan,
-    recording: Recording,
-    evaluation: Evaluation,
+    recording: Answers,
+    evaluation: RunChecks,
     tracking: Comparison | str,
     *,
-    circle: tuple[Result, Path] | None = None,
+    circle: tuple[IdentificationResult, Path] | None = None,
     force: bool = False,
 ) -> Path:
     """Write index.html, demo.png, data.npz and data.csv.
@@ -57,7 +57,7 @@ def write_results(
     return folder / "index.html"
 
 
-def _write_identification(folder: Path, result: Result, bags: Path) -> None:
+def _write_identification(folder: Path, result: IdentificationResult, bags: Path) -> None:
     shutil.copytree(bags, folder)
     robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
     for name, robot in robots.items():

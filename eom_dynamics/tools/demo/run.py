@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ...messages.fields import COMMAND_FIELDS
+from ...scratch import scratch_folder
 from ..robot_options import RobotOptions
 from .data import setpoints
-from .evaluate import Recording
+from .evaluate import Answers
 from .plan import Plan
 from .processes import Process, environment_of, exit_by_signals, follow
 from .robot_parameters import parameter_file
@@ -25,7 +25,7 @@ _STARTUP = 60.0
 _GRACE = 5.0
 
 
-def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, int], None]) -> Recording:
+def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, int], None]) -> Answers:
     """Play a plan to a node.
 
     Args:
@@ -40,7 +40,7 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(exit_by_signals())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_")))
+        folder = stack.enter_context(scratch_folder())
         environment = environment_of(folder)
         file = parameter_file(robot, options, folder)
         np.savez(folder / "setpoints.npz", **setpoints(plan))
@@ -54,9 +54,9 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
         return _recording(folder / "answers.npz")
 
 
-def _recording(file: Path) -> Recording:
+def _recording(file: Path) -> Answers:
     with np.load(file) as answers:
-        return Recording(
+        return Answers(
             sent=answers["sent"],
             received=answers["received"],
             answers={field: answers[field] for field in COMMAND_FIELDS},

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...terminal import printable
 from ..pages.numbers import microseconds, relative
 from ..text_tables import columns
-from .evaluate import REMEDY, Deviation, Evaluation, Recording
+from .evaluate import REMEDY, Answers, LargestDeviation, RunChecks
 from .plan import Plan
 
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
     passed: bool = True
 
 
-def table(plan: Plan, recording: Recording, evaluation: Evaluation) -> list[Row]:
+def table(plan: Plan, recording: Answers, evaluation: RunChecks) -> list[Row]:
     """Return the rows of the table."""
     return [
         Row("setpoints sent", f"{evaluation.sent:,}", f"{evaluation.rate:,.1f} Hz, requested {plan.rate:,.0f} Hz"),
@@ -37,7 +37,7 @@ def table(plan: Plan, recording: Recording, evaluation: Evaluation) -> list[Row]
     ]
 
 
-def as_text(plan: Plan, recording: Recording, evaluation: Evaluation) -> str:
+def as_text(plan: Plan, recording: Answers, evaluation: RunChecks) -> str:
     """Return the table as plain text, with a note if the machine was too slow."""
     rows = table(plan, recording, evaluation)
     width = max(len(row.value) for row in rows)
@@ -46,7 +46,7 @@ def as_text(plan: Plan, recording: Recording, evaluation: Evaluation) -> str:
     return "\n".join(map(printable, [*lines, *([f"note: {warning}"] if warning else [])]))
 
 
-def keeps_up(plan: Plan, evaluation: Evaluation) -> str | None:
+def keeps_up(plan: Plan, evaluation: RunChecks) -> str | None:
     """Return a warning if setpoints were sent or answered more slowly than requested, or None.
 
     It ends with the remedy, unless that of lost setpoints in ``evaluation.failures`` is the same.
@@ -65,18 +65,18 @@ def keeps_up(plan: Plan, evaluation: Evaluation) -> str | None:
     return None
 
 
-def rate_held(plan: Plan, evaluation: Evaluation, unit: str = "Hz") -> str:
+def rate_held(plan: Plan, evaluation: RunChecks, unit: str = "Hz") -> str:
     """The requested rate with its unit, or that which was measured where it was not held."""
     if evaluation.lost or keeps_up(plan, evaluation):
         return f"{evaluation.answer_rate:,.0f} {unit} ({plan.rate:,.0f} requested)"
     return f"{plan.rate:,.0f} {unit}"
 
 
-def _deviation(deviation: Deviation) -> Row:
+def _deviation(deviation: LargestDeviation) -> Row:
     return Row(deviation.name, relative(deviation.value), f"tolerance {deviation.tolerance:.0e}", deviation.passed)
 
 
-def as_json(recording: Recording, evaluation: Evaluation) -> dict[str, Any]:
+def as_json(recording: Answers, evaluation: RunChecks) -> dict[str, Any]:
     """Return the results for JSON; times in s, rates in Hz, None for unknown values."""
 
     def number(value: float) -> float | None:

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...identification import Fit, Recording, Score
-from ...identification.filtering import Samples
+from ...identification.filtering import FilteredSamples
 from ...identification.joint_terms import TERMS, Motion
 from ..pages.charts import chart, over_time, place, short
 from ..pages.html_page import definitions, page, table
@@ -140,7 +140,7 @@ def _scores(fit: Fit) -> list[tuple[str, Score]]:
     )
 
 
-def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[Samples, str]:
+def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
     """The longest motion of the first recording that has any, and the recording's name."""
     for recording in recordings:
         if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
@@ -148,7 +148,7 @@ def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[Samples, str]:
     raise AssertionError("a fit was judged by one of them")
 
 
-def _efforts(fit: Fit, samples: Samples, name: str, which: str) -> dict[str, go.Figure]:
+def _efforts(fit: Fit, samples: FilteredSamples, name: str, which: str) -> dict[str, go.Figure]:
     predicted = fit.predict(samples)
     t = samples.t
     figures = {}
@@ -218,7 +218,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
     return figures
 
 
-def _rest(fit: Fit, samples: Samples, own: Sequence[str]) -> Array:
+def _rest(fit: Fit, samples: FilteredSamples, own: Sequence[str]) -> Array:
     """Measured efforts (N, n) less all that is predicted but friction."""
     friction = sum((samples.bases[name] * fit.terms[name] for name in own), np.zeros_like(samples.tau))
     return np.asarray(samples.tau - fit.predict(samples) + friction)

@@ -12,7 +12,7 @@ from ...exceptions import RobotDescriptionWarning
 from ...identification import Fit
 from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Robot
-from ...robot.readers.loading import MAX_BYTES
+from ...robot.formats import PARAMETER_FILE
 from ...robot.writers.parameters import robot_as_yaml
 from ...robot.writers.urdf import robot_as_urdf
 from ..robot_options import RobotOptions
@@ -84,7 +84,7 @@ def robot_file(
     if elastic is not None:
         remarks += elastic_comments(elastic, about if fit is None else None)
     # What is read must not be longer than what a reader takes; the numbers come first.
-    fits = len((remarks + written.text).encode()) <= MAX_BYTES
+    fits = len((remarks + written.text).encode()) <= PARAMETER_FILE.largest
     return (remarks if fits else "") + written.text, written.lost
 
 

@@ -23,8 +23,8 @@ from ...identification import IdentificationError, Recording
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
-from ..bags import Bag, BagError, Layouts, Rows, Topic
-from ..replay.batch import Stamps
+from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from ..replay.conventions import DEFAULT, Conventions
 from ..replay.joint_states import TYPE
 from ..replay.messages import FEEDFORWARD
@@ -159,26 +159,12 @@ def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) 
     if topic.type not in (TYPE, FEEDFORWARD):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
     command = topic.type == FEEDFORWARD
-    fields = {"effort": "motor_effort"} if command else dict.fromkeys(MEASURED_FIELDS)
-    layouts = Layouts(topic.types(), topic.type)
+    fields = {"effort": "motor_effort"} if command else {name: name for name in MEASURED_FIELDS}
     parts: list[tuple[NDArray[np.int64], tuple[str, ...], dict[str, Array]]] = []
-    bad = 0
-    for times, messages in bag.messages(topic, progress):
-        recorded = np.array(times, dtype=np.int64)
-        for found in layouts.rows(messages):
-            if not isinstance(found, Rows):
-                bad += 1
-                continue
-            start, layout, rows = found
-            stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
-            message = layout.message
-            names = tuple(message.joint_names if command else message.name)
-            values = {
-                ours: layout.numbers(rows, theirs or ours).astype(float)
-                for ours, theirs in fields.items()
-                if layout.has(theirs or ours) and np.size(getattr(message, theirs or ours)) == len(names)
-            }
-            parts.append((stamps.header if stamps.header.any() else stamps.recorded, names, values))
+    bad: list[str] = []
+    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason), progress):
+        names = tuple(block.message.joint_names if command else block.message.name)
+        parts.append((block.stamps().times, names, block.values(fields, len(names))))
     names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
     total = sum(len(stamp) for stamp, _, _ in parts)
     stamp = np.concatenate([stamp for stamp, _, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
@@ -192,7 +178,7 @@ def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) 
         for field, numbers in own.items():
             gathered[field][at : at + len(part), places] = numbers
         at += len(part)
-    return _Columns(stamp, names, gathered, bad)
+    return _Columns(stamp, names, gathered, len(bad))
 
 
 def _table(path: Path, columns: Sequence[str]) -> _Columns:

@@ -5,24 +5,27 @@
 :func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
 
+from ...renamed import former_names
 from .checks import EffortTolerances, exceeding, incomplete
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
-from .evaluation import Options
+from .evaluation import CommandOptions
 from .job import Format, Job, Report
 from .many import Outcome, find_bags, replay_bags
 from .one import replay_bag
 from .run import Golden, Result, replay
 
+__getattr__ = former_names(__name__, {"Options": "CommandOptions"})
+
 __all__ = [
     "FIELDS",
+    "CommandOptions",
     "Difference",
     "EffortTolerances",
     "Format",
     "Golden",
     "Job",
     "Match",
-    "Options",
     "Outcome",
     "Report",
     "Result",

@@ -8,37 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..bags import Layout
-from ..bags.layout import Bytes
+from ..recordings import Stamps
 
 # A damaged bag can have a reason of its own for each message.
 _MOST_REASONS = 50
-
-
-@dataclass(frozen=True)
-class Stamps:
-    """Times of N messages, ns.
-
-    Attributes:
-        recorded: (N,) times of recording.
-        header: (N,) stamps of the headers.
-    """
-
-    recorded: NDArray[np.int64]
-    header: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, layout: Layout, rows: Bytes, recorded: NDArray[np.int64]) -> Stamps:
-        """The stamps of messages with a header, as :class:`Rows` holds them."""
-        sec, nanosec = (layout.numbers(rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
-        return cls(recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
-
-    def __getitem__(self, rows: Any) -> Stamps:
-        return Stamps(self.recorded[rows], self.header[rows])
 
 
 @dataclass(frozen=True)

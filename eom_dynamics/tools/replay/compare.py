@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
-from ..bags import Bag, BagError, Layouts, Rows, Topic
-from .batch import Stamps
+from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
 
 TYPES = (FEEDFORWARD, JOINT_STATE, NUMBERS)
@@ -123,7 +123,7 @@ class Numbers(Protocol):
         ...
 
 
-class Part(NamedTuple):
+class MatchedRows(NamedTuple):
     """Rows of one layout that follow each other, times (N,) by which they are matched, names of entries by field."""
 
     times: NDArray[np.int64]
@@ -131,7 +131,7 @@ class Part(NamedTuple):
     rows: NDArray[Any]
     names: Mapping[str, Sequence[str]]
 
-    def split(self, count: int) -> tuple[Part, Part]:
+    def split(self, count: int) -> tuple[MatchedRows, MatchedRows]:
         """Split after so many rows."""
         first, rest = slice(count), slice(count, None)
         return (
@@ -200,7 +200,7 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
 
 
 def differences(
-    topic: str, parts: Iterator[tuple[Part | None, Part | None]], tolerances: Tolerances
+    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances
 ) -> list[Difference]:
     """Compare parts that belong together, as :func:`matched` yields them; a row for each field of ``topic``."""
     found: dict[str, Difference] = {}
@@ -233,21 +233,18 @@ def differences(
     return list(found.values())
 
 
-def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[Part]:
-    layouts = Layouts(topic.types(), topic.type)
+def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
+    def refuse(reason: str, time: int) -> None:
+        raise BagError(f"{bag.path}: topic {topic.name}: {reason}")
+
     place = 0
-    for times, messages in bag.messages(topic):
-        recorded = np.array(times, dtype=np.int64)
-        for part in layouts.rows(messages):
-            if not isinstance(part, Rows):
-                raise BagError(f"{bag.path}: topic {topic.name}: {part[1]}")
-            start, layout, rows = part
-            keys = recorded[start : start + len(rows)]
-            if match is Match.STAMP:
-                has_header = layout.has("header.stamp.sec")
-                keys = Stamps.of(layout, rows, keys).header if has_header else np.arange(place, place + len(rows))
-            yield Part(keys, layout, rows, _names(topic.type, layout.message))
-            place += len(rows)
+    for block in read_blocks(bag, topic, refuse):
+        keys = block.recorded
+        if match is Match.STAMP:
+            has_header = block.layout.has("header.stamp.sec")
+            keys = block.stamps().header if has_header else np.arange(place, place + len(block))
+        yield MatchedRows(keys, block.layout, block.rows, _names(topic.type, block.message))
+        place += len(block)
 
 
 def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
@@ -259,7 +256,9 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
     return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, motors)}
 
 
-def matched(left: Iterator[Part], right: Iterator[Part]) -> Iterator[tuple[Part | None, Part | None]]:
+def matched(
+    left: Iterator[MatchedRows], right: Iterator[MatchedRows]
+) -> Iterator[tuple[MatchedRows | None, MatchedRows | None]]:
     """Yield parts whose times agree one by one, and parts that are on one side only, beside None."""
     a, b = next(left, None), next(right, None)
     while a is not None and b is not None:
@@ -281,7 +280,7 @@ def matched(left: Iterator[Part], right: Iterator[Part]) -> Iterator[tuple[Part 
     yield from ((None, part) for part in chain([b], right) if part is not None)
 
 
-def _before(part: Part, time: np.int64) -> int:
+def _before(part: MatchedRows, time: np.int64) -> int:
     """How many messages from the first on are earlier than a time."""
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)

@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS
 from ..bags import BagError
-from .compare import Difference, Match, Part, Tolerances, differences, matched
+from .compare import Difference, Match, MatchedRows, Tolerances, differences, matched
 
 NAME = "table"
 """Stands for a topic in the results."""
@@ -121,7 +121,7 @@ def _is_nanoseconds(kind: Any) -> bool:
     return getattr(kind, "unit", "") == "ns" and str(kind).startswith("timestamp")
 
 
-def _parts(path: Path, match: Match) -> Iterator[Part]:
+def _parts(path: Path, match: Match) -> Iterator[MatchedRows]:
     with _reading(path):
         file = _open(path)
         columns = _columns(path, file.schema_arrow)
@@ -141,7 +141,7 @@ def _parts(path: Path, match: Match) -> Iterator[Part]:
             for first, end in pairwise(cuts):
                 if first < end:
                     texts = "\0".join([str(frames[first]), *names]).encode()
-                    yield Part(keys[first:end], _Columns(places, texts), rows[first:end], entries)
+                    yield MatchedRows(keys[first:end], _Columns(places, texts), rows[first:end], entries)
 
 
 def _times(path: Path, column: Any, name: str) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ Setpoints that do not pass here go to the node's solver one by one: it decides w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,12 +28,16 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Solver
-from .batch import Batch, Refusals, Stamps
+from ...messages.setpoint_to_command import SetpointEvaluator
+from ..bags import Bag, Topic
+from ..recordings import Stamps
+from .batch import Batch, Refusals
+from .joint_states import FitFigures
+from .sources import Sampling, read_setpoints
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """The node's parameters of the same names."""
 
     effort_command: str = "motor"
@@ -111,10 +115,10 @@ class Evaluation:
         violations: of limits.
     """
 
-    def __init__(self, arm: ElasticArm, options: Options, refusals: Refusals) -> None:
+    def __init__(self, arm: ElasticArm, options: CommandOptions, refusals: Refusals) -> None:
         self.arm, self.refusals, self.violations = arm, refusals, Violations()
         self._options = options
-        self._solver = Solver(arm)
+        self._solver = SetpointEvaluator(arm)
         self._orders = JointOrders(arm)
         # Their deflection goes on from one setpoint to the next.
         self._one_by_one = DeflectionFilter(arm).needed
@@ -122,6 +126,18 @@ class Evaluation:
         self._last: Commands | None = None
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
+
+    def of_topic(
+        self,
+        bag: Bag,
+        topic: Topic,
+        sampling: Sampling,
+        figures: FitFigures,
+        progress: Callable[[float], None] | None = None,
+    ) -> Iterator[tuple[Batch, Iterator[Commands]]]:
+        """Yield the setpoints of a topic, with the commands for them; arguments of :func:`.sources.read_setpoints`."""
+        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, figures, progress):
+            yield batch, self.commands(batch)
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""
@@ -161,7 +177,7 @@ class Evaluation:
 
     def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
         stamp = int(batch.stamps.header[row])
-        solution = self._solver.solve(batch.message(row), stamp=stamp, limits=self._options.limits)
+        solution = self._solver.evaluate(batch.message(row), stamp=stamp, limits=self._options.limits)
         if solution.exceeded:
             self.violations.add(solution.exceeded, 1)
         return solution.efforts, solution.motors

@@ -15,7 +15,7 @@ from ... import __version__
 from ..robot_options import RobotOptions
 from .batch import Refusals
 from .conventions import DEFAULT, Conventions
-from .evaluation import Options
+from .evaluation import CommandOptions
 
 PROVENANCE = "eom_dynamics replay"
 """Key of an output's metadata under which its settings and report are stored."""
@@ -53,7 +53,7 @@ class Job:
     robot: str | None = None
     topic: str | None = None
     format: Format = Format.MCAP
-    options: Options = field(default_factory=Options)
+    options: CommandOptions = field(default_factory=CommandOptions)
     cutoff: float = 5.0
     rate: float = 1000.0
     against: str | None = None

@@ -22,8 +22,9 @@ from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
-from ..bags import Bag, Layouts, Rows, Topic
-from .batch import Batch, Refusals, Stamps
+from ..bags import Bag, Topic
+from ..recordings import Stamps, read_blocks
+from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
 
@@ -132,42 +133,33 @@ def _samples(
     conventions: Conventions,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
-    layouts = Layouts(topic.types(), topic.type)
     clock = _Clock()
-    for times, messages in bag.messages(topic, progress):
-        recorded = np.array(times, dtype=np.int64)
-        for part in layouts.rows(messages):
-            if not isinstance(part, Rows):
-                refusals.add(str(part[1]), times[part[0]])
-                continue
-            start, layout, rows = part
-            stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
-            names, numbers = conventions.names(layout.message.name), layout.numbers(rows, "position")
-            try:
-                columns = places(joint_names, names, field="name", kind="joint", others=True)
-                if numbers.shape[1] != len(names):
-                    raise StateError(f"position has {numbers.shape[1]} entries, name has {len(names)}")
-            except StateError as error:
-                refusals.add(str(error), int(stamps.recorded[0]), len(rows))
-                continue
-            position = numbers[:, columns].astype(float)
-            effort: Array = np.full((len(rows), len(columns)), np.nan)
-            if layout.has("effort") and len(layout.message.effort) == len(names):
-                effort = conventions.efforts(joint_names, layout.numbers(rows, "effort")[:, columns].astype(float))
-            # A publisher without a clock leaves the header's stamp zero.
-            time = stamps.header if stamps.header.any() else stamps.recorded
-            finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
-            forward = np.ones(len(rows), dtype=bool)
-            forward[finite] = clock.forward(time[finite])
-            for bad, reason in (
-                (~finite, f"position is not finite, or beyond {LARGEST_POSITION:g}"),
-                (~forward, "stamp does not increase"),
-            ):
-                if bad.any():
-                    refusals.add(reason, int(stamps.recorded[bad][0]), int(bad.sum()))
-            if (finite & forward).any():
-                samples = _Samples(stamps.recorded, stamps.header, time, position, effort)
-                yield samples.rows(finite & forward)
+    for block in read_blocks(bag, topic, refusals.add, progress):
+        stamps = block.stamps()
+        names, numbers = conventions.names(block.message.name), block.numbers("position")
+        try:
+            columns = places(joint_names, names, field="name", kind="joint", others=True)
+            if numbers.shape[1] != len(names):
+                raise StateError(f"position has {numbers.shape[1]} entries, name has {len(names)}")
+        except StateError as error:
+            refusals.add(str(error), int(stamps.recorded[0]), len(block))
+            continue
+        position = numbers[:, columns]
+        effort: Array = np.full(position.shape, np.nan)
+        if "effort" in (own := block.values({"effort": "effort"}, len(names))):
+            effort = conventions.efforts(joint_names, own["effort"][:, columns])
+        finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
+        forward = np.ones(len(block), dtype=bool)
+        forward[finite] = clock.forward(stamps.times[finite])
+        for bad, reason in (
+            (~finite, f"position is not finite, or beyond {LARGEST_POSITION:g}"),
+            (~forward, "stamp does not increase"),
+        ):
+            if bad.any():
+                refusals.add(reason, int(stamps.recorded[bad][0]), int(bad.sum()))
+        if (finite & forward).any():
+            samples = _Samples(stamps.recorded, stamps.header, stamps.times, position, effort)
+            yield samples.rows(finite & forward)
 
 
 def _counted(blocks: Iterator[_Samples], repeats: Repeats) -> Iterator[_Samples]:

@@ -11,15 +11,16 @@ import numpy as np
 from ...elastic import ElasticArm
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..bags import Bag, BagError, Layouts, Rows
+from ..bags import Bag, BagError
 from ..contents import hashed_aside, robot_hash
+from ..recordings import read_blocks
 from ..robot_options import RobotOptions
 from . import joint_states
 from .evaluation import Evaluation
 from .job import Job, Report, provenance
 from .joint_states import FitFigures
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, is_of_motors, read_setpoints
+from .sources import Sampling, choose_topic, is_of_motors
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
@@ -56,8 +57,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
-            for batch in read_setpoints(bag, topic, robot, sampling, report.refusals, figures, progress):
-                for commands in evaluation.commands(batch):
+            for _, computed in evaluation.of_topic(bag, topic, sampling, figures, progress):
+                for commands in computed:
                     sink.write(commands)
                     report.commands += len(commands)
                     report.held += int(commands.held.sum())
@@ -102,14 +103,14 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
     """
     for topic in bag.topics:
         if topic.type == _DESCRIPTION_TYPE and topic.name.rpartition("/")[2] == "robot_description":
-            layouts = Layouts(topic.types(), topic.type)
-            for _, messages in bag.messages(topic):
-                (found,) = layouts.rows(messages[:1])
-                if not isinstance(found, Rows):
-                    raise BagError(f"{bag.path}: topic {topic.name}: {found[1]}; name the robot, --robot ROBOT")
+            source = f"{bag.path}: topic {topic.name}"
+
+            def refuse(reason: str, time: int, source: str = source) -> None:
+                raise BagError(f"{source}: {reason}; name the robot, --robot ROBOT")
+
+            for block in read_blocks(bag, topic, refuse):
                 # A URDF, never the name of a robot: a bag must not choose files of this machine.
-                text = str(getattr(found.layout.message, "data", ""))
-                return robot_from_urdf(text, options.urdf_section(), source=f"{bag.path}: topic {topic.name}")
+                return robot_from_urdf(str(getattr(block.message, "data", "")), options.urdf_section(), source=source)
     return None
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from rosbags.interfaces import Nodetype
 
 from ...arrays import Array
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..bags import Bag, Layouts, Rows, Topic
-from .batch import Batch, Refusals, Stamps
+from ..bags import Bag, Topic
+from ..recordings import read_blocks
+from .batch import Batch, Refusals
 
 TYPE = "eom_dynamics/msg/JointTrajectorySetpoint"
 
@@ -27,31 +27,22 @@ def setpoint_batches(
     Raises:
         BagError: the definition differs in a field that is read.
     """
-    store = topic.types()
-    definition = dict(store.fielddefs[topic.type][1])
-    layouts = Layouts(store, topic.type)
-    for times, messages in bag.messages(topic, progress):
-        recorded = np.array(times, dtype=np.int64)
-        for part in layouts.rows(messages):
-            if not isinstance(part, Rows):
-                place, error = part
-                refusals.add(str(error), times[place])
-                continue
-            start, layout, rows = part
-            stamps = Stamps.of(layout, rows, recorded[start : start + len(rows)])
-            fields = {
-                name: layout.numbers(rows, name).astype(float)
-                for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD)
-                if layout.has(name)
-            }
-            try:
-                fields |= {n: _moment_first(n, fields[n], definition[n]) for n in WRENCH_FIELDS if n in fields}
-            except ValueError as error:
-                refusals.add(str(error), int(stamps.recorded[0]), len(rows))
-                continue
-            if BASE_FIELD in fields:
-                fields[BASE_FIELD] = fields[BASE_FIELD].reshape(len(rows), -1, *BASE_SHAPE)
-            yield Batch(stamps, layout.message.header.frame_id, list(layout.message.joint_names), fields)
+    definition = dict(topic.types().fielddefs[topic.type][1])
+    for block in read_blocks(bag, topic, refusals.add, progress):
+        stamps = block.stamps()
+        fields = {
+            name: block.numbers(name)
+            for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD)
+            if block.layout.has(name)
+        }
+        try:
+            fields |= {n: _moment_first(n, fields[n], definition[n]) for n in WRENCH_FIELDS if n in fields}
+        except ValueError as error:
+            refusals.add(str(error), int(stamps.recorded[0]), len(block))
+            continue
+        if BASE_FIELD in fields:
+            fields[BASE_FIELD] = fields[BASE_FIELD].reshape(len(block), -1, *BASE_SHAPE)
+        yield Batch(stamps, block.message.header.frame_id, list(block.message.joint_names), fields)
 
 
 def _moment_first(name: str, numbers: Array, description: Any) -> Array:

@@ -18,7 +18,8 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_times
 from ...trajectory import Trajectory, through
 from ..bags import Bag, Layout, LayoutError, Topic
-from .batch import Batch, Refusals, Stamps
+from ..recordings import Stamps
+from .batch import Batch, Refusals
 
 TYPE = "trajectory_msgs/msg/JointTrajectory"
 

@@ -4,70 +4,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..bags import Bag
-from ..replay import Options, joint_states, setpoints, trajectories
-from ..replay.batch import Refusals, Stamps
-from ..replay.conventions import Conventions
+from ..recordings import Stamps
+from ..replay import CommandOptions, joint_states, setpoints, trajectories
+from ..replay.batch import Refusals
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import FitFigures
-from ..replay.sources import Sampling, choose_topic, read_setpoints
-from ..robot_options import RobotOptions
+from ..replay.sources import Sampling, choose_topic
 from .parts import Part, joined
 from .record import Record
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the computation of commands.
-
-    Attributes:
-        cutoff: of the fit of measured positions, Hz.
-        rate: of the samples of planned trajectories, Hz.
-        robot_options: part of the robot that a bag describes.
-        conventions: of the recording.
-    """
-
-    cutoff: float = 5.0
-    rate: float = 1000.0
-    robot_options: RobotOptions = field(default_factory=RobotOptions)
-    conventions: Conventions = field(default_factory=Conventions)
-
-
-DEFAULT = Settings()
-
-
 def with_commands(
-    record: Record, bag: Bag, settings: Settings, progress: Callable[[float], None] | None = None
+    record: Record, bag: Bag, sampling: Sampling, progress: Callable[[float], None] | None = None
 ) -> Record:
     """Add commands, and setpoints if missing, computed from the motion in the bag.
 
     Args:
         record: of a known robot, without commands.
         bag: of the record.
-        settings: of the computation.
+        sampling: of trajectories and measured positions.
         progress: is called with the fraction of the bag read, 0 to 1.
 
     Raises:
         BagError: the motion cannot be read.
     """
-    robot = record.robot
-    assert robot is not None
     source = record.setpoint or record.measured
     topic = choose_topic(bag, None if source is None else source.topic)
     refusals = Refusals()
-    assert record.arm is not None
-    evaluation = Evaluation(record.arm, Options(), refusals)
+    arm = record.arm
+    assert arm is not None
+    evaluation = Evaluation(arm, CommandOptions(), refusals)
     states: list[Part] = []
     efforts: list[Part] = []
     motors: list[Part] = []
-    sampling = Sampling(settings.cutoff, settings.rate, settings.conventions)
-    for batch in read_setpoints(bag, topic, robot, sampling, refusals, FitFigures(), progress):
+    for batch, computed in evaluation.of_topic(bag, topic, sampling, FitFigures(), progress):
         states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
-        for commands in evaluation.commands(batch):
+        for commands in computed:
             stamps = commands.stamps
             efforts.append(_part(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
             motors.append(_part(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
@@ -80,10 +57,10 @@ def with_commands(
         return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
     what = {
         setpoints.TYPE: f"the setpoints of {topic.name}",
-        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {settings.rate:g} Hz",
-        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {settings.cutoff:g} Hz",
+        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
+        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
     }[topic.type]
-    about = f"Commands were not recorded: they are computed for {robot.name} from {what}."
+    about = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == joint_states.TYPE
     setpoint = record.setpoint or joined(
         f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted

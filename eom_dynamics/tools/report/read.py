@@ -7,7 +7,7 @@ joint states that name the same joints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,19 @@ import numpy as np
 
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Layout, LayoutError, Layouts, Rows, Topic
+from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.conventions import Conventions
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import is_of_motors
-from .compute import DEFAULT, Settings, with_commands
+from ..replay.sources import Sampling, is_of_motors
+from ..robot_options import RobotOptions
+from .compute import with_commands
 from .findings import DOING, interruptions
 from .parts import Part, joined
-from .record import Nanoseconds, Record, Stream
+from .record import Record, Stream
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -36,19 +38,26 @@ _LISTED_TOPICS = 20
 # The bag is read once for each.
 _MOST_TOPICS = 100
 
+_SAMPLING, _WHOLE_ROBOT = Sampling(), RobotOptions()
+
 Progress = Callable[[float], None]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def read_records(
-    path: Path, robot: Robot | None = None, settings: Settings = DEFAULT, progress: Progress | None = None
+    path: Path,
+    robot: Robot | None = None,
+    sampling: Sampling = _SAMPLING,
+    robot_options: RobotOptions = _WHOLE_ROBOT,
+    progress: Progress | None = None,
 ) -> list[Record]:
     """Read the records of a bag, and compute commands if they are missing and the robot is known.
 
     Args:
         path: of the bag.
         robot: of the recording; None for the URDF on robot_description in the bag, if any.
-        settings: of the computation of commands.
+        sampling: of trajectories and measured positions, to compute commands.
+        robot_options: part of the robot that the bag describes.
         progress: is called with the fraction of the bag read, 0 to 1.
 
     Returns:
@@ -60,10 +69,10 @@ def read_records(
         OSError: a file cannot be read.
     """
     with Bag(path) as bag:
-        robot = described_robot(bag, settings.robot_options) if robot is None else robot
+        robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
-            settings.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, progress, settings.conventions)
+            sampling.conventions.check(robot.name, robot.joint_names)
+        reader = _Reader(bag, progress, sampling.conventions)
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
@@ -75,14 +84,14 @@ def read_records(
             )
         if not records:
             records = [Record(path.name, robot)]
-        records = [_completed(record, bag, settings, progress, named=robot is not None) for record in records]
+        records = [_completed(record, bag, sampling, progress, named=robot is not None) for record in records]
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
     return [_with_status(_with_repeats(record)) for record in records]
 
 
-def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress | None, *, named: bool) -> Record:
+def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None, *, named: bool) -> Record:
     """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
@@ -91,7 +100,7 @@ def _completed(record: Record, bag: Bag, settings: Settings, progress: Progress 
         return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
         return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
-    return with_commands(record, bag, settings, progress)
+    return with_commands(record, bag, sampling, progress)
 
 
 def _with_repeats(record: Record) -> Record:
@@ -210,45 +219,24 @@ class _Reader:
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
+        progress = self._progress
         parts: dict[str, list[Part]] = {}
-        bad, why = 0, ""
-        for recorded, layout, rows in self._rows(topic, done, fraction):
-            if isinstance(layout, LayoutError):
-                bad, why = bad + 1, why or str(layout)
-                continue
-            stamp = 1_000_000_000 * layout.numbers(rows, "header.stamp.sec")[:, 0].astype(np.int64)
-            stamp += layout.numbers(rows, "header.stamp.nanosec")[:, 0]
-            for kind, recorded_names, fields in _contents(topic, layout.message):
+        bad: list[str] = []
+        report = (lambda read: progress(done + fraction * read)) if progress else None
+        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
+            stamp = block.stamps().header
+            for kind, recorded_names, fields in _contents(topic, block.message):
                 names = tuple(self._conventions.names(recorded_names))
-                values = {
-                    ours: layout.numbers(rows, field).astype(float)
-                    for ours, field in fields.items()
-                    if layout.has(field) and np.size(getattr(layout.message, field)) == len(names)
-                }
+                values = block.values(fields, len(names))
                 if kind == "measured" and "effort" in values:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
-                parts.setdefault(kind, []).append(Part(recorded, stamp, names, values))
+                parts.setdefault(kind, []).append(Part(block.recorded, stamp, names, values))
         if bad:
-            self.unread.append(f"{topic.name}: {bad:,} messages could not be read, the first: {why}")
+            self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
         if any(stream.stamp is stream.recorded for stream in streams.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
         return streams
-
-    def _rows(
-        self, topic: Topic, done: float, fraction: float
-    ) -> Iterator[tuple[Nanoseconds, Layout | LayoutError, Any]]:
-        progress = self._progress
-        layouts = Layouts(topic.types(), topic.type)
-        report = (lambda read: progress(done + fraction * read)) if progress else None
-        for times, messages in self._bag.messages(topic, report):
-            recorded = np.array(times, dtype=np.int64)
-            for found in layouts.rows(messages):
-                if isinstance(found, Rows):
-                    start, layout, rows = found
-                    yield recorded[start : start + len(rows)], layout, rows
-                else:
-                    yield recorded[:0], found[1], None
 
 
 def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:

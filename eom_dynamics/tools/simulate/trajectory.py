@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import Array
 from ...exceptions import StateError
 from ...robot import Robot
-from ...simulation.feedforward_comparison import Motion
+from ...simulation.feedforward_comparison import SupportsDerivatives
 from ...simulation.reference import read_motion
 from ...trajectory import paper_motion
 from .bounds import LONGEST
@@ -26,7 +26,7 @@ _RATE = 500.0
 
 def read_trajectory(
     name: str, robot: Robot, duration: float | None = None, rate: float | None = None
-) -> tuple[Motion, Array]:
+) -> tuple[SupportsDerivatives, Array]:
     """Read a trajectory.
 
     Args:
@@ -43,7 +43,7 @@ def read_trajectory(
         OSError: the file cannot be read.
     """
     if name == COSINE:
-        motion: Motion = paper_motion(robot.n)
+        motion: SupportsDerivatives = paper_motion(robot.n)
         start, end = 0.0, duration or _COSINE_DURATION
     else:
         motion = samples = read_motion(Path(name), robot, rate)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from eom_dynamics import robot_from_parameters
-from eom_dynamics.robot.readers.parameter_file import robot_section
+from eom_dynamics.robot.readers.parameter_file import find_robot
 
 from .refusals import refused
 from .robots import check_robot
@@ -37,5 +37,5 @@ TOKENS = (
 def check(data: bytes) -> None:
     """Read a parameter file of any bytes."""
     with refused():
-        _, parameters = robot_section(data.decode("utf-8", "surrogateescape"), "text")
+        _, parameters = find_robot(data.decode("utf-8", "surrogateescape"), "text")
         check_robot(robot_from_parameters(parameters, "text", expand=lambda path, arguments: ""))

@@ -13,7 +13,7 @@ from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, Solution, Solver
+from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedSetpoint, SetpointEvaluator
 from eom_dynamics.stream.doubts import DOUBT_POLICIES, Doubts, DoubtSettings
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
 
@@ -29,7 +29,7 @@ def check(data: bytes) -> None:
     """Stream setpoints of any bytes."""
     values = ByteValues(data)
     arm = _arm(values.choice(ROBOTS))
-    solver = Solver(arm)
+    solver = SetpointEvaluator(arm)
     policies = [values.choice(DOUBT_POLICIES) for _ in range(3)]
     doubts = Doubts(arm, DoubtSettings(*policies, window=4))
     watchdog = Watchdog(arm, Settings(values.choice(LOSS_POLICIES), 0.05, stop_duration=0.05, ramp_duration=0.1))
@@ -45,7 +45,7 @@ def check(data: bytes) -> None:
         stamp += values.choice((1, 1, 1, 0, -1, 200, 10**9)) * 1_000_000
         sent = values.choice((stamp, stamp, stamp, 0))
         with refused():
-            solution = solver.solve(_setpoint(values, arm.robot), stamp=sent, limits=limits, admit=admit)
+            solution = solver.evaluate(_setpoint(values, arm.robot), stamp=sent, limits=limits, admit=admit)
             _check_finite(solution)
             watchdog.feed(solution)
             doubts.answered(sent, solution.state)
@@ -53,7 +53,7 @@ def check(data: bytes) -> None:
             _lose(solver, watchdog, stamp, values.below(4))
 
 
-def _lose(solver: Solver, watchdog: Watchdog, stamp: int, count: int) -> None:
+def _lose(solver: SetpointEvaluator, watchdog: Watchdog, stamp: int, count: int) -> None:
     """Setpoints stop for some periods."""
     with refused():
         if not watchdog.lose("fuzzed"):
@@ -66,7 +66,7 @@ def _lose(solver: Solver, watchdog: Watchdog, stamp: int, count: int) -> None:
             _check_finite(response.fade.of(solution) if response.fade else solution)
 
 
-def _check_finite(solution: Solution) -> None:
+def _check_finite(solution: EvaluatedSetpoint) -> None:
     for field, numbers in solution.fields().items():
         assert np.isfinite(numbers).all(), field
 

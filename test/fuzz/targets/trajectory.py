@@ -15,7 +15,7 @@ from byte_values import ByteValues
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.messages.joint_order import JointOrders
 from eom_dynamics.messages.spline_trajectory import read_spline
-from eom_dynamics.messages.tolerances import Tolerances
+from eom_dynamics.messages.tolerances import JointTolerances
 from eom_dynamics.messages.waypoints import read_points, read_times
 from eom_dynamics.ros.planning.tool_motions import tool_motion
 from eom_dynamics.trajectory import Spline, through
@@ -43,7 +43,7 @@ def check(data: bytes) -> None:
         for numbers in (*found.samples, *found.command):
             assert np.isfinite(numbers).all()
         assert not np.isnan([peak.ratio for peak in found.verdict.exceeded]).any()
-        path = Tolerances.read("path_tolerance", _tolerances(values, arm), arm.robot.joint_names)
+        path = JointTolerances.read("path_tolerance", _tolerances(values, arm), arm.robot.joint_names)
         path.violation(spline.derivatives(spline.start, 2))
 
 

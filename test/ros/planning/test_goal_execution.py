@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from eom_dynamics.messages.tolerances import Tolerances
+from eom_dynamics.messages.tolerances import JointTolerances
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")
@@ -30,15 +30,15 @@ class IndexedFeedback(Feedback):
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
-    from eom_dynamics.ros.planning.follow_trajectory import Plan, _Execution
+    from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Execution
 
     def start(feedback):
         node, goal = Mock(), Mock(is_cancel_requested=False)
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
-        none = Tolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, goal, Plan(NAMES, motion, 10**9, none, none, 1.0), kind)
+        none = JointTolerances.read("path_tolerance", (), NAMES)
+        execution = _Execution(node, goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0), kind)
         accepted = SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=1, nanosec=0)), status=1)
         accepted.FINISHED, accepted.REFUSED, accepted.STOPPED = 2, 3, 4
         execution.on_status(accepted)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eom_dynamics.tools.benchmark import timing
-from eom_dynamics.tools.benchmark.timing import Task, Timings, interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, Timings, interleaved
 
 Sleep = Callable[[float], None]
 
@@ -28,7 +28,7 @@ def sleep(monkeypatch: pytest.MonkeyPatch) -> Sleep:
 
 
 def test_times_are_those_of_one_evaluation(sleep: Sleep) -> None:
-    tasks = {"one": Task(lambda: sleep(0.002)), "ten": Task(lambda: sleep(0.002), 10)}
+    tasks = {"one": TimedTask(lambda: sleep(0.002)), "ten": TimedTask(lambda: sleep(0.002), 10)}
     timings = interleaved(tasks, 5, at_least=0.005)
     assert timings.median("one") == pytest.approx(0.002)
     assert timings.ratio("one", "ten") == pytest.approx(10)
@@ -43,7 +43,7 @@ def test_median_quartiles_and_paired_ratio() -> None:
 
 def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:
     calls: list[str] = []
-    tasks = {name: Task(lambda name=name: (calls.append(name), sleep(0.001))) for name in "abc"}
+    tasks = {name: TimedTask(lambda name=name: (calls.append(name), sleep(0.001))) for name in "abc"}
     timings = interleaved(tasks, 3, at_least=1e-4)
     assert "".join(calls[-9:]) == "abcbcacab"
     assert all(len(samples) == 3 for samples in timings.samples.values())
@@ -51,5 +51,5 @@ def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:
 
 def test_the_garbage_collector_is_left_as_it_was(sleep: Sleep) -> None:
     was = gc.isenabled()
-    interleaved({"idle": Task(lambda: sleep(1.0))}, 1)
+    interleaved({"idle": TimedTask(lambda: sleep(1.0))}, 1)
     assert gc.isenabled() is was

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eom_dynamics import load_robot
+from eom_dynamics.robot import formats
 from eom_dynamics.tools.cli.main import main
 
 
@@ -40,7 +42,8 @@ def test_the_format_is_that_of_the_name(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_parameter_file_too_large_to_be_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("eom_dynamics.tools.cli.convert.MAX_BYTES", 1000)
+    small = replace(formats.PARAMETER_FILE, largest=1000)
+    monkeypatch.setattr(formats, "FORMATS", (small, *formats.FORMATS[1:]))
     assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.yaml")]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(

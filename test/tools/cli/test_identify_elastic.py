@@ -227,7 +227,7 @@ def resonant() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     K, B, D, d = np.array([480.0, 250.0]), np.array([0.2, 0.1]), np.array([0.5, 0.3]), np.array([0.05, 0.02])
     q0 = np.array([-np.pi / 2, 0.0])
     dynamics = Dynamics(ROBOT)
-    M, G = dynamics.mass_matrix(q0), dynamics.effort_partials(q0, np.zeros(2), np.zeros(2))[0]
+    M, G = dynamics.mass_matrix(q0), dynamics.inverse_dynamics_derivatives(q0, np.zeros(2), np.zeros(2))[0]
     kp, kd = np.diag([20.0, 20.0]), np.diag([2.0, 1.0])
     stiffness = np.block([[np.diag(K) + kp, -np.diag(K)], [-np.diag(K), np.diag(K) + G]])
     damping = np.block([[np.diag(D + d) + kd, -np.diag(d)], [-np.diag(d), np.diag(d)]])

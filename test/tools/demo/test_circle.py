@@ -13,32 +13,32 @@ from springs import with_springs
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
 from eom_dynamics.tools.demo.circle import summary
-from eom_dynamics.tools.demo.circle.result import Result, close_circle, simulated
-from eom_dynamics.tools.demo.circle.task import Plan, Task, plan
+from eom_dynamics.tools.demo.circle.result import IdentificationResult, close_circle, simulated
+from eom_dynamics.tools.demo.circle.task import IdentificationMotions, IdentificationTask, plan
 from eom_dynamics.tools.pages.numbers import number
 
 ROBOT = "sea_planar_2r"
 
 
 @pytest.fixture(scope="module")
-def motions() -> Plan:
+def motions() -> IdentificationMotions:
     return plan(load_robot(ROBOT), iterations=3)
 
 
 @pytest.fixture(scope="module")
-def closed(motions: Plan) -> Result:
+def closed(motions: IdentificationMotions) -> IdentificationResult:
     """With signs that add up; bench/closed_circle.py measures all four pairs, of more robots."""
-    task = Task(motions, 0.2, -0.2, rate=200.0)
+    task = IdentificationTask(motions, 0.2, -0.2, rate=200.0)
     return close_circle(task, simulated(task))
 
 
-def test_tracking_errors_fall(closed: Result) -> None:
+def test_tracking_errors_fall(closed: IdentificationResult) -> None:
     # Five times is promised; noise of the encoders, 1e-5 rad, is part of both errors.
     assert closed.gain > 20
     assert np.all(closed.after.rms < closed.before.rms / 10)
 
 
-def test_identified_numbers_are_the_true_ones(closed: Result) -> None:
+def test_identified_numbers_are_the_true_ones(closed: IdentificationResult) -> None:
     # Within five standard deviations, and what is promised of numbers with noise: 1, 2 and 3 %.
     joints = closed.task.true_robot.independent_joints
     for joint, spring, motor in zip(joints, closed.fit.springs, closed.fit.motors, strict=True):
@@ -55,7 +55,7 @@ def test_identified_numbers_are_the_true_ones(closed: Result) -> None:
             assert abs(found - getattr(friction, name)) < max(5 * deviation, 0.03 * getattr(friction, name))
 
 
-def test_gravity_and_inertia_are_those_of_the_true_robot(closed: Result) -> None:
+def test_gravity_and_inertia_are_those_of_the_true_robot(closed: IdentificationResult) -> None:
     found, true, known = (Dynamics(robot) for robot in (closed.fit.robot, closed.task.true_robot, closed.task.robot))
     states = np.random.default_rng(0).uniform(-1, 1, (3, 50, 2))
     efforts = true.effort(*states)
@@ -63,8 +63,8 @@ def test_gravity_and_inertia_are_those_of_the_true_robot(closed: Result) -> None
     assert np.max(np.abs(known.effort(*states) - efforts)) > 0.1 * np.max(np.abs(efforts))
 
 
-def test_the_true_robot_differs_from_its_file_as_told(motions: Plan) -> None:
-    task = Task(motions, 0.1, -0.3)
+def test_the_true_robot_differs_from_its_file_as_told(motions: IdentificationMotions) -> None:
+    task = IdentificationTask(motions, 0.1, -0.3)
     stiffness = [ElasticArm(robot).stiffness for robot in (task.true_robot, task.robot)]
     np.testing.assert_allclose(stiffness[0], 1.1 * stiffness[1])
     for joint, described in zip(task.true_robot.joints, task.robot.joints, strict=True):
@@ -80,7 +80,7 @@ def test_robots_without_a_spring_at_each_joint_are_refused() -> None:
         plan(with_springs(load_robot("planar_2r"), LinearSpring(300.0), ExponentialPair(50.0, 6.0, 1500.0)))
 
 
-def test_the_section_of_the_page_has_the_errors_and_the_numbers(closed: Result) -> None:
+def test_the_section_of_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult) -> None:
     pytest.importorskip("plotly", reason="the page needs plotly")
     from eom_dynamics.tools.demo.circle.section import section
 
@@ -93,7 +93,7 @@ def test_the_section_of_the_page_has_the_errors_and_the_numbers(closed: Result) 
     assert np.max(np.abs(drawn)) == pytest.approx(1e3 * np.max(np.abs(closed.before.error[:, 0])), rel=0.01)
 
 
-def test_results_as_text_and_json(closed: Result) -> None:
+def test_results_as_text_and_json(closed: IdentificationResult) -> None:
     results = summary.as_json(closed)
     json.dumps(results)
     (inertia,) = [each for each in results["numbers"] if each["name"] == "rotor inertia, joint_1"]

@@ -22,9 +22,9 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None
     from eom_dynamics.tools.bags import Bag
     from eom_dynamics.tools.demo.circle.over_ros import over_ros
     from eom_dynamics.tools.demo.circle.result import simulated
-    from eom_dynamics.tools.demo.circle.task import Task, plan
+    from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
 
-    task = Task(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
+    task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []
     run = over_ros(task, tmp_path / "bags", lambda step, sent, received: counts.append((step, sent, received)))
     found = run("short", task.robot, task.plan.judged)
@@ -43,10 +43,10 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None
 
 def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from eom_dynamics.tools.demo.circle.over_ros import over_ros
-    from eom_dynamics.tools.demo.circle.task import Task, plan
+    from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
     from eom_dynamics.tools.demo.processes import RunError
 
-    task = Task(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
+    task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
     with pytest.raises(RunError, match="rmw_of_nobody"):
         over_ros(task, tmp_path, lambda *_: None)("short", task.robot, task.plan.judged)

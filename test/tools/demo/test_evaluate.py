@@ -16,7 +16,7 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.tools.demo import evaluate as module
-from eom_dynamics.tools.demo.evaluate import Efforts, Recording, closed_form, evaluate
+from eom_dynamics.tools.demo.evaluate import Answers, Efforts, closed_form, evaluate
 from eom_dynamics.tools.demo.plan import Plan
 
 
@@ -37,27 +37,27 @@ def closed_form_once() -> Iterator[None]:
         yield
 
 
-def perfect(plan: Plan) -> Recording:
+def perfect(plan: Plan) -> Answers:
     """Return the answers of a node without faults, 300 µs after each setpoint."""
     sent = 12.5 + plan.t
-    return Recording(sent, sent + 3e-4, recorded(plan).answers, "numpy")
+    return Answers(sent, sent + 3e-4, recorded(plan).answers, "numpy")
 
 
 @pytest.fixture(scope="module", params=[("planar_2r", 1000.0, 0.5), ("iiwa", 200.0, 0.5)], ids=str)
-def run(request: pytest.FixtureRequest) -> tuple[Plan, Recording]:
+def run(request: pytest.FixtureRequest) -> tuple[Plan, Answers]:
     robot, rate, duration = request.param
     plan = Plan(eom.load_robot(robot), rate=rate, duration=duration)
     return plan, perfect(plan)
 
 
-def tampered(recording: Recording, field: str, rows: slice, change: float) -> Recording:
+def tampered(recording: Answers, field: str, rows: slice, change: float) -> Answers:
     """Return the recording with one joint's values of a field off by a share of the largest."""
     values = recording.answers[field].copy()
     values[rows, -1] += change * np.abs(values).max()
     return replace(recording, answers={**recording.answers, field: values})
 
 
-def test_right_answers_pass(run: tuple[Plan, Recording]) -> None:
+def test_right_answers_pass(run: tuple[Plan, Answers]) -> None:
     plan, recording = run
     result = evaluate(plan, recording)
     assert result.failures == []
@@ -66,12 +66,12 @@ def test_right_answers_pass(run: tuple[Plan, Recording]) -> None:
     assert result.percentile(50) == pytest.approx(3e-4) == pytest.approx(result.percentile(99))
 
 
-def test_tolerances_are_tight(run: tuple[Plan, Recording]) -> None:
+def test_tolerances_are_tight(run: tuple[Plan, Answers]) -> None:
     assert all(deviation.tolerance < 1e-6 for deviation in evaluate(*run).deviations)
 
 
 @pytest.mark.parametrize("field", COMMAND_FIELDS)
-def test_a_wrong_field_is_found(run: tuple[Plan, Recording], field: str) -> None:
+def test_a_wrong_field_is_found(run: tuple[Plan, Answers], field: str) -> None:
     plan, recording = run
     (failure, *_) = reversed(evaluate(plan, tampered(recording, field, slice(None), 1e-6)).failures)
     assert failure.startswith("all quantities against closed form")
@@ -124,7 +124,7 @@ def test_the_wrench_is_scaled_down_where_springs_would_go_slack() -> None:
 
 
 @pytest.mark.parametrize(("field", "name"), [("effort_rate", "taud "), ("effort_acceleration", "taudd ")])
-def test_one_wrong_derivative_is_found_by_differences(run: tuple[Plan, Recording], field: str, name: str) -> None:
+def test_one_wrong_derivative_is_found_by_differences(run: tuple[Plan, Answers], field: str, name: str) -> None:
     plan, recording = run
     row = plan.count // 2 + 1
     failures = evaluate(plan, tampered(recording, field, slice(row, row + 1), 1e-6)).failures
@@ -142,7 +142,7 @@ def test_the_answers_of_another_robot_are_found() -> None:
     assert not result.closed_form.passed
 
 
-def test_lost_answers_fail_and_the_rest_is_compared(run: tuple[Plan, Recording]) -> None:
+def test_lost_answers_fail_and_the_rest_is_compared(run: tuple[Plan, Answers]) -> None:
     plan, recording = run
     gone = [3, plan.count // 2]
     received = recording.received.copy()
@@ -157,10 +157,10 @@ def test_lost_answers_fail_and_the_rest_is_compared(run: tuple[Plan, Recording])
     assert result.answer_rate == pytest.approx(result.rate * (1 - 2 / plan.count), rel=1e-12)
 
 
-def test_no_answer_at_all_fails(run: tuple[Plan, Recording]) -> None:
+def test_no_answer_at_all_fails(run: tuple[Plan, Answers]) -> None:
     plan, recording = run
     nothing = {field: np.full_like(values, np.nan) for field, values in recording.answers.items()}
-    result = evaluate(plan, Recording(recording.sent, np.full(plan.count, np.nan), nothing, "numpy"))
+    result = evaluate(plan, Answers(recording.sent, np.full(plan.count, np.nan), nothing, "numpy"))
     assert result.lost == plan.count
     assert len(result.failures) == 4 and np.isnan(result.percentile(50))
 

@@ -20,7 +20,7 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.tools.demo.data import write_csv, write_npz
-from eom_dynamics.tools.demo.evaluate import Recording, evaluate
+from eom_dynamics.tools.demo.evaluate import Answers, evaluate
 from eom_dynamics.tools.demo.plan import Plan
 from eom_dynamics.tools.demo.tracking import compare
 from eom_dynamics.tools.pages.numbers import number
@@ -31,7 +31,7 @@ def plan() -> Plan:
     return Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
 
 
-def page_of(plan: Plan, recording: Recording, folder: Path, tracking: Comparison | str = "no time") -> Page:
+def page_of(plan: Plan, recording: Answers, folder: Path, tracking: Comparison | str = "no time") -> Page:
     pytest.importorskip("plotly", reason="the page needs plotly")
     from eom_dynamics.tools.demo.demo_page import write_page
 

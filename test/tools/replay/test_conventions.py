@@ -19,7 +19,7 @@ import eom_dynamics as eom
 from eom_dynamics.tools.bags import BagError
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.conventions import Conventions
-from eom_dynamics.tools.report.compute import Settings
+from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.trajectory import paper_motion
 
@@ -60,7 +60,7 @@ def test_names_and_efforts_of_a_recording_become_those_of_the_robot(
 def test_a_report_uses_the_same_conventions(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = (("^left_j", "joint_"),), ((None, 2.0), ("joint_2", 4.0)), (("joint_1", -0.5),)
     robot = eom.load_robot(ROBOT)
-    (record,) = read_records(bag, robot, Settings(cutoff=20.0, conventions=Conventions(*options)))
+    (record,) = read_records(bag, robot, Sampling(cutoff=20.0, conventions=Conventions(*options)))
     assert record.robot is robot and record.command is not None and record.measured is not None
     measured = record.measured.ordered(robot.joint_names).values["effort"]
     (plain,) = read_records(bag)

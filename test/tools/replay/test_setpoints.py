@@ -34,9 +34,9 @@ from urdf_arms import urdf_arm
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import Solver
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.tools.bags import Bag, BagError
-from eom_dynamics.tools.replay import Format, Job, Options, replay_bag
+from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
 
@@ -60,9 +60,9 @@ def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, s
     report, found = replayed(tmp_path, messages, storage=storage, format=kind)
     assert set(found) == {"/arm/feedforward", "/arm/motor_setpoint", "/arm/effort_command"}
     assert report.commands == len(messages) and report.refusals.total == 0 and report.topic == "/arm/setpoint"
-    solver = Solver(ElasticArm(ROBOT))
+    solver = SetpointEvaluator(ElasticArm(ROBOT))
     for k, (time, message) in enumerate(messages):
-        expected = solver.solve(message).fields()
+        expected = solver.evaluate(message).fields()
         (t, command), (t2, motor), (t3, effort) = (
             found[f"/arm/{name}"][k] for name in ("feedforward", "motor_setpoint", "effort_command")
         )
@@ -93,7 +93,7 @@ def test_joints_in_another_order_and_a_wrench_at_each_tool(tmp_path: Path, name:
     names, states = robot.joint_names, np.array(paper_motion(robot.n).derivatives(np.arange(3) * 0.1))
     wrench = np.random.default_rng(3).standard_normal((3, *robot.wrench_shape))
     turned = setpoints(names[::-1], states[..., ::-1], **dict(zip(WRENCH_FIELDS, wrench, strict=True)))
-    _, found = replayed(tmp_path, turned, robot=name, options=Options(effort_command="joint"))
+    _, found = replayed(tmp_path, turned, robot=name, options=CommandOptions(effort_command="joint"))
     arm = ElasticArm(robot)
     for k in range(len(turned)):
         expected = np.array(arm.feedforward(*states[:, k], wrench=wrench))
@@ -127,10 +127,10 @@ def test_refused_setpoints_are_counted_by_the_errors_of_the_node(tmp_path: Path)
     report, found = replayed(tmp_path, messages)
     assert report.commands == len(found["/arm/feedforward"]) == len(messages) - 8
     assert report.refusals.total == 8
-    solver = Solver(ElasticArm(ROBOT))
+    solver = SetpointEvaluator(ElasticArm(ROBOT))
     for k in (10, 20, 30, 40, 50, 51):
         with pytest.raises(StateError) as caught:
-            solver.solve(messages[k][1])
+            solver.evaluate(messages[k][1])
         assert report.refusals.reasons[str(caught.value)] == (2 if k == 10 else 1)
         assert report.refusals.first[str(caught.value)] == START + k * STEP
     assert [reason for reason in report.refusals.reasons if "not a message of type" in reason]
@@ -140,7 +140,7 @@ def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: 
     messages = setpoints(NAMES, STATES[:, :6])
     for k in (0, 2, 3):
         messages[k][1].position[0] = np.inf
-    report, found = replayed(tmp_path, messages, options=Options(hold_last_command="always"))
+    report, found = replayed(tmp_path, messages, options=CommandOptions(hold_last_command="always"))
     commands = [command for _, command in found["/arm/feedforward"]]
     assert [command.held for command in commands] == [False, True, True, False, False]
     assert report.held == 2 and report.refusals.total == 3
@@ -151,15 +151,15 @@ def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: 
 
 
 def test_an_internal_error_is_refused_and_not_held_as_by_the_node(tmp_path: Path, monkeypatch) -> None:
-    solve = Solver.solve
+    solve = SetpointEvaluator.evaluate
 
     def fail(solver, message, **options):
         return solve(solver, message, **options) if np.isfinite(message.velocity[0]) else 1 / 0
 
-    monkeypatch.setattr(Solver, "solve", fail)
+    monkeypatch.setattr(SetpointEvaluator, "evaluate", fail)
     messages = setpoints(NAMES, STATES[:, :4])
     messages[1][1].position[0] = messages[2][1].velocity[0] = np.inf
-    report, found = replayed(tmp_path, messages, options=Options(hold_last_command="always"))
+    report, found = replayed(tmp_path, messages, options=CommandOptions(hold_last_command="always"))
     assert [command.held for _, command in found["/arm/feedforward"]] == [False, True, False]
     assert report.refusals.reasons["internal error: ZeroDivisionError: division by zero"] == 1
 
@@ -168,7 +168,7 @@ def test_a_held_command_carries_over_to_the_next_block(tmp_path: Path) -> None:
     """The refused setpoint has another layout, and therefore its own block."""
     good = setpoints(NAMES, STATES[:, :3])
     wrong = (good[1][0], setpoint(good[1][0], ["elbow", *NAMES], np.zeros((5, 3)), "tool"))
-    _, found = replayed(tmp_path, [good[0], wrong, good[2]], options=Options(hold_last_command="always"))
+    _, found = replayed(tmp_path, [good[0], wrong, good[2]], options=CommandOptions(hold_last_command="always"))
     first, held, last = (command for _, command in found["/arm/feedforward"])
     assert held.held and not first.held and not last.held
     assert held.header.frame_id == "tool" and held.joint_names == NAMES
@@ -197,14 +197,14 @@ def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path,
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
-    report, found = replayed(tmp_path, messages, robot=file, options=Options(limits=limits))
-    solver = Solver(ElasticArm(load_robot(file)))
+    report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits=limits))
+    solver = SetpointEvaluator(ElasticArm(load_robot(file)))
     commands = iter(found["/arm/feedforward"])
     refused = exceeding = 0
     for _, message in messages:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         try:
-            solution = solver.solve(message, stamp=stamp, limits=limits)
+            solution = solver.evaluate(message, stamp=stamp, limits=limits)
         except StiffnessError:
             refused += 1
             assert next(commands)[1].held
@@ -230,24 +230,24 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     states = np.zeros_like(STATES)
     states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
     messages = setpoints(NAMES, states)
-    report, found = replayed(tmp_path, messages, robot=file, options=Options(limits="refuse"))
-    solver, good = Solver(ElasticArm(load_robot(file))), []
+    report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits="refuse"))
+    solver, good = SetpointEvaluator(ElasticArm(load_robot(file))), []
     for time, message in messages:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        if not solver.solve(message, stamp=stamp).exceeded:
+        if not solver.evaluate(message, stamp=stamp).exceeded:
             good.append(time)
     assert 10 < len(good) < len(messages) - 10
     assert [time for time, _ in found["/arm/feedforward"]] == good
     reason = "exceeds limits, most of all joint_2: torque"
     assert report.refusals.reasons == {reason: len(messages) - len(good)}
-    solver, errors = Solver(ElasticArm(load_robot(file))), []
+    solver, errors = SetpointEvaluator(ElasticArm(load_robot(file))), []
     for time, message in messages:
         if time not in good:
             with pytest.raises(LimitError) as caught:
-                solver.solve(message, stamp=time, limits="refuse")
+                solver.evaluate(message, stamp=time, limits="refuse")
             errors.append(caught.value)
         else:
-            solver.solve(message, stamp=time, limits="refuse")
+            solver.evaluate(message, stamp=time, limits="refuse")
     worst = max(errors, key=lambda error: error.ratio)
     assert re.fullmatch(r"\S+ N m, limit \S+ N m", worst.numbers)
     assert report.refusals.text(reason) == (

@@ -16,8 +16,8 @@ pytest.importorskip("rosbags", reason="reads bags")
 pytest.importorskip("mcap", reason="reads bags")
 
 from eom_dynamics.tools.bags import BagError
+from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.charts import heading
-from eom_dynamics.tools.report.compute import Settings
 from eom_dynamics.tools.report.findings import deviation, interruptions, latency
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.report.record import Stream
@@ -114,7 +114,7 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
 def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> None:
     truth = record("panda", count=2000)
     path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
-    (actual,) = read_records(path, truth.robot, Settings(cutoff=8.0))
+    (actual,) = read_records(path, truth.robot, Sampling(cutoff=8.0))
     assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.about
     assert actual.setpoint is not None and set(actual.setpoint.values) == set(MOTION)
     inner = (truth.measured.stamp > START + 10**9) & (truth.measured.stamp < START + 3 * 10**9)
@@ -133,7 +133,7 @@ def test_commands_are_computed_from_planned_trajectories(tmp_path: Path) -> None
     robot = eom.load_robot("planar_2r")
     with pytest.raises(BagError, match="a trajectory needs its robot: --robot ROBOT"):
         read_records(write_trajectory(tmp_path / "one", robot.joint_names))
-    (actual,) = read_records(tmp_path / "one", robot, Settings(rate=200.0))
+    (actual,) = read_records(tmp_path / "one", robot, Sampling(rate=200.0))
     assert actual.setpoint is not None and actual.command is not None
     assert len(actual.setpoint) == 201 and not actual.setpoint.is_recorded
     np.testing.assert_allclose(actual.setpoint.values["position"][[0, 100, 200]], [[0, 0], [1, -1], [2, 0]], atol=1e-9)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,20 @@ import yaml
 
 from ....robot import Robot
 from ....robot.writers.parameters import robot_as_yaml
+from ....scratch import scratch_folder
 from ....simulation.simulated_robot import Readings, SensorNoise
 from ....states import STATE_NAMES
 from ....trajectory import Fourier
 from ..processes import Process, environment_of, exit_by_signals, follow
 from .bags import read_readings, write_bag
 from .result import Run
-from .task import NATURAL_FREQUENCY, Task
+from .task import NATURAL_FREQUENCY, IdentificationTask
 
 # Time until both nodes answer, s; the first run for a robot compiles its dynamics.
 _STARTUP = 120.0
 
 
-def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) -> Run:
+def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int, int], None]) -> Run:
     """Runs over ROS 2.
 
     Args:
@@ -41,7 +41,7 @@ def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) 
     def run(step: str, robot: Robot, motion: Fourier) -> Readings:
         with contextlib.ExitStack() as stack:
             stack.enter_context(exit_by_signals())
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics_demo_")))
+            scratch = stack.enter_context(scratch_folder())
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch)
             nodes = {
@@ -66,7 +66,7 @@ def over_ros(task: Task, folder: Path, report: Callable[[str, int, int], None]) 
     return run
 
 
-def _write_inputs(folder: Path, task: Task, robot: Robot, motion: Fourier) -> None:
+def _write_inputs(folder: Path, task: IdentificationTask, robot: Robot, motion: Fourier) -> None:
     (folder / "model.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
     (folder / "true.yaml").write_text(robot_as_yaml(task.true_robot).text, encoding="utf-8")
     parameters = {

@@ -16,7 +16,7 @@ from ....robot import Robot
 from ....simulation.simulated_robot import Readings
 from ....simulation.streaming import StreamTimes, stream
 from ....trajectory import Fourier
-from .task import Task
+from .task import IdentificationTask
 
 Run = Callable[[str, Robot, Fourier], Readings]
 """Let the true robot follow a motion with the feedforward of a model; the first argument says what for."""
@@ -45,7 +45,7 @@ class Tracking:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class IdentificationResult:
     """An identification of a simulated robot, and tracking before and after.
 
     Attributes:
@@ -55,7 +55,7 @@ class Result:
         before, after: tracking with the feedforward of the robot's file, and of the identified one.
     """
 
-    task: Task
+    task: IdentificationTask
     recording: ArmRecording
     fit: ArmFit
     before: Tracking
@@ -68,7 +68,9 @@ class Result:
         return before / after if after else np.inf
 
 
-def close_circle(task: Task, run: Run, progress: Callable[[str, float], None] | None = None) -> Result:
+def close_circle(
+    task: IdentificationTask, run: Run, progress: Callable[[str, float], None] | None = None
+) -> IdentificationResult:
     """Excite, record, identify, and compare tracking errors.
 
     Args:
@@ -84,10 +86,10 @@ def close_circle(task: Task, run: Run, progress: Callable[[str, float], None] | 
     before = tracking(task, readings)
     fit = identify_arm(task.robot, recording, recorded(task, task.plan.judged, readings), progress=progress)
     after = tracking(task, run("after", fit.robot, task.plan.judged))
-    return Result(task, recording, fit, before, after)
+    return IdentificationResult(task, recording, fit, before, after)
 
 
-def simulated(task: Task) -> Run:
+def simulated(task: IdentificationTask) -> Run:
     """Runs without ROS: the same commands and steps, in this process."""
 
     def run(step: str, robot: Robot, motion: Fourier) -> Readings:
@@ -96,7 +98,7 @@ def simulated(task: Task) -> Run:
     return run
 
 
-def recorded(task: Task, motion: Fourier, readings: Readings) -> ArmRecording:
+def recorded(task: IdentificationTask, motion: Fourier, readings: Readings) -> ArmRecording:
     """The recording of a motion, from its start."""
     moving, t = _moving(task.times(motion))
     q, qd, tau, theta, _, effort = (x[moving] for x in readings)
@@ -104,7 +106,7 @@ def recorded(task: Task, motion: Fourier, readings: Readings) -> ArmRecording:
     return ArmRecording(t, q, qd, tau, theta, effort).centered(0.5 / task.rate)
 
 
-def tracking(task: Task, readings: Readings) -> Tracking:
+def tracking(task: IdentificationTask, readings: Readings) -> Tracking:
     """Errors on the motion that judges."""
     moving, t = _moving(task.times(task.plan.judged))
     return Tracking(t, readings.q[moving] - task.plan.judged.derivatives(t, 0)[0])

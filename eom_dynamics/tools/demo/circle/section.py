@@ -14,11 +14,11 @@ from ...pages.numbers import number
 from ...pages.style import CURVE_POINTS
 from ...pages.units import effort_units, milli, position_units, together
 from . import summary
-from .result import Result
+from .result import IdentificationResult
 from .task import NATURAL_FREQUENCY
 
 
-def section(result: Result) -> tuple[str, dict[str, go.Figure]]:
+def section(result: IdentificationResult) -> tuple[str, dict[str, go.Figure]]:
     """Return the section as HTML, and its figures by the names of their places."""
     task, plan = result.task, result.task.plan
     shown = {"identified_before": "before", "identified_after": "after"}
@@ -53,14 +53,14 @@ def section(result: Result) -> tuple[str, dict[str, go.Figure]]:
     return html, drawn
 
 
-def _errors(title: str, result: Result, t: Array, error: Array) -> go.Figure:
+def _errors(title: str, result: IdentificationResult, t: Array, error: Array) -> go.Figure:
     units = milli(position_units(result.task.robot))
     figure = over_time(title, together(units), float(t[0]), float(t[-1]), group="identified")
     add_joints(figure, result.task.robot.joint_names, units, t, 1e3 * error, points=CURVE_POINTS)
     return figure
 
 
-def _motors(result: Result) -> go.Figure:
+def _motors(result: IdentificationResult) -> go.Figure:
     """Measured motor efforts of the excitation."""
     units, recording = effort_units(result.task.robot), result.recording
     start, end = float(recording.t[0]), float(recording.t[-1])

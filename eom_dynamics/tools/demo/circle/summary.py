@@ -15,7 +15,7 @@ from ....terminal import printable
 from ...pages.numbers import number
 from ...pages.units import milli, position_units
 from ...text_tables import columns
-from .result import Result
+from .result import IdentificationResult
 
 LEAST_GAIN = 5.0
 """Factor by which the tracking error must fall."""
@@ -23,7 +23,7 @@ LEAST_GAIN = 5.0
 _DEVIATIONS = 3.0
 
 
-class Number(NamedTuple):
+class NumberRow(NamedTuple):
     """An identified number.
 
     Attributes:
@@ -38,19 +38,19 @@ class Number(NamedTuple):
     deviation: float
 
 
-def numbers(result: Result) -> list[Number]:
+def numbers(result: IdentificationResult) -> list[NumberRow]:
     """Identified numbers of springs, motors and bodies, beside the true ones."""
     return [*_of_joints(result), *_of_bodies(result)]
 
 
-def failures(result: Result) -> list[str]:
+def failures(result: IdentificationResult) -> list[str]:
     """What was not reached, a line each."""
     if result.gain < LEAST_GAIN:
         return [f"identification: the tracking error fell {number(result.gain)} times, not {LEAST_GAIN:g} times"]
     return []
 
 
-def within_deviations(result: Result) -> str:
+def within_deviations(result: IdentificationResult) -> str:
     """How many identified numbers are within their uncertainty of the true ones."""
     every = [each for each in numbers(result) if np.isfinite(each.deviation) and each.deviation > 0]
     within = sum(abs(each.found - each.true) <= _DEVIATIONS * each.deviation for each in every)
@@ -59,7 +59,7 @@ def within_deviations(result: Result) -> str:
     )
 
 
-def deviation_in_words(result: Result) -> str:
+def deviation_in_words(result: IdentificationResult) -> str:
     """How the true robot differs from its file."""
     task = result.task
     return (
@@ -78,7 +78,7 @@ NUMBERS_HEADER = ("parameter", "file", "true", "identified", "± std")
 """Column titles of :func:`number_rows`."""
 
 
-def tracking_rows(result: Result) -> list[tuple[str, ...]]:
+def tracking_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
     """Link errors of each joint on a motion that was not identified from."""
     units = milli(position_units(result.task.robot))
     before, after = result.before.rms, result.after.rms
@@ -88,7 +88,7 @@ def tracking_rows(result: Result) -> list[tuple[str, ...]]:
     ]
 
 
-def residual_rows(result: Result) -> list[tuple[str, ...]]:
+def residual_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
     """RMS of predicted less measured efforts of springs on that motion, and of motors on the excitation."""
     score = result.fit.links.validation or result.fit.links.training
     residuals = [motor.residual for motor in result.fit.motors]
@@ -96,7 +96,7 @@ def residual_rows(result: Result) -> list[tuple[str, ...]]:
     return [(name, *(number(float(x)) for x in row)) for name, *row in rows]
 
 
-def number_rows(result: Result) -> list[tuple[str, ...]]:
+def number_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
     """All identified numbers."""
     return [
         (each.name, *(number(x) for x in (each.described, each.true, each.found, each.deviation)))
@@ -104,7 +104,7 @@ def number_rows(result: Result) -> list[tuple[str, ...]]:
     ]
 
 
-def as_text(result: Result) -> str:
+def as_text(result: IdentificationResult) -> str:
     """Return the tables of the terminal."""
     own = [row for row, each in zip(number_rows(result), numbers(result), strict=True) if " of " not in each.name]
     lines = [
@@ -118,7 +118,7 @@ def as_text(result: Result) -> str:
     return "\n".join(map(printable, lines))
 
 
-def as_json(result: Result) -> dict[str, Any]:
+def as_json(result: IdentificationResult) -> dict[str, Any]:
     """Return the results for JSON; SI units."""
     score = result.fit.links.validation or result.fit.links.training
     return {
@@ -133,7 +133,7 @@ def as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _of_joints(result: Result) -> Iterator[Number]:
+def _of_joints(result: IdentificationResult) -> Iterator[NumberRow]:
     fit, task = result.fit, result.task
     rows = zip(task.robot.independent_joints, task.true_robot.independent_joints, fit.springs, fit.motors, strict=True)
     for described, true, spring, motor in rows:
@@ -141,12 +141,12 @@ def _of_joints(result: Result) -> Iterator[Number]:
             if declared.name in spring.parameters:
                 before, exact = (float(getattr(joint.spring, field)) for joint in (described, true))
                 found, deviation = spring.parameters[declared.name]
-                yield Number(f"{declared.name}, {true.name}", before, exact, found, deviation)
+                yield NumberRow(f"{declared.name}, {true.name}", before, exact, found, deviation)
         for name in ("rotor_inertia", "viscous", "coulomb", "efficiency"):
             if name in motor.parameters:
                 found, deviation = motor.parameters[name]
                 label = f"{name.replace('_', ' ')}, {true.name}"
-                yield Number(label, _of_motor(described, name), _of_motor(true, name), found, deviation)
+                yield NumberRow(label, _of_motor(described, name), _of_motor(true, name), found, deviation)
 
 
 def _of_motor(joint: Joint, name: str) -> float:
@@ -157,7 +157,7 @@ def _of_motor(joint: Joint, name: str) -> float:
     return float(getattr(joint.actuator.friction, name))
 
 
-def _of_bodies(result: Result) -> Iterator[Number]:
+def _of_bodies(result: IdentificationResult) -> Iterator[NumberRow]:
     regressor = result.fit.links.regressor
     count = regressor.inertial
 
@@ -167,4 +167,4 @@ def _of_bodies(result: Result) -> Iterator[Number]:
     described, true = base(regressor.dynamics), base(Dynamics(result.task.true_robot, order=0))
     found, deviations = result.fit.links.vector[:count], result.fit.links.base_deviations[:count]
     for name, *values in zip(regressor.names[:count], described, true, found, deviations, strict=True):
-        yield Number(f"base parameter of bodies: {name}", *map(float, values))
+        yield NumberRow(f"base parameter of bodies: {name}", *map(float, values))

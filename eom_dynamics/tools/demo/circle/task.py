@@ -46,7 +46,7 @@ SETTLE = 0.5
 """Rest at the start of a motion before it is recorded, s."""
 
 
-class Plan(NamedTuple):
+class IdentificationMotions(NamedTuple):
     """Motions for a robot as its file describes it.
 
     Attributes:
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
 
 def plan(
     robot: Robot, *, iterations: int = _ITERATIONS, progress: Callable[[float], None] = lambda fraction: None
-) -> Plan:
+) -> IdentificationMotions:
     """Optimise the motion that identifies a robot, and draw the one that judges.
 
     Args:
@@ -92,11 +92,11 @@ def plan(
     judged = other.trajectory(other.random(np.random.default_rng(_SEED)))
     gained = found.information.log_det - found.start_information.log_det
     gain = float(np.exp(gained / (2 * len(search.model.columns))))
-    return Plan(robot, found.trajectory, judged, gain, *_peaks(ElasticArm(robot), found.trajectory))
+    return IdentificationMotions(robot, found.trajectory, judged, gain, *_peaks(ElasticArm(robot), found.trajectory))
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class IdentificationTask:
     """A robot to identify, which differs from its file.
 
     The true robot has more friction of its motors, too: Coulomb friction and, at the highest speed, viscous friction of
@@ -109,7 +109,7 @@ class Task:
         rate: of setpoints and readings, Hz.
     """
 
-    plan: Plan
+    plan: IdentificationMotions
     stiffness_error: float = 0.2
     mass_error: float = -0.2
     rate: float = 500.0

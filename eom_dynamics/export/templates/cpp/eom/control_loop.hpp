@@ -10,6 +10,7 @@
 #include "limits.hpp"
 #include "linearization.hpp"
 #include "mailbox.hpp"
+#include "payload.hpp"
 #include "spline.hpp"
 
 namespace eom {
@@ -106,7 +107,7 @@ struct LoopOutput {
 
 /// Counts since the last restart.
 struct LoopCounts {
-    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0;
+    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
 };
 
 /// The loop. update() neither allocates nor locks nor throws, and takes a bounded time.
@@ -127,6 +128,8 @@ class ControlLoop {
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
+    /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
+    Mailbox<Payload<Robot>> payloads;
 
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
@@ -226,6 +229,7 @@ class ControlLoop {
         age_ += std::min(step, timeout_ / 2);
         if (stopping_)
             stop_s_ += seconds(std::min(step, LONGEST_STEP));
+        take_payload();
         take_trajectory(now, period);
         if (playing_)
             play(now);
@@ -242,6 +246,10 @@ class ControlLoop {
     const LoopOutput<Robot> &output() const noexcept { return output_; }
     const LoopCounts &counts() const noexcept { return counts_; }
     Refusal refusal() const noexcept { return refusal_; }
+    /// Why the last payload was refused, or null.
+    const char *payload_refusal() const noexcept { return payload_refusal_; }
+    /// Whether the payload changes, or waits for a setpoint.
+    bool blending() const noexcept { return payload_.blending(); }
     bool playing() const noexcept { return playing_; }
 
   private:
@@ -267,6 +275,17 @@ class ControlLoop {
     }
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
+
+    // --- Payload ------------------------------------------------------------------------
+
+    void take_payload() noexcept
+    {
+        if (!payloads.take())
+            return;
+        payload_refusal_ = parameters_.linearize ? "feedback linearization takes no payloads"
+                                                 : payload_.change(payloads.taken());
+        counts_.refused_payloads += payload_refusal_ != nullptr;
+    }
 
     // --- References ---------------------------------------------------------------------
 
@@ -555,6 +574,7 @@ class ControlLoop {
             refuse(Refusal::not_finite);
             return false;
         }
+        payload_.at(stamp != 0 ? stamp : latest_, candidate_);
         if constexpr (Robot::damped) {
             Robot::inverse_dynamics(candidate_, result_);
             filter_.at(stamp, result_, candidate_.deflection);
@@ -663,6 +683,7 @@ class ControlLoop {
         if (measured.links)
             return measured.q;
         Setpoint<Robot> x;
+        payload_.at(latest_, x);
         // A fixed point: springs are much stiffer than gravity. Of two motors of a joint, the last one counts.
         for (int iteration = 0; iteration < 50; ++iteration) {
             if constexpr (Robot::damped) {
@@ -694,6 +715,8 @@ class ControlLoop {
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
     Linearization<Robot> linearization_;
+    PayloadBlend<Robot> payload_;
+    const char *payload_refusal_ = nullptr;
     bool received_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
     std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;

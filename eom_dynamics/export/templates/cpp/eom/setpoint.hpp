@@ -29,6 +29,8 @@ template <class Robot>
 using MotorVector = std::array<typename Robot::Scalar, Robot::motors>;
 template <class Robot>
 using WrenchVector = std::array<typename Robot::Scalar, 6 * Robot::tools>;
+template <class Robot>
+using PayloadVector = std::array<typename Robot::Scalar, 10 * Robot::tools>;
 
 /// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
 ///
@@ -41,6 +43,10 @@ struct Setpoint {
     JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
     /// Present deflections, read only at joints with damped springs; see DeflectionFilter.
     JointVector<Robot> deflection{};
+    /// Inertial parameters of the payload at each tool, in its frame, with time derivatives: mass, first moment x y z,
+    /// inertia about the origin xx xy xz yy yz zz. Read only if it is loaded; see PayloadBlend.
+    PayloadVector<Robot> P{}, Pd{}, Pdd{};
+    bool loaded = false;
 };
 
 /// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.

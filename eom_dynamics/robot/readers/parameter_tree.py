@@ -23,11 +23,17 @@ from typing import Any
 from ..assembly import assemble
 from ..description import Description
 from ..model import Robot
+from .files import DescriptionFile, Expand
+from .parameter_file import find_robot
 from .robot_section import own_description
 from .section import Section
-from .urdf_file import description_of_entry
+from .urdf_file import description_of_entry, refuse_reference
 from .urdf_section import completed
-from .xacro import Expand, expand_xacro
+from .xacro import expand_xacro
+from .xml import is_xml
+
+MAX_BYTES = 200_000
+"""Largest parameter file: a robot takes a few kilobytes; a larger file is some other one, and takes long to parse."""
 
 
 def robot_from_parameters(
@@ -63,12 +69,27 @@ def description_from_parameters(
 ) -> Description:
     """Read the ``robot`` section of a parameter tree; arguments and errors as in :func:`robot_from_parameters`."""
     robot = Section(parameters, "robot", source)
-    if not names_urdf(parameters):
+    if "urdf" not in parameters:
         return own_description(robot)
     with robot:
         return completed(description_of_entry(robot, folder, expand), robot)
 
 
-def names_urdf(parameters: Mapping[str, Any]) -> bool:
-    """Whether the section names a URDF or xacro file, instead of describing the robot itself."""
-    return "urdf" in parameters
+def is_parameters(text: str) -> bool:
+    """Whether a text is a parameter file, rather than the name of a file."""
+    return "\n" in text and ":" in text and not is_xml(text)
+
+
+def read_parameter_file(file: DescriptionFile) -> Description:
+    """Read the robot of a parameter file.
+
+    Raises:
+        RobotDescriptionError: it does not describe exactly one robot, or cannot be used.
+    """
+    _, parameters = find_robot(file.text(MAX_BYTES), file.label)
+    if file.inertia_reference is not None:
+        if "urdf" in parameters:
+            refuse_reference(file)
+        parameters = {**parameters, "inertia_reference": file.inertia_reference}
+    folder = file.path and file.path.parent
+    return description_from_parameters(parameters, file.label, folder=folder, expand=file.expand)

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from rclpy.node import Node
-
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...stream.doubts import DOUBT_POLICIES
 from ...stream.watchdog import LOSS_POLICIES
-from ..parameters import COMMON, EXECUTOR, Definition, Table
+from ..node_parameters import COMMON, EXECUTOR, Definition, Table
 from ..trajectory_limits import TRAJECTORY_LIMITS
 from .realtime import HIGHEST
 
@@ -151,11 +149,6 @@ TABLE: Table = {
         choices=("refuse", "warn", "ignore"),
     ),
     "trajectory_limits": TRAJECTORY_LIMITS,
-    "clip_to_limits": Definition(
-        False,
-        "deprecated: true is limits: clip, unless limits is set; read-only while the node is active",
-        while_inactive=True,
-    ),
     "hold_last_command": Definition(
         "stiffness",
         "which refused setpoints are answered with the last valid command: those with an invalid stiffness "
@@ -177,9 +170,3 @@ TABLE: Table = {
     "executor": EXECUTOR,
     **COMMON,
 }
-
-
-def limit_policy(node: Node) -> str:
-    """Policy for limits: the parameter ``limits`` of a node, unless the deprecated ``clip_to_limits`` decides."""
-    policy: str = node.get_parameter("limits").value
-    return "clip" if policy == "warn" and node.get_parameter("clip_to_limits").value else policy

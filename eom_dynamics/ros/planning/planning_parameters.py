@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..parameters import COMMON, Definition, Table
+from ..node_parameters import COMMON, Definition, Table
 from ..trajectory_limits import PLANNED_LIMITS
 
 TABLE: Table = {

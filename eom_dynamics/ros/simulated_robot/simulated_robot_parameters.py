@@ -7,7 +7,7 @@ from functools import partial
 
 from rclpy.parameter import Parameter
 
-from ..parameters import COMMON, EXECUTOR, Definition, Table
+from ..node_parameters import COMMON, EXECUTOR, Definition, Table
 
 _fixed = partial(Definition, read_only=True)
 

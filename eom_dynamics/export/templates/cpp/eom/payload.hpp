@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Payloads at the tools of a robot, which change while it moves, without a step of the efforts.
+#ifndef EOM_PAYLOAD_HPP
+#define EOM_PAYLOAD_HPP
+
+#include <algorithm>
+#include <cstdint>
+
+#include "setpoint.hpp"
+
+namespace eom {
+
+/// A rigid body at a tool, in the tool's frame; zero mass for none.
+struct Body {
+    double mass = 0;                         ///< kg
+    std::array<double, 3> center_of_mass{};  ///< m
+    std::array<double, 6> inertia{};         ///< about the centre of mass, xx xy xz yy yz zz, kg m^2
+};
+
+/// What all tools carry from the next setpoint on, and the time in which efforts pass to it, s.
+template <class Robot>
+struct Payload {
+    std::array<Body, Robot::tools> at_tool{};
+    double blend_time = 0.5;
+};
+
+/// What is wrong with a body, or null: whether a mass distribution has its mass and inertia.
+inline const char *objection(const Body &body) noexcept
+{
+    const auto &I = body.inertia;
+    if (!finite(body.center_of_mass, I) || !std::isfinite(body.mass))
+        return "mass, center_of_mass and inertia of a payload must be finite";
+    if (body.mass < 0)
+        return "mass of a payload must not be negative";
+    const double trace = I[0] + I[3] + I[5];
+    if (body.mass == 0)
+        return std::any_of(I.begin(), I.end(), [](double x) { return x != 0; })
+                   ? "a payload with inertia must have mass"
+                   : nullptr;
+    // The second moment is positive semidefinite: its principal minors are not negative but for rounding, and for the
+    // 1 % by which published inertias break the triangle inequality.
+    const double e = 0.01 * std::fabs(trace) + 1e-15;
+    const double a = trace / 2 - I[0] + e, b = trace / 2 - I[3] + e, c = trace / 2 - I[5] + e;
+    const double xy = -I[1], xz = -I[2], yz = -I[4];
+    const bool possible = a >= 0 && b >= 0 && c >= 0 && a * b - xy * xy >= 0 && a * c - xz * xz >= 0 &&
+                          b * c - yz * yz >= 0 &&
+                          a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz) >= 0;
+    return possible ? nullptr : "no rigid body has the inertia of a payload";
+}
+
+/// The payloads along a stream of setpoints: eom_dynamics.messages.payload_blend.
+///
+/// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
+/// still change, to the next. Time is that of the stamps; it never goes back.
+template <class Robot>
+class PayloadBlend {
+  public:
+    using Scalar = typename Robot::Scalar;
+    /// Changes that may be under way at a time.
+    static constexpr std::size_t MOST_CHANGES = 8;
+    static constexpr double LONGEST_BLEND = 60;
+
+    /// Takes a payload from the next setpoint on; returns why not, or null.
+    const char *change(const Payload<Robot> &payload) noexcept
+    {
+        if (!Robot::has_payload)
+            return "export feedforward_with_payload, too, for payloads";
+        if (!(payload.blend_time >= 0 && payload.blend_time <= LONGEST_BLEND))
+            return "blend_time must be 0 to 60 s";
+        for (const Body &body : payload.at_tool)
+            if (const char *reason = objection(body))
+                return reason;
+        if (count_ == MOST_CHANGES)
+            return "too many changes of the payload are under way";
+        Change &next = changes_[count_++];
+        next.waits = true;
+        next.duration = std::llround(payload.blend_time * 1e9);
+        present_ = false;
+        for (std::size_t k = 0; k < Robot::tools; ++k) {
+            write(payload.at_tool[k], next.target.data() + 10 * k);
+            present_ = present_ || payload.at_tool[k].mass > 0;
+        }
+        return nullptr;
+    }
+
+    bool blending() const noexcept { return count_ > 0; }
+
+    /// Has a setpoint of a stamp, ns, carry the payloads.
+    void at(std::int64_t stamp, Setpoint<Robot> &x) noexcept
+    {
+        x.loaded = present_ || count_ > 0;
+        if (count_ > 0)
+            advance(stamp);
+        if (!x.loaded)
+            return;
+        Parameters P = settled_, Pd{}, Pdd{};
+        for (std::size_t c = 0; c < count_; ++c) {
+            const Change &change = changes_[c];
+            const double T = static_cast<double>(change.duration) * 1e-9;
+            const double u = std::min(static_cast<double>(elapsed_ - change.start) * 1e-9 / T, 1.0), v = 1 - u;
+            const double w = v * v * v * (1 + 3 * u + 6 * u * u), wd = -30 * u * u * v * v / T;
+            const double wdd = -60 * u * v * (v - u) / (T * T);
+            for (std::size_t i = 0; i < P.size(); ++i) {
+                const double away = P[i] - change.target[i];
+                Pdd[i] = w * Pdd[i] + 2 * wd * Pd[i] + wdd * away;
+                Pd[i] = w * Pd[i] + wd * away;
+                P[i] = change.target[i] + w * away;
+            }
+        }
+        x.loaded = present_ || count_ > 0;
+        for (std::size_t i = 0; i < P.size(); ++i) {
+            x.P[i] = static_cast<Scalar>(P[i]);
+            x.Pd[i] = static_cast<Scalar>(Pd[i]);
+            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
+        }
+    }
+
+  private:
+    using Parameters = std::array<double, 10 * Robot::tools>;
+    // A stamp that is further back, ns, is of a clock that was set back.
+    static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
+
+    struct Change {
+        bool waits = false;
+        std::int64_t start = 0, duration = 0;
+        Parameters target{};
+    };
+
+    void advance(std::int64_t stamp) noexcept
+    {
+        if (stamp_ != 0)
+            elapsed_ += std::max<std::int64_t>(stamp - stamp_, 0);
+        if (stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
+            stamp_ = stamp;
+        std::size_t ended = 0;
+        for (std::size_t c = 0; c < count_; ++c) {
+            if (changes_[c].waits)
+                changes_[c].start = elapsed_;
+            changes_[c].waits = false;
+            if (elapsed_ - changes_[c].start >= changes_[c].duration)
+                ended = c + 1;
+        }
+        if (ended == 0)
+            return;
+        // Changes before one that has ended have no weight any more.
+        settled_ = changes_[ended - 1].target;
+        std::move(changes_.begin() + static_cast<std::ptrdiff_t>(ended), changes_.begin() + count_, changes_.begin());
+        count_ -= ended;
+        if (count_ == 0)
+            elapsed_ = stamp_ = 0;
+    }
+
+    static void write(const Body &body, double *P) noexcept
+    {
+        const double m = body.mass, x = body.center_of_mass[0], y = body.center_of_mass[1], z = body.center_of_mass[2];
+        const auto &I = body.inertia;
+        const double values[] = {m,
+                                 m * x,
+                                 m * y,
+                                 m * z,
+                                 I[0] + m * (y * y + z * z),
+                                 I[1] - m * x * y,
+                                 I[2] - m * x * z,
+                                 I[3] + m * (x * x + z * z),
+                                 I[4] - m * y * z,
+                                 I[5] + m * (x * x + y * y)};
+        std::copy(std::begin(values), std::end(values), P);
+    }
+
+    std::array<Change, MOST_CHANGES> changes_{};
+    std::size_t count_ = 0;
+    Parameters settled_{};
+    std::int64_t elapsed_ = 0, stamp_ = 0;
+    bool present_ = false;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payload of a stream of setpoints, and its changes.
+
+Efforts are linear in the parameters P of a payload, tau = tau_robot + Y(q, qd, qdd) P, so that they pass from one
+payload to the next without a step where P does. With a weight w from 1 to 0,
+
+    P = w P_before + (1 - w) P_next,
+
+P is that of a body at any time, since the parameters of bodies are a convex cone, also where P_before still changes.
+The springs are to exert tau, and motors at theta = q + f⁻¹(tau) have the velocity qd + taud / f': the rates of P
+therefore are part of taud and taudd. Without them motor positions would differ from the integral of motor velocities
+by Y (P_next - P_before) / f' after each change. Motor efforts depend on taudd: they are continuous because w is twice
+continuously differentiable.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..exceptions import StateError
+from ..robot import Payload, Robot
+from ..robot.payload import payload_shape
+from ..trajectory.smooth_step import falling
+from .deflection_filter import LONGEST_STEP
+
+LONGEST_BLEND = 60.0
+"""Longest time of a change, s."""
+
+MOST_CHANGES = 8
+"""Changes that may be under way at a time."""
+
+# A stamp that is further back, ns, is of a clock that was set back.
+_CLOCK_JUMP = 1_000_000_000
+
+
+class _Change(NamedTuple):
+    start: int | None  # ns on the clock of the blend; None before the first setpoint
+    duration: int  # ns
+    target: Array
+
+
+class PayloadBlend:
+    """What the tools of a robot carry along a stream.
+
+    Time is that between the stamps of setpoints, or of a clock where they have none; it never goes back.
+
+    Attributes:
+        now: parameters and their time derivatives at the last setpoint, as of :meth:`at`.
+        version: changes with what follows from these, for those that keep a copy.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        """Begin without any payload."""
+        self._robot, self._shape = robot, payload_shape(robot)
+        self._under_way: list[_Change] = []
+        self._target = self._settled = np.zeros((len(robot.tools), 10))
+        self._elapsed = self._stamp = self.version = 0
+        self.now: list[Array] = []
+
+    @property
+    def blending(self) -> bool:
+        """Whether a change is under way, or waits for a setpoint."""
+        return bool(self._under_way)
+
+    @property
+    def present(self) -> bool:
+        """Whether a tool carries anything, or did when the change under way began."""
+        return self.blending or bool(np.any(self._target))
+
+    @property
+    def masses(self) -> list[float]:
+        """Masses at the tools after all changes, kg."""
+        masses: list[float] = self._target[:, 0].tolist()
+        return masses
+
+    @property
+    def target(self) -> list[Array]:
+        """Parameters (P,) after all changes, for a request that stands alone; empty for no payload."""
+        return [self._target.reshape(self._shape)] if np.any(self._target) else []
+
+    def follows(self, stamp: int) -> bool:
+        """Whether a setpoint of a stamp, ns, continues the stream of the one before within LONGEST_STEP."""
+        return bool(self._stamp) and 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9
+
+    def change(self, payload: Payload, blend_time: float) -> None:
+        """Have a tool carry a payload, in the place of what it carried, from the next setpoint on.
+
+        Args:
+            payload: its mass is zero for nothing.
+            blend_time: time in which efforts pass to the new ones, s; 0 for at once.
+
+        Raises:
+            RobotDescriptionError: the robot has no such tool.
+            StateError: the time is not usable, or too many changes are under way.
+        """
+        tool = self.check(payload, blend_time)
+        target = self._target.copy()
+        target[tool] = payload.parameters
+        self._target = target
+        self._under_way.append(_Change(None, round(blend_time * 1e9), target))
+        self.version += 1
+
+    def check(self, payload: Payload, blend_time: float) -> int:
+        """Index of the tool of a payload; errors are those of :meth:`change`."""
+        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
+            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
+        tool = payload.tool_index(self._robot)
+        if len(self._under_way) >= MOST_CHANGES:
+            raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
+        return tool
+
+    def at(self, stamp: int) -> list[Array]:
+        """Parameters and their time derivatives (P, Pd, Pdd) for a setpoint of a stamp, ns; empty for no payload."""
+        if self._under_way:
+            self.now = self._at(stamp)
+            self.version += 1
+        return self.now
+
+    def _at(self, stamp: int) -> list[Array]:
+        if self._stamp:
+            self._elapsed += max(stamp - self._stamp, 0)
+        if not self._stamp - _CLOCK_JUMP <= stamp <= self._stamp:  # else one that others have overtaken
+            self._stamp = stamp
+        now = self._elapsed
+        changes = [c._replace(start=now) if c.start is None else c for c in self._under_way]
+        ended = [k for k, c in enumerate(changes) if now - (c.start or 0) >= c.duration]
+        if ended:
+            # Changes before one that has ended have no weight any more.
+            self._settled = changes[ended[-1]].target
+            changes = changes[ended[-1] + 1 :]
+        self._under_way = changes
+        if not changes:
+            self._elapsed = self._stamp = 0
+            return self.target
+        P, Pd, Pdd = self._settled, np.zeros_like(self._settled), np.zeros_like(self._settled)
+        for start, duration, target in changes:
+            w, wd, wdd = falling((now - (start or 0)) * 1e-9, duration * 1e-9)
+            away = P - target
+            P, Pd, Pdd = target + w * away, w * Pd + wd * away, w * Pdd + 2.0 * wd * Pd + wdd * away
+        return [x.reshape(self._shape) for x in (P, Pd, Pdd)]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payload: a rigid body that a tool carries, given to the dynamics at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..exceptions import RobotDescriptionError, StateError
+from ..spelling import shown
+from ..states import real_array
+from .inertia import Inertial, symmetric
+from .model import Robot
+from .physical_consistency import body_violation
+
+_SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A rigid body that is fixed to a tool.
+
+    >>> import eom_dynamics as eom
+    >>> eom.Payload(2.0, [0, 0, 0.1]).parameters.round(3).tolist()
+    [2.0, 0.0, 0.0, 0.2, 0.02, 0.0, 0.0, 0.02, 0.0, 0.0]
+
+    Attributes:
+        mass: kg.
+        center_of_mass: (3,) in the tool's frame, m; by default its origin.
+        inertia: (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the tool's
+            frame, kg m²; by default that of a point mass.
+        tool: name of the tool; empty for the first one.
+
+    Raises:
+        RobotDescriptionError: no rigid body has this mass and inertia, or a value has the wrong shape.
+    """
+
+    mass: float
+    center_of_mass: ArrayLike = (0.0, 0.0, 0.0)
+    inertia: ArrayLike = (0.0,) * 6
+    tool: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            mass = float(real_array(self.mass, "mass", ()))
+            center = real_array(self.center_of_mass, "center_of_mass", (3,))
+            given = real_array(self.inertia, "inertia")
+            if given.shape not in ((6,), (3, 3)):
+                raise StateError(f"inertia must have shape (3, 3), or be {', '.join(_SIX)}, has shape {given.shape}")
+            inertia = symmetric(*given.tolist()) if given.ndim == 1 else given
+            if not np.array_equal(inertia, inertia.T):
+                raise StateError("inertia must be symmetric")
+        except StateError as error:
+            raise RobotDescriptionError(f"payload: {error}") from None
+        if not isinstance(self.tool, str):
+            raise RobotDescriptionError(f"payload: tool must be the name of a tool, is {shown(self.tool)}")
+        # About the centre of mass, where the inertia is exactly as it was given.
+        if violation := body_violation(Inertial(mass, np.zeros(3), inertia)):
+            raise RobotDescriptionError(f"payload: {violation}")
+        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def body(self) -> Inertial:
+        """Mass and inertia in the tool's frame."""
+        return Inertial.about_center(self.mass, np.asarray(self.center_of_mass), np.asarray(self.inertia))
+
+    @property
+    def parameters(self) -> Array:
+        """Inertial parameters (10,), in which efforts are linear: mass, first moment and inertia.
+
+        The moments are about the origin of the tool's frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
+        """
+        body = self.body
+        inertia = body.about_origin[np.triu_indices(3)]
+        parameters: Array = np.concatenate([[body.mass], body.mass * body.center_of_mass, inertia])
+        return parameters
+
+    def tool_index(self, robot: Robot) -> int:
+        """Index of the tool in ``robot.tools``; RobotDescriptionError where there is none of this name."""
+        names = [tool.name for tool in robot.tools]
+        if not self.tool and names:
+            return 0
+        if self.tool not in names:
+            raise RobotDescriptionError(
+                f"payload: {robot.name} has no tool {self.tool!r}; it has {', '.join(names) or 'none'}"
+            )
+        return names.index(self.tool)
+
+
+def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
+    """Parameters (10,) of the payloads at the tool of a robot, or (k, 10) at its k > 1 tools; their sum at one tool."""
+    parameters = np.zeros((len(robot.tools), 10))
+    for payload in payloads:
+        parameters[payload.tool_index(robot)] += payload.parameters
+    return parameters.reshape(payload_shape(robot))
+
+
+def payload_shape(robot: Robot) -> tuple[int, ...]:
+    """Shape of the parameters of payloads: (10,), or (k, 10) for k > 1 tools."""
+    count = len(robot.tools)
+    return (10,) if count == 1 else (count, 10)
+
+
+def with_payload(robot: Robot, payload: Payload) -> Robot:
+    """The robot with a payload as a part of the body that carries it."""
+    return with_parameters(robot, payload_parameters(robot, [payload]))
+
+
+def with_parameters(robot: Robot, parameters: Array) -> Robot:
+    """The robot with payloads of these :func:`payload_parameters` as parts of the bodies that carry them."""
+    joints, base = list(robot.joints), robot.base
+    for tool, row in zip(robot.tools, parameters.reshape(-1, 10), strict=True):
+        m, h = float(row[0]), row[1:4]
+        moved = Inertial(m, h / m if m else h, symmetric(*row[4:].tolist())).moved(tool.pose)
+        if tool.joint < 0:
+            base = base + moved
+            continue
+        joint = joints[tool.joint]
+        body = Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) + moved
+        joints[tool.joint] = replace(
+            joint, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin
+        )
+    return replace(robot, joints=tuple(joints), base=base)

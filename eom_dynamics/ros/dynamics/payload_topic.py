@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topic ``payload`` and service ``~/set_payload``: what a tool carries, between two setpoints."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from ...exceptions import EomDynamicsError, StateError
+from ...messages.payloads import read_payload
+from ...messages.refusals import refusal_reason
+from ...messages.setpoint_to_command import SetpointEvaluator
+from ...terminal import printable
+from ..interfaces import Payload, SetPayload
+from ..robot_node import RobotNode
+from ..stream_qos import stream_qos
+from ..worker import Worker
+from .inverse_dynamics_service import SERVICE_QOS
+
+# Payloads change seldom.
+_DEPTH = 100
+
+
+class PayloadTopic:
+    """Subscriber and server; all methods are called by the node's executor.
+
+    Code that takes payloads is compiled in a thread when the first one comes, and later ones wait for it in order.
+
+    Attributes:
+        last_refusal: why the last refused payload was refused.
+    """
+
+    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator]) -> None:
+        """Subscribe, and create the service.
+
+        Args:
+            node: the node.
+            solver: returns the current solver; raises StateError if there is none now.
+        """
+        self._node, self._solver = node, solver
+        self._worker = Worker(node, "payload")
+        self._prepared: SetpointEvaluator | None = None
+        self._waiting: list[Payload] = []
+        self.last_refusal = ""
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+        node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
+
+    def report(self) -> dict[str, str]:
+        """Values for diagnostics: what tools carry."""
+        values: dict[str, str] = {}
+        try:
+            solver = self._solver()
+        except StateError:
+            return values
+        if self._waiting:
+            values["payload"] = "is compiled for the first time"
+        elif solver.payload.present:
+            tools = [tool.name for tool in solver.arm.robot.tools]
+            masses = zip(tools, solver.payload.masses, strict=True)
+            text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
+            values["payload"] = text + ("; changing" if solver.payload.blending else "")
+        if self.last_refusal:
+            values["last refused payload"] = self.last_refusal
+        return values
+
+    def _receive(self, message: Payload) -> None:
+        try:
+            self._take(message)
+        except Exception as error:
+            self._refuse(error)
+
+    def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
+        try:
+            response.message = self._take(request.payload)
+            response.success = True
+        except Exception as error:
+            response.message = self._refuse(error)
+        return response
+
+    def _take(self, message: Payload) -> str:
+        """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
+        solver = self._solver()
+        payload = read_payload(message, solver.arm.robot)
+        if solver is self._prepared and not self._waiting:
+            solver.payload.change(payload, message.blend_time)
+            return ""
+        solver.payload.check(payload, message.blend_time)
+        if len(self._waiting) >= _DEPTH:
+            raise StateError(f"{_DEPTH} others wait for the compilation of their code")
+        self._waiting.append(message)
+        if len(self._waiting) == 1:
+            self._worker.submit(lambda: _prepared(solver), lambda error: self._ready(solver, error))
+        return "begins with a setpoint once its code is compiled, which the first payload of a robot takes a second for"
+
+    def _ready(self, solver: SetpointEvaluator, error: Exception | None) -> None:
+        """Use the payloads that have waited for their code."""
+        waiting, self._waiting = self._waiting, []
+        if error is not None:
+            self._refuse(error)
+            return
+        self._prepared = solver
+        for message in waiting:
+            self._receive(message)
+
+    def _refuse(self, error: Exception) -> str:
+        """Log and report a refused payload; return the reason."""
+        reason = self.last_refusal = printable(refusal_reason(error))
+        detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
+        self._node.get_logger().warning(
+            f"payload refused: {reason}{detail}", throttle_duration_sec=self._node.warning_period
+        )
+        return reason
+
+
+def _prepared(solver: SetpointEvaluator) -> Exception | None:
+    try:
+        solver.prepare_payload()
+    except Exception as error:
+        return error
+    return None

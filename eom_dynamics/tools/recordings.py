@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a recorded topic, in blocks of one layout, with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from .bags import Bag, Layout, Layouts, Rows, Topic
+from .bags.layout import Bytes
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Times of N messages, ns.
+
+    Attributes:
+        recorded: (N,) times of recording.
+        header: (N,) stamps of the headers.
+    """
+
+    recorded: NDArray[np.int64]
+    header: NDArray[np.int64]
+
+    def __getitem__(self, rows: Any) -> Stamps:
+        return Stamps(self.recorded[rows], self.header[rows])
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """(N,) stamps of the headers; times of recording where a publisher without a clock left all stamps zero."""
+        return self.header if self.header.any() else self.recorded
+
+
+@dataclass(frozen=True)
+class MessageBlock:
+    """N consecutive messages of a topic that differ in numbers only.
+
+    Attributes:
+        recorded: (N,) times of recording, ns.
+        layout: of the messages.
+        rows: (N, size) bytes of the messages.
+    """
+
+    recorded: NDArray[np.int64]
+    layout: Layout
+    rows: Bytes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def message(self) -> Any:
+        """One of the messages, for the strings and lengths that all share."""
+        return self.layout.message
+
+    def stamps(self) -> Stamps:
+        """Times of messages with a header."""
+        sec, nanosec = (self.layout.numbers(self.rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
+        return Stamps(self.recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
+
+    def numbers(self, field: str) -> Array:
+        """A field as floats (N, length of the field)."""
+        return self.layout.numbers(self.rows, field).astype(float)
+
+    def values(self, fields: Mapping[str, str], count: int) -> dict[str, Array]:
+        """Fields (N, count) by the names given for them, without those that have another number of entries."""
+        own = self.layout.fields()
+        return {name: self.numbers(field) for name, field in fields.items() if own.get(field) == count}
+
+
+def read_blocks(
+    bag: Bag,
+    topic: Topic,
+    unreadable: Callable[[str, int], object],
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[MessageBlock]:
+    """Read the messages of a topic in the order of recording.
+
+    Args:
+        bag: the bag.
+        topic: one of its topics.
+        unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
+        progress: called with the fraction of the bag read.
+
+    Raises:
+        BagError: the type is not known, or its messages are not serialised as CDR.
+    """
+    layouts = Layouts(topic.types(), topic.type)
+    for times, messages in bag.messages(topic, progress):
+        recorded = np.array(times, dtype=np.int64)
+        for found in layouts.rows(messages):
+            if isinstance(found, Rows):
+                start, layout, rows = found
+                yield MessageBlock(recorded[start : start + len(rows)], layout, rows)
+            else:
+                place, error = found
+                unreadable(str(error), times[place])

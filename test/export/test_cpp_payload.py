@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payloads in the exported C++ loop: the commands of the node's solver, setpoint by setpoint, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compilation import COMPILERS
+from exported import export, robot, succeed
+from springs import with_springs
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
+from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD
+from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.setpoint_to_command import Solver
+
+pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+
+# Changes of the payload: before which cycle, mass, x of the centre of mass, moment of inertia, and time.
+CHANGES = ((5, 0.3, 0.1, 0.01, 0.02), (15, 0.1, 0.0, 0.0, 0.03), (60, 0.0, 0.0, 0.0, 0.01))
+CYCLES, START = 90, 1_700_000_000_000_000_000
+
+PROGRAM = """
+#include <cstdio>
+#include <eom/control_loop.hpp>
+#include <eom/robots/arm.hpp>
+
+using Robot = eom::robots::Arm;
+
+static eom::ControlLoop<Robot> loop;
+
+static void carry(double mass, double x, double inertia, double time)
+{
+    auto &payload = loop.payloads.draft();
+    payload = {};
+    payload.at_tool[0].mass = mass;
+    payload.at_tool[0].center_of_mass = {x, 0, 0};
+    payload.at_tool[0].inertia = {inertia, 0, 0, inertia, 0, inertia};
+    payload.blend_time = time;
+    loop.payloads.send();
+}
+
+int main()
+{
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::ignore;
+    if (loop.configure(parameters))
+        return 1;
+    for (int k = 0; k < @cycles@; ++k) {
+@changes@
+        eom::Setpoint<Robot> x;
+        const double t = k * 1e-3;
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            x.q[i] = 0.1 + t;
+            x.qd[i] = 1 + 2 * t;
+            x.qdd[i] = 2 - t;
+            x.qddd[i] = -1;
+            x.qdddd[i] = 5;
+        }
+        const std::int64_t now = @start@ + k * 1'000'000;
+        loop.refer(x, now);
+        const auto &y = loop.update(now, 1e-3, {}).command;
+        for (const auto *row : {&y.tau, &y.taud, &y.taudd})
+            for (const double value : *row)
+                std::printf("%.17g ", value);
+        for (const auto *row : {&y.motor_position, &y.motor_velocity, &y.motor_acceleration, &y.motor_effort})
+            for (const double value : *row)
+                std::printf("%.17g ", value);
+        std::printf("\\n");
+    }
+    const double wrong[][4] = {{-1, 0, 0, 0.1}, {0, 0, 1, 0.1}, {1, 0, -1, 0.1}, {1, 0, 0, -0.1}, {1, 0, 0, 61}};
+    for (const auto &row : wrong) {
+        carry(row[0], row[1], row[2], row[3]);
+        loop.update(0, 1e-3, {});
+        std::printf("%s\\n", loop.payload_refusal());
+    }
+    std::printf("%d\\n", static_cast<int>(loop.counts().refused_payloads));
+}
+"""
+
+
+def motion(k: int) -> np.ndarray:
+    t = k * 1e-3
+    return np.outer([0.1 + t, 1 + 2 * t, 2 - t, -1, 5], [1, 1])
+
+
+def commands_of_the_solver(arm: eom.ElasticArm) -> np.ndarray:
+    solver = Solver(arm)
+    order, rows = JointOrders(arm).of([]), []
+    for k in range(CYCLES):
+        for cycle, mass, x, inertia, time in CHANGES:
+            if k == cycle:
+                solver.payload.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
+        found = solver.command(order, motion(k), stamp=START + k * 10**6, limits="ignore")
+        rows.append(np.concatenate([found.efforts.ravel(), found.motors.ravel()]))
+    return np.array(rows)
+
+
+def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
+    planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
+    arm = replace(planar, name="arm")
+    export(arm, "cpp", tmp_path, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD])
+    changes = "\n".join(
+        f"        if (k == {cycle})\n            carry({mass}, {x}, {inertia}, {time});"
+        for cycle, mass, x, inertia, time in CHANGES
+    )
+    text = PROGRAM.replace("@cycles@", str(CYCLES)).replace("@start@", str(START)).replace("@changes@", changes)
+    (tmp_path / "probe.cpp").write_text(text)
+    sources = [x.name for x in sorted((tmp_path / "c").glob("*.c")) if not x.name.startswith("test_")]
+    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], tmp_path / "c")
+    objects = sorted((tmp_path / "c").glob("*.o"))
+    succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], tmp_path)
+    lines = succeed([tmp_path / "probe"], tmp_path).splitlines()
+    found = np.array([[float(x) for x in line.split()] for line in lines[:CYCLES]])
+    wanted = commands_of_the_solver(eom.ElasticArm(arm))
+    # The blend is computed in another order of operations, by some roundings.
+    assert np.max(np.abs(found - wanted) / np.max(np.abs(wanted), axis=0)) < 1e-12
+    # The payload matters by far more, and nothing of it is left at the end.
+    bare = Solver(eom.ElasticArm(arm)).command(JointOrders(eom.ElasticArm(arm)).of([]), motion(50))
+    assert np.max(np.abs(found[50, :2] - bare.efforts[0])) > 0.1
+    assert lines[CYCLES:] == [
+        "mass of a payload must not be negative",
+        "a payload with inertia must have mass",
+        "no rigid body has the inertia of a payload",
+        "blend_time must be 0 to 60 s",
+        "blend_time must be 0 to 60 s",
+        "5",
+    ]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every packaged robot and every kind of spring, in every language, on a thousand states: long, and not part of CI."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import cuda_on_host
+import numpy as np
+import pytest
+from compilation import COMPILERS
+from exported import replace_in, run, succeed
+from springs import EVERY_KIND, with_springs
+
+from eom_dynamics import Robot, load_robot, packaged_robots
+from eom_dynamics.actuators import Actuator, Friction, Gear
+from eom_dynamics.export import LANGUAGES, PRECISIONS, Project, StoredValues, capabilities, project, stored_values
+
+pytestmark = pytest.mark.soak
+
+STATES = 1000
+
+C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+CPP_STRICT = ("-std=c++17", *C_STRICT[1:])
+
+LOSSES = Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2), gear=Gear(0.8, 2.0))
+
+
+def arms() -> dict[str, Robot]:
+    """Packaged robots, and the iiwa with each kind of spring: ideal, and with all losses."""
+    iiwa = load_robot("iiwa")
+    found = {name: load_robot(name) for name in packaged_robots()}
+    for kind, spring in EVERY_KIND.items():
+        ideal = replace(with_springs(iiwa, spring, rotor_inertia=0.3), name=kind)
+        found[kind] = ideal
+        if not spring.is_rigid:
+            joints = tuple(replace(x, actuator=LOSSES, damping=0.4, friction=0.7) for x in ideal.joints)
+            found[f"{kind}_lossy"] = replace(ideal, name=f"{kind}_lossy", joints=joints, joint_friction=True)
+    return found
+
+
+ARMS = arms()
+
+
+def exported(name: str, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
+    """All that the robot has in a language."""
+    functions = capabilities(ARMS[name])[language].functions
+    assert functions
+    of_robot = project(ARMS[name], functions, precision=precision)
+    stored = stored_values(of_robot, STATES)
+    for file, content in LANGUAGES[language].files(of_robot, stored).items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    return of_robot, stored
+
+
+def judge(output: str, count: int) -> None:
+    """Judge what an exported test has printed."""
+    lines = [line for line in output.splitlines() if "per second" not in line]
+    print(output)
+    assert len(lines) == count and all(line.startswith("ok") for line in lines)
+
+
+def outputs(of_robot: Project) -> int:
+    return sum(len(function.outputs) for function in of_robot.functions.values())
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", ARMS)
+def test_c(name: str, precision: str, tmp_path: Path) -> None:
+    of_robot, _ = exported(name, "c", tmp_path, precision)
+    succeed(["cc", "-O1", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
+    judge(succeed([tmp_path / "built"], tmp_path), 2 * outputs(of_robot))
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")
+@pytest.mark.parametrize("name", ARMS)
+def test_cpp(name: str, tmp_path: Path) -> None:
+    exported(name, "cpp", tmp_path)
+    sources = [file.name for file in sorted((tmp_path / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
+    succeed(["cc", "-O1", *C_STRICT, "-c", *sources], tmp_path / "c")
+    objects = sorted((tmp_path / "c").glob("*.o"))
+    for test in ("test_feedforward", "test_control_loop"):
+        command = ["c++", "-O1", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", f"test/{test}.cpp", *objects]
+        succeed([*command, "-o", test, "-pthread", "-lm"], tmp_path)
+        lines = succeed([tmp_path / test, "1000"], tmp_path).splitlines()
+        assert lines and all(line.startswith(("ok", "none")) for line in lines), lines
+
+
+@pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")
+@pytest.mark.parametrize("name", ARMS)
+def test_matlab(name: str, tmp_path: Path) -> None:
+    of_robot, _ = exported(name, "matlab", tmp_path)
+    judge(succeed(["octave-cli", "--eval", f"test_{of_robot.library}"], tmp_path), 2 * outputs(of_robot))
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_casadi(name: str, tmp_path: Path) -> None:
+    casadi = pytest.importorskip("casadi")
+    of_robot, stored = exported(name, "casadi", tmp_path)
+    for key, function in of_robot.functions.items():
+        loaded = casadi.Function.load(str(tmp_path / f"{function.name}.casadi"))
+        results = loaded(**{vector: stored.inputs[vector].T for vector in function.inputs})
+        for output in function.outputs:
+            computed, expected = np.array(results[output]), stored.outputs[key][output].T
+            errors = np.where(np.isnan(computed) & np.isnan(expected), 0.0, np.abs(computed - expected))
+            assert np.all(errors <= stored.tolerance(key, output)), (key, output)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+@pytest.mark.parametrize("name", ARMS)
+def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
+    of_robot, _ = exported(name, "cuda", tmp_path)
+    cuda_on_host.adapt(tmp_path)
+    for file in tmp_path.glob("test_*.cpp"):
+        replace_in(file, "30 * STATES + 3", "STATES + 3")
+    succeed(["g++", "-I.", *sorted(tmp_path.glob("*.cpp")), "-o", "built"], tmp_path)
+    judge(succeed([tmp_path / "built"], tmp_path), outputs(of_robot))
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+@pytest.mark.parametrize("name", ARMS)
+def test_cuda(name: str, tmp_path: Path) -> None:
+    """Compiled without a warning; run where there is a device."""
+    of_robot, _ = exported(name, "cuda", tmp_path)
+    strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
+    device = bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], tmp_path).returncode == 0
+    architecture = "native" if device else "sm_80"
+    succeed(["nvcc", f"-arch={architecture}", *strict, *tmp_path.glob("*.cu"), "-o", "built"], tmp_path)
+    if device:
+        judge(succeed([tmp_path / "built"], tmp_path), outputs(of_robot))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payload of a streaming node: between two setpoints, without a step or a loss; by topic and service."""
+
+import numpy as np
+import pytest
+from node_client import Search
+from paths import CONFIG
+
+import eom_dynamics as eom
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+
+ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
+ARM = eom.ElasticArm(ROBOT)
+TOOL = ROBOT.tools[0].name
+PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
+
+
+def message(payload, blend_time, tool=""):
+    from eom_dynamics.msg import Payload
+    from geometry_msgs.msg import Inertia, Vector3
+
+    xx, xy, xz, _, yy, yz, _, _, zz = np.ravel(payload.inertia).tolist()
+    com = Vector3(**dict(zip("xyz", map(float, payload.center_of_mass), strict=True)))
+    inertia = Inertia(m=payload.mass, com=com, ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
+    return Payload(tool=tool, inertia=inertia, blend_time=blend_time)
+
+
+def set_payload(client, *arguments, **options):
+    from eom_dynamics.srv import SetPayload
+
+    request = SetPayload.Request(payload=message(*arguments, **options))
+    return client.call(SetPayload, "set_payload", request)
+
+
+def setpoint(client, state, stamp):
+    client.frame = "base"
+    client.publish(at=stamp, **dict(zip(STATE_FIELDS, state, strict=True)))
+
+
+def answer(client, stamp):
+    client.wait(lambda: Search(client.feedforward, stamp).found, f"the answer to {stamp}")
+
+
+def motion(k):
+    """A smooth motion, 1 kHz."""
+    t, w = k * 1e-3, 3.0
+    shape = [np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t), -(w**3) * np.cos(w * t), w**4 * np.sin(w * t)]
+    return np.outer(shape, 0.3 * np.ones(7))
+
+
+def values_of(client, name, value, what):
+    return client.wait_for_diagnostics(lambda *status: status[2].get(name, "") == value, what)[2]
+
+
+def test_a_payload_begins_and_ends_between_two_setpoints_of_a_stream(start):
+    client = start("--params-file", CONFIG / "iiwa.yaml")
+    for k in range(20):
+        setpoint(client, motion(k), k * 10**6 + 1)
+    answer(client, 19 * 10**6 + 1)
+    first = set_payload(client, PAYLOAD, 0.05)
+    assert first.success, first.message
+    assert "once its code is compiled" in first.message
+    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the code")
+    for k in range(20, 120):
+        setpoint(client, motion(k), k * 10**6 + 1)
+        client.spin(1e-3)
+    answer(client, 119 * 10**6 + 1)
+    removed = set_payload(client, eom.Payload(0.0), 0.05, tool=TOOL)
+    assert (removed.success, removed.message) == (True, "")
+    for k in range(120, 220):
+        setpoint(client, motion(k), k * 10**6 + 1)
+        client.spin(1e-3)
+    answer(client, 219 * 10**6 + 1)
+    sent = client.feedforward[-220:]
+    assert [m.header.stamp.nanosec for m in sent] == [k * 10**6 + 1 for k in range(220)]
+    for k, m in enumerate(sent):
+        if 70 <= k < 120:
+            wanted = ARM.feedforward(*motion(k), payload=PAYLOAD)
+        elif k < 20 or k >= 170:
+            wanted = ARM.feedforward(*motion(k))
+        else:
+            continue
+        for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
+            assert getattr(m, field).tobytes() == values.tobytes(), (k, field)
+    # Positions are the integral of velocities, and nothing steps.
+    theta, thetad, effort = (
+        np.array([getattr(m, field) for m in sent]) for field in ("motor_position", "motor_velocity", "motor_effort")
+    )
+    step = np.diff(theta, axis=0) - 0.5e-3 * (thetad[1:] + thetad[:-1])
+    # The trapezoidal rule is off by h³/12 of the third derivative, that of the change 60/T³ of the change at most.
+    change = np.max(np.abs(theta - [motion(k)[0] for k in range(220)]))
+    assert np.max(np.abs(step)) < 1e-9 / 12 * (60 / 0.05**3) * 2 * change
+    assert np.max(np.abs(np.diff(effort, axis=0))) < 0.1 * np.max(np.abs(effort[100] - effort[10]))
+    values = values_of(client, "payload", "", "the end")
+    assert (values["stream"], values["refused"]) == ("compiled", "0")
+
+
+def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
+    client = start("--params-file", CONFIG / "iiwa.yaml")
+    from eom_dynamics.msg import Payload
+
+    publisher = client.node.create_publisher(Payload, "payload", 10)
+    client.wait(lambda: publisher.get_subscription_count(), "the subscription")
+    publisher.publish(message(PAYLOAD, 0.0))
+    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+    fields = dict(zip(("position", "velocity", "acceleration", "jerk", "snap"), motion(7), strict=True))
+    answered = client.inverse_dynamics(**fields, include_matrices=True)
+    wanted = ARM.feedforward(*motion(7), payload=PAYLOAD)
+    for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        assert getattr(answered, field).tobytes() == values.tobytes(), field
+    M = ARM.dynamics.mass_matrix(motion(7)[0], payload=PAYLOAD)
+    np.testing.assert_allclose(np.reshape(answered.mass_matrix, (7, 7)), M, atol=1e-12)
+    # At once, with the next setpoint, unstamped ones, too.
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    count = len(client.feedforward)
+    client._setpoints.publish(JointTrajectorySetpoint(**{name: row.tolist() for name, row in fields.items()}))
+    client.wait(lambda: len(client.feedforward) > count, "the answer")
+    assert client.feedforward[-1].motor_effort.tobytes() == wanted.motor_effort.tobytes()
+    values_of(client, "payload", f"2 kg at {TOOL}", "the end of the change")
+
+
+@pytest.mark.parametrize(
+    ("payload", "blend_time", "tool", "reason"),
+    [
+        (None, 0.1, "", "payload: mass must not be negative, is -1 kg"),
+        (PAYLOAD, -1.0, "", "blend_time must be from 0 to 60 s, is -1"),
+        (PAYLOAD, 0.1, "hand", f"payload: {ROBOT.name} has no tool 'hand'; it has {TOOL}"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time, tool, reason):
+    wrong = message(payload or PAYLOAD, blend_time, tool)
+    if payload is None:
+        wrong.inertia.m = -1.0
+    from eom_dynamics.srv import SetPayload
+
+    answered = iiwa.call(SetPayload, "set_payload", SetPayload.Request(payload=wrong))
+    assert (answered.success, answered.message) == (False, reason)
+    values_of(iiwa, "last refused payload", reason, "the refusal")
+    iiwa.answers_to(iiwa.publish(**dict(zip(STATE_FIELDS, motion(1), strict=True))))

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payloads given at run time: as if the body of the tool had them, with their rates, and refused where impossible."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.robot.payload import with_payload
+
+PAYLOAD = {"mass": 2.0, "center_of_mass": [0.1, 0.02, 0.2], "inertia": [0.02, 0.001, 0.002, 0.03, 0.001, 0.04]}
+
+
+def close(one, other):
+    for x, y in zip(one, other, strict=True):
+        # Sums in another order: some tens of roundings of the largest term.
+        np.testing.assert_allclose(x, y, rtol=0, atol=2e-14 * max(np.max(np.abs(y)), 1.0))
+
+
+def numpy_dynamics(robot, **options):
+    """Without compilation, which takes longer than all the numbers here."""
+    return eom.Dynamics(robot, backend="numpy", **options)
+
+
+def states(robot, size=0.3):
+    return size * np.random.default_rng(1).normal(size=(5, robot.n))
+
+
+@pytest.mark.parametrize("name", ["iiwa", "dual_arm", "planar_pr"])
+def test_efforts_are_those_of_the_robot_with_the_payload_in_its_file(name):
+    robot = eom.load_robot(name)
+    payload = eom.Payload(**PAYLOAD, tool=robot.tools[-1].name)
+    loaded = numpy_dynamics(with_payload(robot, payload))
+    dynamics, x = numpy_dynamics(robot), states(robot)
+    close(dynamics.inverse_dynamics(*x, payload=payload), loaded.inverse_dynamics(*x))
+    close([dynamics.effort(*x[:3], payload=payload)], [loaded.effort(*x[:3])])
+    close([dynamics.gravity(x[0], payload=payload)], [loaded.gravity(x[0])])
+    close([dynamics.mass_matrix(x[0], payload=payload)], [loaded.mass_matrix(x[0])])
+    tau = loaded.effort(*x[:3])
+    # As M is conditioned.
+    np.testing.assert_allclose(dynamics.forward_dynamics(*x[:2], tau, payload=payload), x[2], rtol=0, atol=1e-9)
+    rows = np.stack([x, 2 * x], axis=1)
+    close(dynamics.inverse_dynamics(*rows, payload=payload), loaded.inverse_dynamics(*rows))
+
+
+def test_a_payload_at_each_of_two_tools_adds_up():
+    robot = eom.load_robot("dual_arm")
+    payloads = [eom.Payload(1.0 + k, [0.1, 0, k], tool=tool.name) for k, tool in enumerate(robot.tools)]
+    loaded = with_payload(with_payload(robot, payloads[0]), payloads[1])
+    x = states(robot)
+    close(numpy_dynamics(robot).inverse_dynamics(*x, payload=payloads), numpy_dynamics(loaded).inverse_dynamics(*x))
+
+
+@pytest.mark.parametrize("on_base", [False, True])
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
+def test_feedforward_is_that_of_the_robot_with_the_payload_in_its_file(name, on_base):
+    robot = eom.load_robot(name)
+    payload = eom.Payload(0.1, [0.02, 0.01, 0])
+    base = eom.BaseMotion(0.1 * np.ones((4, 3)), np.ones((3, 3))) if on_base else None
+    x = states(robot, 0.03)
+    loaded = eom.ElasticArm(with_payload(robot, payload))
+    arm = eom.ElasticArm(robot)
+    close(arm.feedforward(*x, payload=payload, base=base), loaded.feedforward(*x, base=base))
+    close(arm.efforts(*x, payload=[payload.parameters], base=base), loaded.efforts(*x, base=base))
+
+
+def test_feedforward_in_the_complete_rotor_model_takes_a_payload():
+    robot = eom.load_robot("sea_planar_2r")
+    payload = eom.Payload(0.1, [0.02, 0.01, 0])
+    x = states(robot, 0.03)
+    arm = eom.ElasticArm(robot, rotor_model="complete")
+    loaded = eom.ElasticArm(with_payload(robot, payload), rotor_model="complete")
+    close(arm.feedforward(*x, payload=payload), loaded.feedforward(*x))
+
+
+def test_rates_of_the_payload_are_part_of_the_rates_of_efforts():
+    """With P(t) = P0 + P1 t + P2 t²/2 and a motion that changes with time, against differences of tau(t)."""
+    robot = eom.load_robot("iiwa")
+    dynamics, x = numpy_dynamics(robot), states(robot)
+    P = [eom.Payload(**PAYLOAD).parameters * scale for scale in (1.0, 0.7, -0.4)]
+
+    def tau(t):
+        motion = [sum(x[k + j] * t**j / (1, 1, 2, 6, 24)[j] for j in range(5 - k)) for k in range(3)]
+        return dynamics.effort(*motion, payload=[P[0] + P[1] * t + P[2] * t * t / 2])
+
+    _, taud, taudd = dynamics.inverse_dynamics(*x, payload=P)
+    h = 1e-3
+    five = [tau(k * h) for k in (-2, -1, 0, 1, 2)]
+    rate = (five[0] - 8 * five[1] + 8 * five[3] - five[4]) / (12 * h)
+    second = (-five[0] + 16 * five[1] - 30 * five[2] + 16 * five[3] - five[4]) / (12 * h * h)
+    # Truncation of h⁴ and rounding over h².
+    np.testing.assert_allclose(taud, rate, atol=1e-8)
+    np.testing.assert_allclose(taudd, second, atol=1e-6)
+    # Without their rates both would be off by far more.
+    still = dynamics.inverse_dynamics(*x, payload=P[:1])
+    assert np.max(np.abs(still[1] - taud)) > 1.0 < np.max(np.abs(still[2] - taudd))
+
+
+def test_compiled_code_takes_a_payload():
+    robot = eom.load_robot("planar_2r")
+    payload, x = eom.Payload(0.3, [0.1, 0, 0]), states(robot)
+    close(
+        numpy_dynamics(robot).inverse_dynamics(*x, payload=payload),
+        eom.Dynamics(robot).inverse_dynamics(*x, payload=payload),
+    )
+
+
+def test_higher_orders_take_rates_of_the_payload():
+    robot = eom.load_robot("planar_2r")
+    x = np.vstack([states(robot), np.ones((1, robot.n))])
+    parameters = eom.Payload(0.3, [0.1, 0, 0]).parameters
+    third = numpy_dynamics(robot, order=3)
+    doubled = third.inverse_dynamics(*x, payload=[0 * parameters, 0 * parameters, 0 * parameters, parameters])
+    plain, weight = third.inverse_dynamics(*x), third.effort(*x[:3], payload=[parameters]) - third.effort(*x[:3])
+    close(doubled[:3], plain[:3])
+    np.testing.assert_allclose(doubled[3] - plain[3], weight, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mass": -1.0}, "payload: mass must not be negative, is -1 kg"),
+        ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
+        ({"mass": np.nan}, "payload: mass must be finite, is nan"),
+        ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
+        ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
+        ({"inertia": [1, 0, 0, 1]}, "inertia must have shape (3, 3), or be xx, xy, xz, yy, yz, zz"),
+        ({"inertia": np.triu(np.ones((3, 3)))}, "payload: inertia must be symmetric"),
+        ({"center_of_mass": [0, 0]}, "payload: center_of_mass must have shape (3,)"),
+        ({"tool": 3}, "payload: tool must be the name of a tool, is 3"),
+    ],
+)
+def test_an_impossible_payload_is_refused_on_one_line(change, message):
+    with pytest.raises(eom.RobotDescriptionError) as error:
+        eom.Payload(**{**PAYLOAD, **change})
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_arguments_are_named():
+    robot = eom.load_robot("planar_2r")
+    dynamics, x = numpy_dynamics(robot), states(robot)
+    with pytest.raises(eom.RobotDescriptionError, match="planar_2r has no tool 'hand'; it has joint_2"):
+        dynamics.inverse_dynamics(*x, payload=eom.Payload(1.0, tool="hand"))
+    with pytest.raises(eom.StateError, match=r"payload P must have shape \(10,\)"):
+        dynamics.inverse_dynamics(*x, payload=[np.zeros(3)])
+    with pytest.raises(eom.StateError, match="payload must be a sequence of Payload"):
+        dynamics.inverse_dynamics(*x, payload=3.0)
+
+
+def test_a_tool_that_moves_with_no_joint_changes_no_effort():
+    robot = eom.load_robot("planar_2r")
+    fixed = replace(robot, tools=(replace(robot.tools[0], joint=-1),))
+    x = states(robot)
+    dynamics = numpy_dynamics(fixed)
+    close(dynamics.inverse_dynamics(*x, payload=eom.Payload(3.0)), dynamics.inverse_dynamics(*x))
