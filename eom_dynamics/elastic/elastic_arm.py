@@ -199,6 +199,9 @@ class ElasticArm(CompiledMethods):
                 read. By default deflections are without transient, :meth:`DampedSpring.settled`.
             base: motion of the base; by default it is at rest. The first use compiles code for it.
 
+        Returns:
+            Joint efforts, each (n,) or (N, n), and motor motion and efforts, each (m,) or (N, m).
+
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
