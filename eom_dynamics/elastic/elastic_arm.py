@@ -46,7 +46,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow, zeros_if_omitted
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -214,21 +214,12 @@ class ElasticArm(CompiledMethods):
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
-    def feedforward_partials(
-        self,
-        q: ArrayLike,
-        qd: ArrayLike,
-        qdd: ArrayLike,
-        qddd: ArrayLike | None = None,
-        qdddd: ArrayLike | None = None,
-        *,
-        wrench: Sequence[ArrayLike] = (),
-        stiffness: Sequence[ArrayLike] = (),
-        deflection: ArrayLike | None = None,
-    ) -> Feedforward:
+    def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
 
-        Arguments and errors are those of :meth:`feedforward`. The first use compiles code for it.
+        Args:
+            motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
+            given: wrench, stiffness and deflection, likewise.
 
         Returns:
             For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
@@ -236,9 +227,7 @@ class ElasticArm(CompiledMethods):
             each other. A deflection that is given is constant.
         """
         function, signature = self._directional, self.signature("feedforward")
-        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
-        arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
-        inputs, samples = signature.checked(arguments, given, finite=True)
+        inputs, samples = signature.checked(motion, given, finite=True)
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
         known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
