@@ -65,6 +65,7 @@ class Solver:
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
         self._limits = LimitCheck(arm)
+        self._limits.prepare()
 
     def order_of(self, message: Any) -> JointOrder:
         """The joint order of a message; StateError as for :meth:`solve`."""
