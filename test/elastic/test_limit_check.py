@@ -61,7 +61,7 @@ def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
     states = np.random.default_rng(1).normal(size=(5, 300, arm.robot.n)) * 1.5
     command = arm.feedforward(*states)
     found = LimitCheck(arm)
-    violated = found.violated(np.concatenate((*states, *command)))
+    violated = found.violated(rows(states, command))
     assert 10 < np.count_nonzero(violated) < 300 or name == "panda"
     for k in range(300):
         one = states[:, k]
