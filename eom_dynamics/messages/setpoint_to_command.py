@@ -79,6 +79,7 @@ class SetpointEvaluator:
         self.deflections = DeflectionFilter(arm)
         self.payload = PayloadBlend(arm.robot)
         self._limits = LimitCheck(arm)
+        self._limits.prepare()
 
     def order_of(self, message: Any) -> JointOrder:
         """The joint order of a message; StateError as for :meth:`evaluate`."""
