@@ -79,7 +79,7 @@ def main() -> int:
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
     parser.add_argument(
-        "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too, which is slow"
+        "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too; slow"
     )
     options = parser.parse_args()
     settings = replace(QUICK if options.quick else FULL, beside=tuple(options.beside))
