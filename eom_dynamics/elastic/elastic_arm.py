@@ -213,7 +213,7 @@ class ElasticArm(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
         """
-        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection, "payload": payload}
+        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection, "payload": payload}
         motion = (q, qd, qdd, qddd, qdddd)
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
