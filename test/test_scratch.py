@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+import bag_files
 import pytest
-import zstandard
 from paths import ROOT
+from zstandard import compress
 
 from eom_dynamics.scratch import scratch_folder
 
@@ -40,8 +41,9 @@ def old(*paths):
 
 
 def test_what_a_killed_reader_of_a_compressed_bag_has_left_goes_with_the_next(folder, tmp_path):
+    whole = bag_files.write_bag(tmp_path / "whole", {"/x": (bag_files.JOINT_STATE, [])}, "sqlite3")
     bag = tmp_path / "bag.db3.zstd"
-    bag.write_bytes(zstandard.compress(b"SQLite format 3\0" + bytes(1000)))
+    bag.write_bytes(compress(bag_files.file_of(whole).read_bytes()))
     with subprocess.Popen([sys.executable, "-c", OPENS, str(bag)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "open\n"
         (left,) = folder.iterdir()
