@@ -242,12 +242,13 @@ def test_the_table_of_limits_shows_one_joint_on_request(tab: browser.Tab) -> Non
     tab.chart("0_position")
     rows = tab.page.locator('[data-part="0"] .limits tbody tr')
     shown = "rows => rows.filter(r => r.checkVisibility()).map(r => r.dataset.group)"
-    assert len(rows.evaluate_all(shown)) == 21
+    # Position, velocity, acceleration, jerk, effort and effort rate of seven joints.
+    assert len(rows.evaluate_all(shown)) == 42
     menu = tab.page.locator('[data-part="0"] .limits select')
     menu.select_option(label="fer_joint5")
-    assert rows.evaluate_all(shown) == ["fer_joint5"] * 3
+    assert rows.evaluate_all(shown) == ["fer_joint5"] * 6
     menu.select_option(label="all")
-    assert len(rows.evaluate_all(shown)) == 21
+    assert len(rows.evaluate_all(shown)) == 42
 
 
 @on_report
