@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,14 @@ class Settings:
         slow_rounds: number of samples of slow tasks.
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
+        recordings: folder with checkouts of public recordings, if there is one.
     """
 
     rounds: int
     slow_rounds: int
     most_joints: int
     fresh_processes: int
+    recordings: Path | None = None
 
 
 FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
