@@ -6,6 +6,7 @@ from .cosine import Cosine, paper_motion, paper_wrench
 from .fit import Fit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
+from .minimum_time import ActiveLimit, FastestMotion, ToolLimits, minimum_time
 from .pose_spline import PoseSpline, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
@@ -15,7 +16,9 @@ from .waypoints import through
 
 __all__ = [
     "UNITS",
+    "ActiveLimit",
     "Cosine",
+    "FastestMotion",
     "Fit",
     "Fourier",
     "Peak",
@@ -23,12 +26,14 @@ __all__ = [
     "Samples",
     "Scaled",
     "Spline",
+    "ToolLimits",
     "ToolMotion",
     "Trajectory",
     "Verdict",
     "check",
     "fit",
     "follow",
+    "minimum_time",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fastest motion along a path within all limits of an arm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import TOLERANCE, Bounds, bounds
+from ...elastic.limit_violations import beyond
+from ...exceptions import StateError, TrajectoryError
+from ...robot.model import Limits
+from ..check_times import check_times
+from ..quantities import Load, quantities
+from ..spline import ORDERS, Spline
+from ..time_scaling import least_time_scaling, ratios
+from ..trajectory import Trajectory
+from .constraints import Constraints, ToolLimits
+from .interior_point import feasible, minimise
+from .motion import FastestMotion, motion_of
+from .path import GeometricPath
+from .speed import SquaredSpeed
+from .waypoints import path_through
+
+# Knots of the speed: least number of intervals, the number in a piece of a spline, and the length of the first and last.
+_INTERVALS = 120
+_PER_PIECE = 12
+_END = 0.03
+
+# Nodes at which limits are checked, in the place of one of the problem.
+_FINE = 5
+
+# Relative violation of limits between nodes up to which the motion is slowed down, and attempts to get there.
+_SCALED = 1e-3
+_ATTEMPTS = 4
+
+# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
+_START, _TIGHTENED, _END_GAP = 1.0, 2e-3, 1e-4
+
+# Share of the squared speed with which to go on, and the distance from the shortest duration there.
+_INSIDE = 0.97
+_GO_ON = 1e-2
+
+# Rate at which the motion is checked, Hz, and the margin of its time scaling for rounding.
+_CHECK_RATE = 10_000.0
+_MARGIN = 1e-8
+
+
+def minimum_time(
+    arm: ElasticArm,
+    path: Trajectory | ArrayLike,
+    *,
+    limits: Mapping[str, Limits] | None = None,
+    tool: ToolLimits | None = None,
+    corner: float | None = None,
+    progress: Callable[[float], Any] = lambda fraction: None,
+) -> FastestMotion:
+    """The fastest motion from rest to rest along a path, C⁴ and within all limits of joints and motors.
+
+    Limits are those of :func:`.check`: position, velocity, acceleration, jerk, effort and effort rate of joints; speed,
+    torque, current and voltage of motors, with friction, gear losses and springs of the arm; and those of a tool.
+    Infinite ones do not count. Effort rates and jerk are worth a limit: without them, efforts jump within a millisecond.
+
+    Args:
+        arm: the arm.
+        path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
+            smoothest curve through them, or straight lines with ``corner``.
+        limits: limits by name of joint, in place of those in the robot's file.
+        tool: limits of a tool.
+        corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
+            between waypoints are straight but for the blends there.
+        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
+
+    Returns:
+        The motion, which starts at 0 s.
+
+    Raises:
+        TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
+            exceeds a limit), the path is not smooth, or there are no limits. The message has the place on the path.
+    """
+    begin = time.perf_counter()
+    own, tool = _limits(arm, limits), tool or ToolLimits()
+    given = path if hasattr(path, "derivatives") else path_through(np.asarray(path, dtype=float), own, corner)
+    if given.n != arm.robot.n:
+        raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
+    curve = GeometricPath(given)
+    speed = SquaredSpeed(_knots(curve))
+    _require_limits(own, tool)
+    _require_positions(arm, own, curve, speed.nodes)
+    _require_statics(arm, own, curve, speed.nodes)
+    constraints = Constraints(arm, curve, speed.nodes, own, tool)
+    fine = SquaredSpeed(speed.knots, speed.counts * _FINE)
+    everywhere = Constraints(arm, curve, fine.nodes, own, tool)
+
+    def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
+        part = done[1] - done[0]
+        return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+
+    def inside(c: Array, share: float) -> Array:
+        found = feasible(speed, constraints, c, share)
+        if found is None:
+            raise TrajectoryError("no speed along the path meets the limits")
+        return found
+
+    c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+    for attempt in range(_ATTEMPTS):
+        _tighten(constraints, everywhere, fine, c, speed.counts)
+        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.1 * attempt, 0.6 + 0.1 * attempt))
+        times, states, sigma = motion_of(curve, speed, c)
+        scaling = _scaling(arm, own, Spline(times, states))
+        if scaling is not None and scaling <= 1 + _SCALED:
+            break
+    if scaling is None:
+        raise TrajectoryError("the fastest motion was not found: it violates limits between nodes")
+    if scaling > 1:
+        scaling *= 1 + _MARGIN
+        times = times * scaling
+        states = states / scaling ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
+    progress(1.0)
+    parameters = curve.parameter(sigma)
+    return FastestMotion(arm, own, times, states, parameters, time.perf_counter() - begin)
+
+
+def _knots(curve: GeometricPath) -> Array:
+    count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
+    end = _END * _INTERVALS / count
+    return np.concatenate([[0.0], np.linspace(end, 1.0 - end, count - 1), [1.0]])
+
+
+def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
+    own = bounds(arm, limits)
+    for quantity, largest in own.largest.items():
+        for name, most in zip(own.names[quantity], largest, strict=True):
+            if not most > 0:
+                raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
+    for name, lower, upper in zip(own.names["position"], own.lower, own.upper, strict=True):
+        if not lower <= upper:
+            raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
+    return own
+
+
+def _require_limits(own: Bounds, tool: ToolLimits) -> None:
+    for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
+        if not value > 0:
+            raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
+    if not any(np.any(np.isfinite(largest)) for largest in own.largest.values()) and not np.isfinite(min(tool[:2])):
+        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
+
+
+def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+    E, e = arm.robot.coupling
+    sigma = np.concatenate([[0.0], nodes, [1.0]])
+    q = curve.derivatives(sigma)[0] @ E.T + e
+    scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
+    distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
+    if np.max(distance) > 0:
+        k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
+        raise TrajectoryError(
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {own.units['position'][joint]} at "
+            f"{curve.parameter(sigma[k]):.6g} of the path is out of its range, {own.lower[joint]:g} to "
+            f"{own.upper[joint]:g}; change the path"
+        )
+
+
+def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+    """Raise an error where an effort at rest exceeds its limit."""
+    q = curve.derivatives(nodes)[0]
+    try:
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))))
+    except StateError as error:
+        raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
+    for quantity, value in values.items():
+        used = np.nan_to_num(np.abs(value) / own.largest[quantity], nan=0.0)
+        if np.max(used) >= 1:
+            k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+            unit = own.units[quantity][i]
+            raise TrajectoryError(
+                f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
+                f"{curve.parameter(nodes[k]):.6g} of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{unit} for motion; change the path, the payload or the limit"
+            )
+
+
+def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, counts: Array) -> None:
+    """Reduce limits at nodes by as much as they are violated next to them."""
+    x = fine.at_nodes(c)
+    everywhere.set_reference(x[0])
+    rows = everywhere.rows(x, changes=False)
+    if rows is None:
+        return
+    used = np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / everywhere.largest)[:, np.newaxis]], axis=1)
+    worst = np.max(used.reshape(-1, _FINE, used.shape[1]), axis=1)
+    around = worst.copy()
+    around[1:] = np.maximum(around[1:], worst[:-1])
+    around[:-1] = np.maximum(around[:-1], worst[1:])
+    share = 1 / np.maximum(around, 1.0)
+    constraints.tighten(share[:, :-1], share[:, -1])
+
+
+def _scaling(arm: ElasticArm, own: Bounds, motion: Spline) -> float | None:
+    """Time scaling with which the motion meets all limits; None if there is none."""
+    t = check_times(motion, _CHECK_RATE)
+    load = Load(motion.derivatives(t, ORDERS - 1))
+    over = np.max(ratios(quantities(arm, load), own), axis=1) > 1 + 0.5 * TOLERANCE
+    if not np.any(over):
+        return 1.0
+    worst = np.flatnonzero(over)
+    return least_time_scaling(arm, load.at(worst, np.array(1.0)), own)
