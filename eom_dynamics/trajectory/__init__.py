@@ -3,10 +3,10 @@
 
 from ..elastic.bounds import UNITS
 from .cosine import Cosine, paper_motion, paper_wrench
+from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time
 from .fit import Fit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
-from .minimum_time import ActiveLimit, FastestMotion, ToolLimits, minimum_time
 from .pose_spline import PoseSpline, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline

@@ -36,9 +36,10 @@ _END = 0.03
 # Nodes at which limits are checked, in the place of one of the problem.
 _FINE = 5
 
-# Relative violation of limits between nodes up to which the motion is slowed down, and attempts to get there.
+# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for it.
+_BETWEEN = 3e-4
+_ATTEMPTS = 5
 _SCALED = 1e-3
-_ATTEMPTS = 4
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
 _START, _TIGHTENED, _END_GAP = 1.0, 2e-3, 1e-4
@@ -47,9 +48,9 @@ _START, _TIGHTENED, _END_GAP = 1.0, 2e-3, 1e-4
 _INSIDE = 0.97
 _GO_ON = 1e-2
 
-# Rate at which the motion is checked, Hz, and the margin of its time scaling for rounding.
+# Rate at which the motion is checked, Hz, and the margin of its duration for peaks between these samples.
 _CHECK_RATE = 10_000.0
-_MARGIN = 1e-8
+_MARGIN = 1e-5
 
 
 def minimum_time(
@@ -110,18 +111,16 @@ def minimum_time(
 
     c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
     for attempt in range(_ATTEMPTS):
-        _tighten(constraints, everywhere, fine, c, speed.counts)
-        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.1 * attempt, 0.6 + 0.1 * attempt))
-        times, states, sigma = motion_of(curve, speed, c)
-        scaling = _scaling(arm, own, Spline(times, states))
-        if scaling is not None and scaling <= 1 + _SCALED:
+        worst = _tighten(constraints, everywhere, fine, c)
+        if attempt and worst <= 1 + _BETWEEN:
             break
-    if scaling is None:
-        raise TrajectoryError("the fastest motion was not found: it violates limits between nodes")
-    if scaling > 1:
-        scaling *= 1 + _MARGIN
-        times = times * scaling
-        states = states / scaling ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
+        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.1 * attempt, 0.6 + 0.1 * attempt))
+    times, states, sigma = motion_of(curve, speed, c)
+    scaling = _scaling(arm, own, Spline(times, states))
+    if scaling is None or scaling > 1 + _SCALED:
+        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+    scaling *= 1 + _MARGIN
+    times, states = times * scaling, states / scaling ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
     progress(1.0)
     parameters = curve.parameter(sigma)
     return FastestMotion(arm, own, times, states, parameters, time.perf_counter() - begin)
@@ -187,13 +186,13 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
             )
 
 
-def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, counts: Array) -> None:
-    """Reduce limits at nodes by as much as they are violated next to them."""
+def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array) -> float:
+    """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
     x = fine.at_nodes(c)
     everywhere.set_reference(x[0])
     rows = everywhere.rows(x, changes=False)
     if rows is None:
-        return
+        return np.inf
     used = np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / everywhere.largest)[:, np.newaxis]], axis=1)
     worst = np.max(used.reshape(-1, _FINE, used.shape[1]), axis=1)
     around = worst.copy()
@@ -201,6 +200,7 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     around[:-1] = np.maximum(around[:-1], worst[1:])
     share = 1 / np.maximum(around, 1.0)
     constraints.tighten(share[:, :-1], share[:, -1])
+    return float(np.max(used))
 
 
 def _scaling(arm: ElasticArm, own: Bounds, motion: Spline) -> float | None:

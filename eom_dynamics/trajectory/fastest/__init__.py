@@ -3,6 +3,6 @@
 
 from .constraints import ToolLimits
 from .motion import ActiveLimit, FastestMotion
-from .solve import minimum_time
+from .search import minimum_time
 
 __all__ = ["ActiveLimit", "FastestMotion", "ToolLimits", "minimum_time"]
