@@ -22,7 +22,7 @@ from ...exceptions import StateError
 from ...kinematics import Kinematics
 from ...states import STATE_NAMES
 from .path import GeometricPath, chain
-from .speed import time_derivative_changes, time_derivatives
+from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
@@ -84,8 +84,11 @@ class Constraints:
         largest: upper bound of x by velocities (M,).
     """
 
-    def __init__(self, arm: ElasticArm, path: GeometricPath, nodes: Array, limits: Bounds, tool: ToolLimits) -> None:
-        """Evaluate the path, and collect the limits that there are."""
+    def __init__(
+        self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds, tool: ToolLimits
+    ) -> None:
+        """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
+        nodes = speed.nodes
         self._arm = arm
         self.q, self._path = path.derivatives(nodes)
         kinds = _kinds(arm, limits)
@@ -101,7 +104,7 @@ class Constraints:
             curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
             if np.isfinite(tool.acceleration):
                 self._tool = 0.5 * V[:, 3:] / tool.acceleration, curved / tool.acceleration
-        self.largest = np.minimum(self.largest, _LARGEST_SPEED)
+        self.largest = speed.capped(np.minimum(self.largest, _LARGEST_SPEED))
         self._reference = np.ones((len(nodes), 1))
         self._shares: Array = np.ones(())
         self._general = [kind for kind in kinds if not kind.affine]
@@ -109,7 +112,9 @@ class Constraints:
         self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
         unit = np.zeros((4, len(nodes)))
         unit[0] = 1.0
-        value, self._slopes = self._evaluated(affine, unit, changes=True)
+        value, _ = self._evaluated(affine, unit, changes=False)
+        steps = [unit + np.eye(4)[:, [k]] for k in range(4)]
+        self._slopes = np.array([self._evaluated(affine, step, changes=False)[0] - value for step in steps])
         self._offset = value - self._slopes[0]
 
     def set_reference(self, x: Array) -> None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interior-point method for the fastest motion along a path.
 
-Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)², subject to s(c) >= 0 for the distances s from all limits
-at all nodes. Newton's method on the primal-dual equations
+Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)², subject to s(c) >= 0 for the distances s from all
+limits at all nodes. Newton's method on the primal-dual equations
 
     ∇T - Jᵀ λ = 0,    λ s = μ,
 
 for μ that decreases to zero (S. Boyd and L. Vandenberghe, Convex Optimization, section 11.7). All iterates meet all
-limits. The matrix ∇²T + Jᵀ (λ/s) J has the bandwidth of the spline. Curvature of limits is neglected, except for that of
-limit/√x, see :mod:`.constraints`, which cancels against that of T.
+limits. The matrix ∇²T + Jᵀ (λ/s) J has the bandwidth of the spline. Curvature of limits is neglected, except for that
+of limit/√x, see :mod:`.constraints`, which cancels against that of T.
 """
 
 from __future__ import annotations
@@ -36,8 +36,17 @@ _CENTRAL = 10.0
 # Shares of μ after long and medium steps.
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
 
-_MOST_STEPS = 120
+# μ times the number of limits decreases no further than to this share of the residual.
+_PACE = 0.5
+
+# Steps in which the duration must decrease.
+_PATIENCE = 10
+
+_MOST_STEPS = 80
 _MOST_HALVINGS = 40
+
+# Squared speed, 1/s², that no limit stops.
+_UNLIMITED = 1e24
 
 # Start inside the limits: at this share of the largest squared speed.
 _INSIDE = 0.5
@@ -111,7 +120,7 @@ def minimise(
         progress: called with the fraction that is done.
 
     Raises:
-        TrajectoryError: the motion has no shortest duration, for lack of limits, or it is not found.
+        TrajectoryError: the motion has no shortest duration, for lack of limits, or c is not within them.
     """
     x = speed.at_nodes(c)
     start = x[0]
@@ -124,20 +133,29 @@ def minimise(
     count = point.rows.size + point.ends.size
     mu = gap[0] / count
     of_rows, of_ends = mu / point.rows, mu / point.ends
+    durations: list[float] = []
     for steps in range(_MOST_STEPS):
         progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
         x0 = point.x[0]
+        if np.max(x0) > _UNLIMITED:
+            raise TrajectoryError("the motion has no shortest duration: a part of the path is without limits")
+        durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
+        if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
+            break  # where limits jump, the equations are met nowhere
         by_x = -0.5 * unit * speed.steps * x0**-1.5
         for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
             np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
         gradient = speed.gradient(_first(by_x))
         residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
-        if mu * count <= gap[1] and np.sum(np.abs(residual * point.c)) <= _RESIDUAL * gap[1]:
+        error = np.sum(np.abs(residual * point.c))
+        if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
             return Solution(point.c, steps)
         matrix = speed.bands(_curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends))
         matrix[0] *= 1 + 1e-12
         pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
         step = _solved(matrix, pull - gradient)
+        if step is None:
+            break
         change = speed.at_nodes(step)
         row_change, end_change = _distance_changes(constraints, start, rows, change)
         row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
@@ -154,17 +172,15 @@ def minimise(
                     break
             primal *= 0.6
         else:
-            raise TrajectoryError("the fastest motion was not found: no step improves it")
+            break  # rounding, or limits that jump; the motion so far meets them
         for least, share in _REDUCTIONS:
             if primal > least:
-                mu *= share
+                mu = max(share * mu, min(mu, _PACE * error / count))
                 break
         point, rows = tried, following
         of_rows += dual * row_dual
         of_ends += dual * end_dual
-        if np.max(point.x[0] / start) > 1e24:
-            raise TrajectoryError("the motion has no shortest duration: a part of the path is without limits")
-    return Solution(point.c, _MOST_STEPS)
+    return Solution(point.c, steps)
 
 
 def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
@@ -175,9 +191,7 @@ def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
     return rows is not None and _point(speed, constraints, c, x, x[0], rows).inside
 
 
-def _point(
-    speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: Rows
-) -> _Point:
+def _point(speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: Rows) -> _Point:
     ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
     return _Point(c, x, np.stack([rows.bound - rows.value, rows.bound + rows.value]), ends)
 
@@ -234,7 +248,8 @@ def _curvature(
     return K
 
 
-def _solved(bands: Array, right: Array) -> Array:
+def _solved(bands: Array, right: Array) -> Array | None:
+    """Solution of a symmetric, positive definite system; None if rounding has made it indefinite."""
     from scipy.linalg import solveh_banded
 
     # Coefficients near the ends differ from others by orders of magnitude.
@@ -242,7 +257,10 @@ def _solved(bands: Array, right: Array) -> Array:
     scaled = bands.copy()
     for k in range(len(bands)):
         scaled[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    found: Array = solveh_banded(scaled, right * scale, lower=True, check_finite=False) * scale
+    try:
+        found: Array = solveh_banded(scaled, right * scale, lower=True, check_finite=False) * scale
+    except np.linalg.LinAlgError:
+        return None
     return found
 
 

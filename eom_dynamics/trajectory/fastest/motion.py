@@ -20,7 +20,7 @@ from .path import GeometricPath, chain
 from .speed import SquaredSpeed, time_derivatives
 
 # Parts of an interval between knots of the speed, each a piece of the motion; of the first and last interval, in which
-# accelerations rise and fall; and the shortest piece, relative to the duration: shorter ones lose digits of derivatives.
+# accelerations rise and fall; and the shortest piece, relative to the duration: those of shorter ones lose digits.
 _PARTS = 3
 _END_PARTS = 12
 _SHORTEST = 1e-5

@@ -30,7 +30,7 @@ _NEAR_END = 10
 
 
 def chain(outer: Array, inner: Array) -> Array:
-    """Derivatives 1 … 4 of p(f(u)) by u, from those of p by f (4, N, n) and of f by u (4, N): Faà di Bruno's formula."""
+    """Derivatives 1 … 4 of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and of f by u (4, N)."""
     p1, p2, p3, p4 = outer
     a, b, c, d = inner[..., np.newaxis]
     return np.array(

@@ -64,7 +64,21 @@ class SquaredSpeed:
     def at_nodes(self, c: Array) -> Array:
         """x and its derivatives 1 … 3 at the nodes (4, M)."""
         local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)
-        return np.einsum("mkd,md->km", self.rows, np.repeat(local, self.counts, axis=0))
+        found: Array = np.einsum("mkd,md->km", self.rows, np.repeat(local, self.counts, axis=0))
+        return found
+
+    def capped(self, largest: Array) -> Array:
+        """Bounds of x at the nodes (M,) that grow no faster than the weight towards an end, in the interval next to it.
+
+        A path q - q_0 ~ σ⁵ does not limit x by its velocity there; such a motion would jump.
+        """
+        w, bound = _weight(self.nodes)[0], largest.copy()
+        for part, edge in (
+            (slice(0, self.counts[0]), self.counts[0] - 1),
+            (slice(-self.counts[-1], None), -self.counts[-1]),
+        ):
+            bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
+        return bound
 
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … x''' at the nodes (4, M)."""
@@ -88,19 +102,10 @@ class SquaredSpeed:
         """x and its derivatives 1 … 3 (4, N) at any σ (N,)."""
         interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
         local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)[interval]
-        return np.einsum("mkd,md->km", self._rows(sigma, interval), local)
+        found: Array = np.einsum("mkd,md->km", self._rows(sigma, interval), local)
+        return found
 
-    def interpolated(self, x: Array) -> Array:
-        """Coefficients of the function with the values x (count,) at :attr:`sites`."""
-        matrix = BSpline.design_matrix(self.sites, self._t, DEGREE).toarray()
-        return np.linalg.solve(matrix, x / _weight(self.sites)[0])
-
-    @property
-    def sites(self) -> Array:
-        """Values of σ (count,), means of DEGREE knots each, at which values determine a function."""
-        return np.lib.stride_tricks.sliding_window_view(self._t[1:-1], DEGREE).mean(axis=1)
-
-    def _rows(self, sigma: Array, interval: Array) -> Array:
+    def _rows(self, sigma: Array, interval: NDArray[np.intp]) -> Array:
         basis = BSpline(self._t, np.eye(self.count), DEGREE)
         columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
         y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic.bounds import Bounds
@@ -13,14 +14,14 @@ from ..waypoints import through
 
 # The blend of degree nine from one unit vector to another, over the length 2 d, passes the corner at this share of d
 # times the length of their difference.
-_PASSING = 63 / 256
+_PASSING = 35 / 256
 
 
-def path_through(waypoints: Array, limits: Bounds, corner: float | None) -> Spline:
+def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Spline:
     """Path through waypoints (K, n), over a parameter that grows with the distance.
 
     Args:
-        waypoints: (K, n), rad or m.
+        path: waypoints (K, n), rad or m.
         limits: limits of the arm.
         corner: None for the smoothest curve through the waypoints; else straight lines, which are left near waypoints
             for blends that pass them at this distance, rad or m.
@@ -28,6 +29,10 @@ def path_through(waypoints: Array, limits: Bounds, corner: float | None) -> Spli
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
     """
+    try:
+        waypoints = np.asarray(path, dtype=float)
+    except (TypeError, ValueError):
+        raise TrajectoryError("path must be a trajectory, or waypoints (K, n)") from None
     if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
         raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
     if not np.all(np.isfinite(waypoints)):
