@@ -100,6 +100,9 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
     for step in (1.4, 1.2, 1.1):
         if _is_inside(speed, constraints, c * largest * step):
             largest *= step
+    # Inertial forces may carry a part of the weight, so that a slower motion is not always further inside.
+    while inside > _LEFT and not _is_inside(speed, constraints, c * largest * inside):
+        inside *= 0.8
     return c * largest * inside
 
 

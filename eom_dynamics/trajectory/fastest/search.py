@@ -39,11 +39,12 @@ _END = 0.03
 _FINE = 5
 _FINE_OF_MOTORS = 15
 
-# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for what
-# is left: 0.1 % suffices but for motors whose losses jump where they turn back.
+# Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
+# left, the largest one in the last attempt, and the largest one after which limits of joints are surely met.
 _BETWEEN = 3e-4
-_ATTEMPTS = 5
-_SCALED = 0.1
+_ATTEMPTS = 8
+_SCALED = 1e-3
+_SLOWEST = 0.1
 _SURE = 1e-4
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
@@ -117,13 +118,18 @@ def minimum_time(
         return found
 
     c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+    _tighten(constraints, everywhere, fine, c, finer)
     for attempt in range(_ATTEMPTS):
-        worst = _tighten(constraints, everywhere, fine, c, finer)
-        if attempt and worst <= 1 + _BETWEEN:
+        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt))
+        last = attempt == _ATTEMPTS - 1
+        if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
+            continue
+        times, states, sigma = motion_of(curve, speed, c)
+        of_nodes = np.interp(speed.nodes, sigma, times)
+        if motion := _within_limits(arm, own, Spline(times, states), constraints, of_nodes, last=last):
             break
-        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.1 * attempt, 0.6 + 0.1 * attempt))
-    times, states, sigma = motion_of(curve, speed, c)
-    motion = _within_limits(arm, own, Spline(times, states), with_motors=with_motors)
+    else:
+        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
     return FastestMotion(arm, own, motion.times, motion.states, parameters, time.perf_counter() - begin)
@@ -206,19 +212,37 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     return float(np.max(used))
 
 
-def _within_limits(arm: ElasticArm, own: Bounds, motion: Spline, *, with_motors: bool) -> Spline:
-    """The motion, slowed down as far as it violates limits between nodes."""
-    duration = motion.end
-    for attempt in range(_ATTEMPTS):
+def _within_limits(
+    arm: ElasticArm, own: Bounds, motion: Spline, constraints: Constraints, times: Array, *, last: bool
+) -> Spline | None:
+    """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
+
+    The last attempt may slow it down by more.
+
+    Args:
+        arm: the arm.
+        own: its limits.
+        motion: from 0 s.
+        constraints: limits to tighten.
+        times: of the nodes (M,), s.
+    """
+    for repeat in range(_ATTEMPTS if last else 2):
         t = check_times(motion, _CHECK_RATE)
         load = Load(motion.derivatives(t, ORDERS - 1))
-        over = np.flatnonzero(np.max(ratios(quantities(arm, load), own), axis=1) > 1 + 0.5 * TOLERANCE)
-        scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own) if len(over) else 1.0
-        if scaling is None or motion.end * scaling > duration * (1 + _SCALED):
-            break
-        # Samples of the slower motion are others, on other sides of jumps of friction.
-        motion = motion.stretched(scaling * (1 + _MARGIN * 10.0**attempt))
-        # Quantities of joints decrease with a longer duration; a small excess of these needs no other look.
-        if scaling == 1 or (scaling < 1 + _SURE and not with_motors):
+        used = np.max(ratios(quantities(arm, load), own), axis=1)
+        over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
+        if not len(over):
             return motion
-    raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+        scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
+        if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
+            break
+        motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
+        # The quantities of joints decrease with a longer duration; a small excess of these needs no other look.
+        if scaling < 1 + _SURE and not any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS):
+            return motion
+    shares = np.ones(len(times))
+    near = np.searchsorted(times, t[over] * times[-1] / t[-1])
+    for k in (-1, 0, 1):
+        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))
+    constraints.tighten(shares[:, np.newaxis], shares)
+    return None
