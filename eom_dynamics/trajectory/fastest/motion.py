@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -20,10 +20,10 @@ from .path import GeometricPath, chain
 from .speed import SquaredSpeed, time_derivatives
 
 # Parts of an interval between knots of the speed, each a piece of the motion; of the first and last interval, in which
-# accelerations rise and fall; and the shortest piece, relative to the duration: those of shorter ones lose digits.
+# accelerations rise and fall; and the shortest piece, s: players accept pieces from 0.1 ms on.
 _PARTS = 3
 _END_PARTS = 12
-_SHORTEST = 1e-5
+_SHORTEST = 1.1e-4
 
 # Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))
@@ -73,6 +73,11 @@ class FastestMotion(Spline):
         """Duration, s."""
         return self.end - self.start
 
+    def times_at(self, parameters: ArrayLike) -> Array:
+        """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
+        found: Array = np.interp(np.asarray(parameters, dtype=float), self.parameters, self.times)
+        return found
+
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:
         """Limits of joints and motors that the motion uses up, in order of time; computed at first access."""
@@ -94,10 +99,15 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     counts = np.full(len(speed.knots) - 1, _PARTS)
     counts[[0, -1]] = _END_PARTS
     sigma = divided(speed.knots, counts)
+    passed = np.searchsorted(sigma, path.breaks)
+    # Where a given spline has a knot, in the place of the nearest other one.
+    nearer = passed - (path.breaks - sigma[passed - 1] < sigma[passed] - path.breaks)
+    inside = (nearer > 0) & (nearer < len(sigma) - 1)
+    sigma[nearer[inside]] = path.breaks[inside]
     inner = sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
     pace = speed.values(c, inner.ravel())[0].reshape(inner.shape) ** -0.5
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
-    kept = _apart(times, _SHORTEST * times[-1])
+    kept = _apart(times, _SHORTEST)
     times, sigma = times[kept], sigma[kept]
     q, by_sigma = path.derivatives(sigma)
     states = np.empty((ORDERS, *q.shape))

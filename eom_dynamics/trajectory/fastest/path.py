@@ -25,6 +25,9 @@ _SAMPLES = 400
 # Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
 _SMOOTH = 0.02
 
+# Of the bisection for a parameter.
+_HALVINGS = 52
+
 # Samples next to the ends of a path at rest there, where its motion is below rounding.
 _NEAR_END = 10
 
@@ -124,5 +127,10 @@ class GeometricPath:
 
     def _inverse(self, s: Array) -> Array:
         """Values of σ for increasing parameters of the given path."""
-        grid = np.linspace(0.0, 1.0, 4001)
-        return np.interp((s - self._start) / self._length, self._phi[0](grid), grid)
+        wanted = (s - self._start) / self._length
+        low, high = np.zeros_like(wanted), np.ones_like(wanted)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            above = self._phi[0](middle) > wanted
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return 0.5 * (low + high)

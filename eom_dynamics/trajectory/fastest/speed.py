@@ -29,6 +29,9 @@ NODES = 3
 END_NODES = 16
 """Number of nodes in the first and the last interval."""
 
+# Least duration of these intervals, s.
+_END_TIME = 2e-3
+
 # Power of the weight at an end, and the distance from the end within which it is constant.
 _POWER = 3
 _LAYER = 0.01
@@ -41,7 +44,7 @@ class SquaredSpeed:
         knots: increasing, from 0 to 1 (I + 1,).
         count: number of coefficients, I + DEGREE.
         counts: number of nodes in each interval (I,).
-        nodes: values of σ (M,), evenly distributed in each interval.
+        nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
         steps: share of each node in the unit interval (M,).
         rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (M, 4, DEGREE + 1).
     """
@@ -58,7 +61,10 @@ class SquaredSpeed:
         self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])
         interval = np.repeat(np.arange(len(counts)), counts)
         self.steps = (np.diff(knots) / counts)[interval]
-        self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + 0.5) * self.steps
+        # In the middle of their steps, but for the first and last interval, in which both ends are nodes.
+        offset = np.full(len(interval), 0.5)
+        offset[: counts[0]], offset[-counts[-1] :] = 0.0, 1.0
+        self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
         self.rows = self._rows(self.nodes, interval)
 
     def at_nodes(self, c: Array) -> Array:
@@ -68,11 +74,17 @@ class SquaredSpeed:
         return found
 
     def capped(self, largest: Array) -> Array:
-        """Bounds of x at the nodes (M,) that grow no faster than the weight towards an end, in the interval next to it.
+        """Bounds of x at the nodes (M,), reduced in the intervals next to the ends.
 
-        A path q - q_0 ~ σ⁵ does not limit x by its velocity there; such a motion would jump.
+        A path q - q_0 ~ σ⁵ does not limit x by its velocity there. The bound grows no faster than the weight, and an
+        interval takes as long as two cycles of a drive at 1 kHz.
         """
         w, bound = _weight(self.nodes)[0], largest.copy()
+        for part, length in (
+            (slice(0, self.counts[0]), self.knots[1]),
+            (slice(-self.counts[-1], None), 1 - self.knots[-2]),
+        ):
+            bound[part] = np.minimum(bound[part], (length / _END_TIME) ** 2)
         for part, edge in (
             (slice(0, self.counts[0]), self.counts[0] - 1),
             (slice(-self.counts[-1], None), -self.counts[-1]),
