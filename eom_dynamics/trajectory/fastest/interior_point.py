@@ -46,7 +46,7 @@ _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
 # Squared speed, 1/s², that no limit stops.
-_UNLIMITED = 1e24
+_UNLIMITED = 1e10
 
 # Start inside the limits: at this share of the largest squared speed.
 _INSIDE = 0.5
