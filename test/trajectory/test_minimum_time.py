@@ -119,8 +119,8 @@ def test_limits_of_a_tool() -> None:
     _, V, Vd = eom.Kinematics(arm.robot).motion(q, qd, qdd)
     speeds = np.linalg.norm(V[:, 3:], axis=1)
     accelerations = np.linalg.norm(Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:]), axis=1)
-    assert 0.99 < np.max(speeds) / 0.3 <= 1.001
-    assert np.max(accelerations) <= 1.001 * 1.5
+    assert 0.99 < np.max(speeds) / 0.3 <= 1.0 + 1e-6
+    assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
 
 
 # --- The motion ---------------------------------------------------------------------------

@@ -44,6 +44,18 @@ class ToolLimits(NamedTuple):
     frame: str | None = None
 
 
+def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -> Array:
+    """Factors (N,) by which states q, qd, qdd, …, each (N, n), must be slowed down for the limits of a tool."""
+    if not (np.isfinite(tool.speed) or np.isfinite(tool.acceleration)):
+        return np.zeros(len(states[0]))
+    _, V, Vd = Kinematics(arm.robot).motion(*states[:3], frame=tool.frame)
+    acceleration = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
+    return np.maximum(
+        np.linalg.norm(V[:, 3:], axis=1) / tool.speed,
+        np.sqrt(np.linalg.norm(acceleration, axis=1) / tool.acceleration),
+    )
+
+
 class Rows(NamedTuple):
     """Two-sided limits at M nodes: |value| <= bound, scaled so that the bound is about 1.
 

@@ -22,7 +22,7 @@ from ..quantities import Load, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
-from .constraints import Constraints, ToolLimits
+from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
@@ -126,7 +126,7 @@ def minimum_time(
             continue
         times, states, sigma = motion_of(curve, speed, c)
         of_nodes = np.interp(speed.nodes, sigma, times)
-        if motion := _within_limits(arm, own, Spline(times, states), constraints, of_nodes, last=last):
+        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last=last):
             break
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
@@ -213,7 +213,14 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
 
 
 def _within_limits(
-    arm: ElasticArm, own: Bounds, motion: Spline, constraints: Constraints, times: Array, *, last: bool
+    arm: ElasticArm,
+    own: Bounds,
+    tool: ToolLimits,
+    motion: Spline,
+    constraints: Constraints,
+    times: Array,
+    *,
+    last: bool,
 ) -> Spline | None:
     """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
 
@@ -222,6 +229,7 @@ def _within_limits(
     Args:
         arm: the arm.
         own: its limits.
+        tool: those of the tool.
         motion: from 0 s.
         constraints: limits to tighten.
         times: of the nodes (M,), s.
@@ -229,11 +237,14 @@ def _within_limits(
     for repeat in range(_ATTEMPTS if last else 2):
         t = check_times(motion, _CHECK_RATE)
         load = Load(motion.derivatives(t, ORDERS - 1))
-        used = np.max(ratios(quantities(arm, load), own), axis=1)
+        of_tool = tool_slowdowns(arm, tool, load.states)
+        used = np.maximum(np.max(ratios(quantities(arm, load), own), axis=1), of_tool)
         over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
         if not len(over):
             return motion
         scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
+        if scaling is not None:
+            scaling = max(scaling, float(np.max(of_tool)))
         if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
             break
         motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
