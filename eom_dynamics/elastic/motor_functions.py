@@ -16,7 +16,7 @@ from ..robot import Robot
 from . import motor_programs
 from .motor_side import MotorSide
 
-_OFTEN = ("motors", "deflections", "spring_efforts", "loads", "tangents", "filtered", "drive")
+_OFTEN = ("motors", "deflections", "spring_efforts", "loads", "tangents", "filtered", "drive", "ahead")
 """Programs that are worth a compiler; others are called for whole motions."""
 
 

@@ -26,6 +26,18 @@ LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 motors, and report it; or not check limits."""
 
 
+class Ahead(NamedTuple):
+    """Motion that a command is for.
+
+    Attributes:
+        lead: its time after the setpoint, s.
+        state: q, qd, qdd, qddd, qdddd (5, n) then.
+    """
+
+    lead: float
+    state: Array
+
+
 class Solution(NamedTuple):
     """A command, and the state that it was computed for, in the robot's order of joints and motors.
 
@@ -38,6 +50,7 @@ class Solution(NamedTuple):
         exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
         stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
         base: motion of the base, or None for a base at rest.
+        lead: s; the command is that for the motion so much later than the state.
     """
 
     order: JointOrder
@@ -48,6 +61,7 @@ class Solution(NamedTuple):
     exceeded: tuple[LimitViolation, ...] = ()
     stiffness: tuple[Array, ...] = ()
     base: BaseMotion | None = None
+    lead: float = 0.0
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -56,11 +70,16 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """Checks setpoints and requests and computes their commands, for one arm."""
+    """Checks setpoints and requests and computes their commands, for one arm.
 
-    def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
+    Attributes:
+        arm: the arm.
+        lead: s; the command for a setpoint in a stream is that for the motion so much later, :meth:`ElasticArm.ahead`.
+    """
+
+    def __init__(self, arm: ElasticArm, *, moving_base: bool = True, lead: float = 0.0) -> None:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
-        self.arm, self._moving_base = arm, moving_base
+        self.arm, self.lead, self._moving_base = arm, lead, moving_base
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
         self._limits = LimitCheck(arm)
@@ -77,6 +96,7 @@ class Solver:
         stamp: int | None = None,
         limits: str = "warn",
         admit: Callable[[int, Array], None] | None = None,
+        ahead: Ahead | None = None,
     ) -> Solution:
         """Compute the command for a setpoint or request.
 
@@ -87,6 +107,7 @@ class Solver:
                 before. None for a message that stands alone; their deflection is then that without transient.
             limits: one of LIMIT_POLICIES.
             admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
+            ahead: exact motion at the lead, in place of :attr:`lead` and the Taylor polynomial.
 
         Raises:
             LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
@@ -103,7 +124,7 @@ class Solver:
             raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         if admit is not None:
             admit(stamp or 0, state)
-        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits)
+        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits, ahead=ahead)
 
     def command(
         self,
@@ -115,24 +136,32 @@ class Solver:
         *,
         stamp: int | None = None,
         limits: str = "warn",
+        ahead: Ahead | None = None,
     ) -> Solution:
         """Compute the command for a state; arguments are those of :class:`Solution`, the others as for :meth:`solve`.
 
         Raises:
             LimitError, StiffnessError, StateError: as :meth:`solve`.
         """
-        arm = self.arm
+        arm, setpoint = self.arm, state
         deflection = None
+        lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
+            given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "base": base}
+            if ahead:
+                state = ahead.state
+            elif lead:
+                rows, later = arm.ahead(lead, *state, **given)
+                state, given = np.stack(rows), given | later
             if stamp is not None and self.deflections.needed:
-                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base))
+                efforts = np.stack(arm.efforts(*state, wrench=given["wrench"], base=given["base"]))
                 _refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self.deflections.at(stamp, efforts)
-            command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base)
+            command = arm.feedforward(*state, deflection=deflection, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
-            exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
+            exceeded = self._exceeded(setpoint, command, values) if limits != "ignore" else ()
             if exceeded and limits == "refuse":
                 worst = exceeded[0]
                 raise LimitError(
@@ -145,7 +174,7 @@ class Solver:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return Solution(order, state, wrench, efforts, motors, exceeded, stiffness, base)
+        return Solution(order, setpoint, wrench, efforts, motors, exceeded, stiffness, base, lead)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""

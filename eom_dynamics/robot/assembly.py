@@ -100,6 +100,8 @@ def assemble(
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in locked)),
         rotor_model=part.rotor_model,
         joint_friction=part.joint_friction,
+        command_period=part.command_period,
+        drive_delay=part.drive_delay,
         base=bodies.base,
     )
     robot = replace(

@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Solution, Solver
+from ...messages.setpoint_to_command import Ahead, Solution, Solver
 from ...stream.compiled_stream import CompiledStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
@@ -35,7 +35,7 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan")
+_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -77,7 +77,7 @@ class SetpointStream:
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
         self._tasks = TaskTopic(node, self._answer_task, _INPUT_DEPTH)
-        self.player = TrajectoryPlayer(node, self.answer)
+        self.player = TrajectoryPlayer(node, lambda setpoint, ahead: self.answer(setpoint, ahead=ahead))
         self.supervision = Supervision(
             node,
             self._respond,
@@ -94,6 +94,10 @@ class SetpointStream:
         elif name in ("limits", "clip_to_limits"):
             self.limits = limit_policy(self._node)
             self._shapes.forget()
+        elif name == "command_lead":
+            self._command_lead = float(str(value))
+            self._take_lead()
+            self._shapes.forget()
         elif name == "task_limits":
             self._task_limits = str(value)
         elif name == "hold_last_command":
@@ -109,8 +113,18 @@ class SetpointStream:
             compiled: its compiled calls, if any.
         """
         self.solver, self._compiled = solver, compiled
+        self._take_lead()
         self.begin()
         self._tasks.take(solver.arm.robot)
+
+    def _take_lead(self) -> None:
+        """Set the lead of setpoints, and of trajectories, whose period is known."""
+        if self.solver is None:
+            return
+        given, robot = self._command_lead, self.solver.arm.robot
+        self.solver.lead = given if given >= 0 else robot.command_lead
+        own_period = robot.command_period or 1.0 / self._node.get_parameter("stream_rate").value
+        self.player.lead = given if given >= 0 else 0.5 * own_period + robot.drive_delay
 
     def begin(self) -> None:
         """Discard the state of the previous stream; supervise the new one if the node is active."""
@@ -253,13 +267,16 @@ class SetpointStream:
         self._warnings.expired(age, self._lifespan)
         return True
 
-    def answer(self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0) -> bool:
+    def answer(
+        self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0, ahead: Ahead | None = None
+    ) -> bool:
         """Publish the command for a setpoint; return whether the setpoint was valid.
 
         Args:
             setpoint: the setpoint.
             limits: one of LIMIT_POLICIES; by default :attr:`limits`.
             started: when its computation began, ns; by default now.
+            ahead: exact motion that the command is for, where it is known.
         """
         started = started or time.perf_counter_ns()
         statistics = self.statistics
@@ -274,7 +291,7 @@ class SetpointStream:
         def publish() -> Array:
             assert self.solver is not None  # as above
             policy = limits or self.limits
-            found.append(self.solver.solve(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
+            found.append(self.solver.solve(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit, ahead=ahead))
             self._commands.publish(setpoint.header, found[0], Status.FRESH)
             return found[0].state
 
@@ -321,4 +338,6 @@ class SetpointStream:
         """Diagnostic status of setpoints, without that of their supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        return Report(level, message, {"stream": "compiled" if self._compiled else "general", **figures})
+        lead = self.player.lead if self.player.playing else self.solver.lead if self.solver else 0.0
+        values = {"stream": "compiled" if self._compiled else "general", "command lead [ms]": f"{1e3 * lead:g}"}
+        return Report(level, message, {**values, **figures})

@@ -19,7 +19,7 @@ from .evaluation import Evaluation
 from .job import Job, Report, provenance
 from .joint_states import FitFigures
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, is_of_motors, read_setpoints
+from .sources import Sampling, choose_topic, command_lead, is_of_motors, read_setpoints
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
@@ -52,7 +52,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report = Report(topic.name, robot.name, robot.joint_names)
         report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
         figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate, job.conventions)
-        evaluation = Evaluation(arm, job.options, report.refusals)
+        report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
+        evaluation = Evaluation(arm, job.options, report.refusals, report.command_lead)
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:

@@ -79,6 +79,10 @@ struct LoopParameters {
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
+    /// Time from a command to the middle of the time at which it acts, s: half the period for which drives hold it, and
+    /// their delay. Feedforward is for the motion so much later, exact for trajectories, by the Taylor polynomial for
+    /// setpoints; feedback is not.
+    double command_lead = 0;
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
@@ -149,6 +153,8 @@ class ControlLoop {
             return "resume_distance must be 0 to 1e9 rad or m";
         if (!within(parameters.max_start_delay, 0, 1e9))
             return "max_start_delay must be 0 to 1e9 s";
+        if (!within(parameters.command_lead, 0, LONGEST_LEAD))
+            return "command_lead must be 0 to 0.1 s";
         if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
             return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
         if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
@@ -160,6 +166,7 @@ class ControlLoop {
         if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
             return "natural_frequency must be 0.001 to 10000 rad/s";
         parameters_ = parameters;
+        reads_motors_ = positive(parameters.motor_kp) || positive(parameters.motor_kd);
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         // A cycle adds at most half of it.
         if (parameters.setpoint_timeout > 0)
@@ -178,6 +185,7 @@ class ControlLoop {
         counts_ = {};
         refusal_ = Refusal::none;
         filter_.forget();
+        present_filter_.forget();
         playing_ = stopping_ = false;
         age_ = 0;
         received_ = lost_ = fed_ = started_ = false;
@@ -245,7 +253,7 @@ class ControlLoop {
     bool playing() const noexcept { return playing_; }
 
   private:
-    static constexpr double LONGEST_TIMEOUT = 3600;
+    static constexpr double LONGEST_TIMEOUT = 3600, LONGEST_LEAD = 0.1;
     // Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
     static constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
 
@@ -264,6 +272,12 @@ class ControlLoop {
     static bool gains(const std::array<Scalar, size> &values) noexcept
     {
         return finite(values) && std::all_of(values.begin(), values.end(), [](Scalar gain) { return gain >= 0; });
+    }
+
+    template <std::size_t size>
+    static bool positive(const std::array<Scalar, size> &values) noexcept
+    {
+        return std::any_of(values.begin(), values.end(), [](Scalar gain) { return gain > 0; });
     }
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
@@ -311,7 +325,12 @@ class ControlLoop {
         evaluate(t, state);
         Setpoint<Robot> x;
         take(state, x);
-        if (!accept(x, now)) {
+        Setpoint<Robot> ahead;
+        evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
+        take(state, ahead);
+        const bool accepted = accept(x, now, true, &ahead);
+        give(x, state);
+        if (!accepted) {
             output_.status = Status::held;
             begin_stop();
             return;
@@ -548,37 +567,52 @@ class ControlLoop {
     }
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
-    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true) noexcept
+    ///
+    /// The command is for the motion at the lead, which may be given.
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
+                const Setpoint<Robot> *ahead = nullptr) noexcept
     {
-        candidate_ = x;
         if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd)) {
             refuse(Refusal::not_finite);
             return false;
         }
-        if constexpr (Robot::damped) {
-            Robot::inverse_dynamics(candidate_, result_);
-            filter_.at(stamp, result_, candidate_.deflection);
+        const bool leads = parameters_.command_lead > 0;
+        if (leads && reads_motors_) {
+            candidate_ = x;
+            compute(present_filter_, stamp);
+            present_ = result_;
+            present_deflection_ = candidate_.deflection;
         }
-        Robot::feedforward(candidate_, result_);
+        candidate_ = ahead ? *ahead : x;
+        if (leads && !ahead)
+            advance(candidate_, static_cast<Scalar>(parameters_.command_lead));
+        compute(filter_, stamp);
         if (!finite(result_)) {
             refuse(Refusal::not_finite);
             return false;
         }
-        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(candidate_, result_)) {
+        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(x, result_)) {
             ++counts_.over_limits;
             if (refusable && parameters_.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;
             }
         }
-        if constexpr (Robot::damped)
+        if constexpr (Robot::damped) {
             filter_.keep(stamp, result_, candidate_.deflection);
+            if (leads && reads_motors_)
+                present_filter_.keep(stamp, present_, present_deflection_);
+        }
         find_deflections();
+        motor_position_ = leads && reads_motors_ ? present_.motor_position : result_.motor_position;
+        motor_velocity_ = leads && reads_motors_ ? present_.motor_velocity : result_.motor_velocity;
         if (parameters_.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(result_.tau);
             Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
         }
-        output_.setpoint = candidate_;
+        const JointVector<Robot> deflection = candidate_.deflection;
+        output_.setpoint = x;
+        output_.setpoint.deflection = deflection;
         output_.command = result_;
         stamp_ = stamp;
         output_.status = Status::fresh;
@@ -586,6 +620,16 @@ class ControlLoop {
         feedback_share_ = 1;
         ++counts_.followed;
         return true;
+    }
+
+    /// The feedforward of the candidate, with the state of damped springs.
+    void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
+    {
+        if constexpr (Robot::damped) {
+            Robot::inverse_dynamics(candidate_, result_);
+            filter.at(stamp, result_, candidate_.deflection);
+        }
+        Robot::feedforward(candidate_, result_);
     }
 
     /// Motor positions at the joint sides of the springs, less those of the links.
@@ -624,8 +668,8 @@ class ControlLoop {
         if (measured.motors)
             for (std::size_t i = 0; i < m; ++i) {
                 const Scalar feedback =
-                    parameters_.motor_kp[i] * (output_.command.motor_position[i] - measured.motor_position[i]) +
-                    parameters_.motor_kd[i] * (output_.command.motor_velocity[i] - measured.motor_velocity[i]);
+                    parameters_.motor_kp[i] * (motor_position_[i] - measured.motor_position[i]) +
+                    parameters_.motor_kd[i] * (motor_velocity_[i] - measured.motor_velocity[i]);
                 if (std::isfinite(feedback))
                     output_.motor_effort[i] += feedback_share_ * feedback;
             }
@@ -693,6 +737,12 @@ class ControlLoop {
     Setpoint<Robot> candidate_;
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
+    // Of the setpoint itself, where the command is for a later motion: the reference of feedback.
+    Command<Robot> present_;
+    DeflectionFilter<Robot> present_filter_;
+    JointVector<Robot> present_deflection_{};
+    MotorVector<Robot> motor_position_{}, motor_velocity_{};
+    bool reads_motors_ = false;
     Linearization<Robot> linearization_;
     bool received_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
