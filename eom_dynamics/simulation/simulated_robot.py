@@ -104,8 +104,8 @@ class SimulatedRobot:
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
             StateError: the period is not positive, ``limited`` no truth value or the seed no integer;
-                ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair cannot hold its joint in the
-                initial position at nominal stiffness.
+                ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair
+                cannot hold its joint in the initial position at nominal stiffness.
         """
         natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)

@@ -99,6 +99,6 @@ def test_robot_file_names_period_and_delay(tmp_path):
     again = tmp_path / "again.yaml"
     again.write_text(robot_as_yaml(robot).text)
     assert eom.load_robot(again).command_lead == robot.command_lead
+    named.write_text(named.read_text().replace("0.002", "-0.002"))
     with pytest.raises(eom.RobotDescriptionError, match="drive_delay"):
-        named.write_text(named.read_text().replace("0.002", "-0.002"))
         eom.load_robot(named)
