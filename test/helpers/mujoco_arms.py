@@ -123,6 +123,7 @@ class MujocoArm:
         period: float,
         delay: float = 0.0,
         sampled: bool = False,
+        start: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Follow commands from the exact state of the nominal arm at time 0; returns times, and positions.
 
@@ -133,15 +134,18 @@ class MujocoArm:
             period: for which the drives hold a command, s; a multiple of the step.
             delay: from a command to its effect, s; a multiple of the step.
             sampled: whether the PD is part of the command, with the state at the time at which that is computed.
+            start: positions and velocities of the motors at time 0; by default those of the nominal arm.
 
         Returns:
             Times (T,), and positions of links (T, n) and motors (T, n) then.
         """
         mujoco, n = self._mujoco, self.n
         data = mujoco.MjData(self.model)
-        start = self._arm.feedforward(*motion.derivatives(0.0))
+        if start is None:
+            y = self._arm.feedforward(*motion.derivatives(0.0))
+            start = y.motor_position, y.motor_velocity
         q, qd = motion.derivatives(0.0, order=1)
-        data.qpos[:], data.qvel[:] = np.r_[q, start.motor_position], np.r_[qd, start.motor_velocity]
+        data.qpos[:], data.qvel[:] = np.r_[q, start[0]], np.r_[qd, start[1]]
         steps, hold, late = (round(x / self.step) for x in (duration, period, delay))
         states = np.empty((steps + 1, 2, 2 * n))
         states[0] = data.qpos, data.qvel
