@@ -92,6 +92,7 @@ __all__ = [
     "inverse_kinematics",
     "inverse_motion",
     "kinematics",
+    "learning",
     "lie",
     "linearizing_effort",
     "linearizing_snap",
@@ -107,7 +108,7 @@ __all__ = [
 
 # Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
 # star import works without it.
-_LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
+_LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
 
 
 def __getattr__(name: str) -> Any:
