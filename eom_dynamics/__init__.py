@@ -100,6 +100,7 @@ __all__ = [
     "identification",
     "inverse_kinematics",
     "kinematics",
+    "learning",
     "lie",
     "linearizing_effort",
     "linearizing_snap",
@@ -115,7 +116,7 @@ __all__ = [
 
 # Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
 # star import works without it.
-_LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
+_LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
 
 
 _former = former_names(

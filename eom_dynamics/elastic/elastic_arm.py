@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from ..actuators import checks
 from ..actuators.actuator import stacked
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
+from ..arguments import not_negative
 from ..arrays import Array
 from ..codegen import floating_programs
 from ..codegen.backends import kernel_of
@@ -187,6 +188,7 @@ class ElasticArm(CompiledMethods):
         deflection: ArrayLike | None = None,
         base: BaseMotion | None = None,
         payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        lead: float = 0.0,
     ) -> Feedforward:
         """Joint efforts, motor motion and motor efforts for a motion of the links.
 
@@ -205,21 +207,82 @@ class ElasticArm(CompiledMethods):
             base: motion of the base; by default it is at rest. The first use compiles code for it.
             payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
                 of motor velocity and effort. The first use compiles code for it.
+            lead: s; the command is that for the motion so much later, by :meth:`ahead`. A command that a drive holds
+                for a period T after a delay D acts, on average, T/2 + D after its instant: with that lead the error of
+                the hold is of second order in T.
 
         Returns:
             Joint efforts, each (n,) or (N, n), and motor motion and efforts, each (m,) or (N, m).
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
-                moves in the complete rotor model.
+                moves in the complete rotor model; or the lead is negative.
         """
-        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection, "payload": payload}
+        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "payload": payload}
+        if lead:
+            state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
+            return self.feedforward(*state, deflection=deflection, **later)
+        given["deflection"] = deflection
         motion = (q, qd, qdd, qddd, qdddd)
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
         if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
+
+    def ahead(
+        self,
+        lead: float,
+        *states: ArrayLike | None,
+        wrench: Sequence[ArrayLike] = (),
+        stiffness: Sequence[ArrayLike] = (),
+        base: BaseMotion | None = None,
+        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+    ) -> tuple[list[Array], dict[str, Any]]:
+        """The motion a time later, by Taylor polynomials of all derivatives that are given.
+
+        The error of q is at most lead⁵/120 times the largest fifth derivative within the lead, that of qdddd lead times
+        it: with a lead of 1 ms and a sine of 10 rad/s, 1e-12 and 0.01 times the amplitudes of q and qdddd.
+
+        Args:
+            lead: s, not negative.
+            states, wrench, stiffness, base, payload: as of :meth:`feedforward`.
+
+        Returns:
+            q … qdddd, and those of the other arguments that were given, for :meth:`feedforward`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite, or the lead is negative.
+        """
+        after = np.array([not_negative(lead, "lead")])
+        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
+        method = "feedforward"
+        if base is not None:
+            method, given = f"{method}_on_base", given | {"base": base}
+        if payload is not None:
+            method, given = method + WITH_PAYLOAD, given | {"payload": payload}
+        signature = self.signature(method)
+        arrays, samples = signature.checked(states, given, finite=True)
+        known = dict(zip((vector.name for vector in signature.inputs), arrays, strict=True))
+
+        shapes = {vector.name: (*samples, *vector.shape) for vector in signature.inputs}
+
+        def later(names: Sequence[str]) -> list[Array]:
+            whole = shapes[names[0]]
+            rows = [np.broadcast_to(known[name], whole).reshape(*samples, -1) for name in names]
+            found = self.functions("ahead", *rows, after, count=len(rows), size=rows[0].shape[-1])
+            return [x.reshape(whole) for x in found]
+
+        others: dict[str, Any] = {}
+        if len(wrench):
+            others["wrench"] = later(WRENCH_NAMES)
+        if len(stiffness):
+            others["stiffness"] = later(STIFFNESS_NAMES)
+        if base is not None:
+            others["base"] = BaseMotion(*(np.stack(later(names)) for names in IMU_NAMES))
+        if payload is not None:
+            others["payload"] = later(PAYLOAD_NAMES)
+        return later(STATE_NAMES), others
 
     def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.

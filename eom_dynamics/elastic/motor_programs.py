@@ -182,6 +182,32 @@ def filtered(side: MotorSide, *, run: Run = trace) -> Any:
     return run(c_name("filtered"), inputs, compute)
 
 
+def ahead(side: MotorSide, *, count: int, size: int) -> Program:
+    """A vector and its time derivatives a time ``lead`` later, by the Taylor polynomial of those that are given.
+
+    The remainder of the vector is at most lead^count / count! times the largest count-th derivative within the lead.
+
+    Args:
+        side: is not read.
+        count: number of vectors x0, x1, … in and y0, y1, … out, each the time derivative of the one before.
+        size: of each of them.
+    """
+    names = [f"x{k}" for k in range(count)]
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        (lead,) = x["lead"]
+        rows: dict[str, Sequence[Scalar]] = {}
+        for k in range(count):
+            value: Sequence[Scalar] = x[names[-1]]
+            for j in range(count - 2, k - 1, -1):
+                step = lead * (1 / (j - k + 1))
+                value = [a + step * b for a, b in zip(x[names[j]], value, strict=True)]
+            rows[f"y{k}"] = value
+        return rows
+
+    return trace(c_name(f"ahead_{count}_{size}"), dict.fromkeys(names, size) | {"lead": 1}, compute)
+
+
 def drive(side: MotorSide, *, run: Run = trace) -> Any:
     """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
     m = len(side.motor_joint)

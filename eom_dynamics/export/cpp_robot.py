@@ -97,6 +97,8 @@ def _constants(project: Project) -> str:
         lower=_fields(project, lower),
         upper=_fields(project, upper),
         largest_effort=_numbers(project, bounds(arm).largest["effort"]),
+        command_period=_number(project, project.robot.command_period),
+        drive_delay=_number(project, project.robot.drive_delay),
         voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
         transmission=_boolean(arm.transmission is not None),
         joint_sides=_numbers(project, arm.side.joint_sides(identity)),

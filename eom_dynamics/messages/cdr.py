@@ -69,6 +69,11 @@ class MessageLayout:
         self._constant(bytes([number]), 1)
         return self
 
+    def double(self, number: float) -> MessageLayout:
+        """Add a ``float64`` that is the same in all messages."""
+        self._constant(struct.pack("<d", number), _DOUBLE)
+        return self
+
     def describes(self, message: bytes) -> bool:
         """Whether a serialised message has this layout; with Fast DDS there are unused bytes at its end."""
         return len(message) >= self.size and all(

@@ -30,6 +30,18 @@ LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 motors, and report it; or not check limits."""
 
 
+class Ahead(NamedTuple):
+    """Motion that a command is for.
+
+    Attributes:
+        lead: its time after the setpoint, s.
+        state: q, qd, qdd, qddd, qdddd (5, n) then.
+    """
+
+    lead: float
+    state: Array
+
+
 class EvaluatedSetpoint(NamedTuple):
     """A command, and the state that it was computed for, in the robot's order of joints and motors.
 
@@ -43,6 +55,7 @@ class EvaluatedSetpoint(NamedTuple):
         stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
         base: motion of the base, or None for a base at rest.
         payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
+        lead: s; the command is that for the motion so much later than the state.
     """
 
     order: JointOrder
@@ -54,6 +67,7 @@ class EvaluatedSetpoint(NamedTuple):
     stiffness: tuple[Array, ...] = ()
     base: BaseMotion | None = None
     payload: tuple[Array, ...] = ()
+    lead: float = 0.0
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -66,14 +80,15 @@ class SetpointEvaluator:
 
     Attributes:
         arm: the arm.
+        lead: s; the command for a setpoint in a stream is that for the motion so much later, :meth:`ElasticArm.ahead`.
         deflections: state of springs with dampers along the stream.
         payload: of the stream, which changes with the stamps of setpoints.
         clock: returns the time in ns of setpoints without stamps, for changes of the payload.
     """
 
-    def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
+    def __init__(self, arm: ElasticArm, *, moving_base: bool = True, lead: float = 0.0) -> None:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
-        self.arm, self._moving_base = arm, moving_base
+        self.arm, self.lead, self._moving_base = arm, lead, moving_base
         self.clock: Callable[[], int] = time.monotonic_ns
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
@@ -93,6 +108,7 @@ class SetpointEvaluator:
         stamp: int | None = None,
         limits: str = "warn",
         admit: Callable[[int, Array], None] | None = None,
+        ahead: Ahead | None = None,
     ) -> EvaluatedSetpoint:
         """Compute the command for a setpoint or request.
 
@@ -103,6 +119,7 @@ class SetpointEvaluator:
                 before. None for a message that stands alone; their deflection is then that without transient.
             limits: one of LIMIT_POLICIES.
             admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
+            ahead: exact motion at the lead, in place of :attr:`lead` and the Taylor polynomial.
 
         Raises:
             LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
@@ -119,7 +136,7 @@ class SetpointEvaluator:
             raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         if admit is not None:
             admit(stamp or 0, state)
-        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits)
+        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits, ahead=ahead)
 
     def command(
         self,
@@ -131,28 +148,35 @@ class SetpointEvaluator:
         *,
         stamp: int | None = None,
         limits: str = "warn",
+        ahead: Ahead | None = None,
     ) -> EvaluatedSetpoint:
         """Compute the command for a state; arguments as of :class:`EvaluatedSetpoint` and :meth:`evaluate`.
 
         Raises:
             LimitError, StiffnessError, StateError: as :meth:`evaluate`.
         """
-        arm = self.arm
+        arm, setpoint = self.arm, state
         deflection = None
         payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
-        loaded: dict[str, Any] = {"payload": tuple(payload)} if payload else {}
+        lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
+            given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "base": base}
+            given["payload"] = tuple(payload) or None
+            if lead:
+                rows, later = arm.ahead(lead, *state, **given)
+                state, given = np.stack(rows), given | later
+            if ahead:
+                state = ahead.state
             if stamp is not None and self.deflections.needed:
-                efforts = np.stack(arm.efforts(*state, wrench=wrench, base=base, **loaded))
+                loads = {name: given[name] for name in ("wrench", "base", "payload")}
+                efforts = np.stack(arm.efforts(*state, **loads))
                 refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
                 deflection = self.deflections.at(stamp, efforts)
-            command = arm.feedforward(
-                *state, wrench=wrench, stiffness=stiffness, deflection=deflection, base=base, **loaded
-            )
+            command = arm.feedforward(*state, deflection=deflection, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
-            exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
+            exceeded = self._exceeded(setpoint, command, values) if limits != "ignore" else ()
             if exceeded and limits == "refuse":
                 worst = exceeded[0]
                 raise LimitError(
@@ -165,7 +189,8 @@ class SetpointEvaluator:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        return EvaluatedSetpoint(order, state, wrench, efforts, motors, exceeded, stiffness, base, tuple(payload))
+        found = EvaluatedSetpoint(order, setpoint, wrench, efforts, motors, exceeded, stiffness, base)
+        return found._replace(payload=tuple(payload), lead=lead)
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""

@@ -120,6 +120,8 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part))),
         rotor_model=part.rotor_model,
         joint_friction=part.joint_friction,
+        command_period=part.command_period,
+        drive_delay=part.drive_delay,
         base=bodies.base,
     )
     return replace(

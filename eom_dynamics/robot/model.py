@@ -213,6 +213,8 @@ class Robot:
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
+        command_period: time for which the drives hold each command, s; 0 where it is unknown or they do not hold it.
+        drive_delay: time from a command to the start of its effect on the motors, s.
     """
 
     name: str
@@ -227,6 +229,8 @@ class Robot:
     rotor_model: str = "reduced"
     base: Inertial = field(default_factory=Inertial.massless)
     joint_friction: bool = False
+    command_period: float = 0.0
+    drive_delay: float = 0.0
 
     def __post_init__(self) -> None:
         """Set the default tool."""
@@ -274,6 +278,11 @@ class Robot:
     def rotor_inertia(self) -> Array:
         """Rotor inertia of each independent joint (n,), reflected to the link side, kg m² or kg."""
         return np.array([joint.rotor_inertia for joint in self.independent_joints])
+
+    @property
+    def command_lead(self) -> float:
+        """Time from a command to the middle of the time at which it acts, s: half the period, and the delay."""
+        return 0.5 * self.command_period + self.drive_delay
 
     @property
     def wrench_shape(self) -> tuple[int, ...]:

@@ -44,6 +44,8 @@ _MEANINGS = {
     "elasticity.damping": "damping of the spring, N m s/rad or N s/m",
     "joint_friction": "of damping and friction, ignored or included in joint efforts: docs/actuators.md",
     "rotor_model": "reduced or complete: docs/elastic_joints.md",
+    "command_period": "time for which the drives hold a command, s; 0 where it is unknown",
+    "drive_delay": "time from a command to its effect on the motors, s",
     "root": "link to use as the base",
     "tip": "links where the robot ends",
     "tools": "links at which wrenches act",

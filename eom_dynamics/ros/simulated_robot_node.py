@@ -148,6 +148,8 @@ class SimulatedRobotNode(RobotNode):
             damping_ratio=self.get_parameter("damping_ratio").value,
             kp=given["kp"],
             kd=given["kd"],
+            command_period=self.get_parameter("command_period").value,
+            drive_delay=self.get_parameter("drive_delay").value,
             limited=self.get_parameter("limit_effort").value,
             noise=SensorNoise(*(given[name] or 0.0 for name in NOISE)) if any(given[name] for name in NOISE) else None,
         )

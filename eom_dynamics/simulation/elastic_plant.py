@@ -54,6 +54,7 @@ class ElasticPlant:
         springs: springs of the arm.
         rigid: (m,) whether the joint of a motor is rigid.
         inertia: inertia of links and motors.
+        geared: (m, m) from motor positions to the joint sides of the springs.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -73,10 +74,10 @@ class ElasticPlant:
         self._ends = n, n + m, 2 * n + m
         self._of_joint = np.zeros((m, n))
         self._of_joint[np.arange(m), arm.motor_joint] = 1.0
-        self._geared = np.eye(m)
+        self.geared = np.eye(m)
         if arm.transmission:
             motors = np.searchsorted(arm.motor_joint, arm.transmission[0])
-            self._geared[np.ix_(motors, motors)] = arm.transmission[1].matrix
+            self.geared[np.ix_(motors, motors)] = arm.transmission[1].matrix
             self._refuse(self.rigid & np.isin(np.arange(m), motors), "a transmission moves rigid joints")
         self._refuse(~self.rigid & (arm.motor_inertia == 0), "rotor_inertia must be positive at elastic joints")
         self._refuse(self.rigid & (arm.gear.efficiency < 1), "efficiency must be 1 at rigid joints")
@@ -132,7 +133,7 @@ class ElasticPlant:
 
     def deflection(self, theta: Array, q: Array) -> Array:
         """Deflections (…, m) from positions of motors (…, m) and links (…, n), or rates from velocities."""
-        return np.where(self.rigid, 0.0, theta @ self._geared.T - q[..., self.arm.motor_joint])
+        return np.where(self.rigid, 0.0, theta @ self.geared.T - q[..., self.arm.motor_joint])
 
     def motor_load(self, spring: Array, thetad: Array) -> Array:
         """Motor efforts against springs, gear loss and friction (…, m), N m or N.
@@ -141,7 +142,7 @@ class ElasticPlant:
             spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
             thetad: motor velocities (…, m), rad/s or m/s.
         """
-        load: Array = spring @ self._geared
+        load: Array = spring @ self.geared
         if self.arm.ideal:
             return load
         return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
@@ -189,7 +190,7 @@ class ElasticPlant:
         q, theta, qd, thetad = self.parts(state)
         deltad = self.deflection(thetad, qd)
         spring = self.springs.loads(self.deflection(theta, q), deltad)
-        heat = np.sum((self.motor_load(spring, thetad) - spring @ self._geared) * thetad, axis=-1)
+        heat = np.sum((self.motor_load(spring, thetad) - spring @ self.geared) * thetad, axis=-1)
         return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad) + self._rubbed(qd)])
 
     def _rubbed(self, qd: Array) -> Array | float:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from ..actuators.springs import RIGID
 from ..arguments import count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import RobotDescriptionError
+from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
 from .errors import SimulationError
@@ -62,6 +63,8 @@ class SimulatedRobot:
         arm: the model.
         period: time step, s.
         kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
+        command_period: time for which the drives hold a command, s.
+        drive_delay: time until it takes effect, s.
     """
 
     def __init__(
@@ -74,6 +77,8 @@ class SimulatedRobot:
         damping_ratio: float = 1.0,
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
+        command_period: float = 0.0,
+        drive_delay: float = 0.0,
         limited: bool = True,
         noise: SensorNoise | None = None,
         seed: int = 0,
@@ -87,6 +92,9 @@ class SimulatedRobot:
             natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the
                 link inertia of the initial position.
             kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
+            command_period: time for which the drives hold a command before they take the latest one, s, in whole steps;
+                0 for one step.
+            drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay.
             limited: whether to clip motor efforts to the limits of the motors.
             noise: of the readings; the drives themselves have none.
             seed: of the noise.
@@ -95,8 +103,9 @@ class SimulatedRobot:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
-            StateError: the period is not positive, ``limited`` no truth value or the seed no integer; or an
-                antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
+            StateError: the period is not positive, ``limited`` no truth value or the seed no integer;
+                ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair
+                cannot hold its joint in the initial position at nominal stiffness.
         """
         natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)
@@ -111,6 +120,10 @@ class SimulatedRobot:
             own if given is None else checks.not_negative(name, checks.repeated(name, given, m))
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
+        self.command_period, self.drive_delay = command_period, drive_delay
+        self._hold_steps = max(_whole_steps(command_period, period, "command_period"), 1)
+        self._delay_steps = _whole_steps(drive_delay, period, "drive_delay")
+        self._steps = 0
         self._noise = None if noise is None else _scales(noise, arm)
         self._random = np.random.default_rng(count(seed, "seed"))
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
@@ -121,12 +134,12 @@ class SimulatedRobot:
 
     def follow(self, position: Array, velocity: Array, effort: Array) -> None:
         """Let the drives follow motor positions and velocities (m,), with efforts (m,) added to their PD."""
-        self._servo = Servo(effort, position, velocity, self.kp, self.kd)
+        self._commanded = Servo(effort, position, velocity, self.kp, self.kd)
         self._held = position
 
     def apply(self, effort: Array) -> None:
         """Let the motors apply efforts (m,) without feedback."""
-        self._servo = effort_only(effort)
+        self._commanded = effort_only(effort)
         self._held = None
 
     def hold(self) -> None:
@@ -142,6 +155,9 @@ class SimulatedRobot:
         at_rest = np.zeros_like(theta)
         position = theta.copy() if self._held is None else self._held
         self.follow(position, at_rest, plant.motor_load(balance, at_rest))
+        # The drives do so on their own, without a command.
+        self._servo = self._taken = self._commanded
+        self._line = deque([self._servo] * self._delay_steps)
 
     def advance(self) -> None:
         """Advance by a period.
@@ -151,6 +167,11 @@ class SimulatedRobot:
         """
         plant = self._stepper.plant
         before = self._state
+        if self._steps % self._hold_steps == 0:
+            self._taken = self._commanded
+        self._steps += 1
+        self._line.append(self._taken)
+        self._servo = self._line.popleft()
         try:
             self._state = self._stepper.step(before, self._servo)
         except SimulationError:
@@ -172,6 +193,14 @@ class SimulatedRobot:
             return exact
         pairs = zip(exact, self._noise, strict=True)
         return Readings(*(x + scale * self._random.standard_normal(len(x)) for x, scale in pairs))
+
+
+def _whole_steps(time: float, period: float, name: str) -> int:
+    """Number of steps of a time, s."""
+    steps = not_negative(time, name) / period
+    if abs(steps - round(steps)) > 1e-6:
+        raise StateError(f"{name} must be a multiple of the step of {period:g} s, is {time:g} s")
+    return round(steps)
 
 
 def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:

@@ -53,6 +53,9 @@ _POLICIES = {"ignore": 0, "refuse": 1, "warn": 2, "clip": 3}
 
 _WRENCH_SIZE = len(_MOMENT_FIRST)
 
+# Vectors that are time derivatives of each other, at which a command is for a later motion.
+AHEAD = (STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES, PAYLOAD_NAMES, *IMU_NAMES)
+
 # Efforts at the setpoint before, which springs with dampers remember.
 _BEFORE = tuple(f"{name}_before" for name in EFFORT_NAMES)
 
@@ -75,7 +78,7 @@ class Shape(NamedTuple):
 
 
 class Scratch:
-    """Places of all vectors of a command in one array.
+    """Places of all vectors of a command in one array; with a lead there are those of the motion ahead, too.
 
     A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it.
 
@@ -83,6 +86,7 @@ class Scratch:
         place: by name of a vector.
         size: of a row; of the array.
         whole: of the array.
+        ahead: names of the vectors that the kernels read, of the motion ahead.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -95,6 +99,10 @@ class Scratch:
         # The memory of springs with dampers follows the step.
         sizes |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
         sizes |= dict.fromkeys(_BEFORE, n)
+        moving = [name for group in AHEAD for name in group]
+        self.ahead = {name: f"{name}_ahead" for name in moving}
+        sizes |= {self.ahead[name]: sizes[name] for name in moving} | {"lead": 1}
+        self.length = sizes
         ends = np.cumsum([0, *sizes.values()]).tolist()
         self.place, self.whole = dict(zip(sizes, ends, strict=False)), ends[-1]
 
@@ -119,6 +127,7 @@ class ShapedStream:
         state: q … qdddd (5, n) of the setpoint read last, overwritten by the next.
         committed_state: the same of the last one that was committed.
         loaded: whether payloads are taken into account.
+        lead: of the commands, s.
     """
 
     def __init__(
@@ -129,6 +138,8 @@ class ShapedStream:
         self.shape, self.order = shape, order
         self._arm, self._limits, self._place = arm, compiled.limits, scratch.place
         self._scratch, self._row = np.zeros(scratch.whole), np.zeros(scratch.size)
+        self.lead = compiled.solver.lead
+        self._scratch[self._place["lead"]] = self.lead
         nominal = slice(self._place[STIFFNESS_NAMES[0]], self._place[STIFFNESS_NAMES[0]] + n)
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
@@ -184,9 +195,8 @@ class ShapedStream:
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
         payload = tuple(self._load.copy()) if self.loaded else ()
-        return EvaluatedSetpoint(
-            self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base, payload=payload
-        )
+        found = EvaluatedSetpoint(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
+        return found._replace(payload=payload, lead=self.lead)
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
@@ -199,6 +209,7 @@ class ShapedStream:
             deflection=deflection if self._arm.damped.any() else None,
             base=found.base,
             payload=found.payload or None,
+            lead=self.lead,
         )
         return self._limits.violations(self.state, command)
 
@@ -246,7 +257,7 @@ class ShapedStream:
             rows[field] = start + k * n, n, joints
         for k, field in enumerate(MOTOR_FIELDS):
             rows[field] = start + len(EFFORT_FIELDS) * n + k * m, m, motors
-        command = feedforward_layout(shape.frame_id, order.names, order.motor_names)
+        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, self.lead)
         setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
         effort = effort_command_layout(m if commands_motors else n)
         at, count, _ = rows["motor_effort" if commands_motors else "effort"]
@@ -282,19 +293,38 @@ class CompiledStream:
         self.arm, self.solver, self.limits = arm, solver, LimitCheck(arm)
         self.module = extension("stream_call")
         self.commands_motors, self.limit_policy = True, "warn"
-        self.stages(Scratch(arm), on_base=False)  # compiled here rather than in the first call
+        # Compiled here rather than in the first call.
+        scratch = Scratch(arm)
+        self.stages(scratch, on_base=False)
+        for group in AHEAD:
+            self._ahead(scratch, group)
 
     def stages(self, scratch: Scratch, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
         """Kernels of a command, with the places of their vectors."""
         links, motors = self.arm.stages(on_base=on_base, payload=payload)
-        stages = [scratch.stage(links)]
+        stages: list[tuple[Any, ...]] = []
+        names: Mapping[str, str] = {}
+        if self.solver.lead:
+            names = scratch.ahead
+            used = {*links.inputs, *motors.inputs}
+            for group in (group for group in AHEAD if used.intersection(group)):
+                stages.append(self._ahead(scratch, group))
+        stages.append(scratch.stage(links, names))
         if self.arm.damped.any():
             renamed = {DEFLECTION: "start", "deflection_now": DEFLECTION}
             stages.append(scratch.stage(self.arm.functions.function("filtered").stages[0], renamed))
-        stages.append(scratch.stage(motors))
+        stages.append(scratch.stage(motors, names))
         if self.limits.limited:
             stages.append(scratch.stage(self.arm.functions.function("drive").stages[0]))
         return tuple(stages)
+
+    def _ahead(self, scratch: Scratch, group: Sequence[str]) -> tuple[Any, ...]:
+        """Kernel from vectors that are time derivatives of each other to those at the lead."""
+        function = self.arm.functions.function("ahead", count=len(group), size=scratch.length[group[0]])
+        (stage,) = function.stages
+        renamed = dict(zip(stage.inputs, group, strict=False))
+        renamed |= {y: scratch.ahead[name] for y, name in zip(stage.outputs, group, strict=True)}
+        return scratch.stage(stage, renamed)
 
     def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
         """Call for messages like a valid one; None if its shape is not supported.
@@ -333,9 +363,11 @@ def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
     return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
 
 
-def feedforward_layout(frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str]) -> MessageLayout:
+def feedforward_layout(
+    frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str], lead: float = 0.0
+) -> MessageLayout:
     """Layout of a fresh ``FeedforwardCommand``."""
-    layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0)
+    layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0).double(lead)
     for _ in EFFORT_FIELDS:
         layout.doubles(len(joint_names))
     layout.strings(motor_names)

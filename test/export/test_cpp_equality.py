@@ -50,6 +50,7 @@ int main(int, char **arguments)
     parameters.setpoint_timeout = std::atof(arguments[2]);
     parameters.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[3]));
     parameters.ramp_duration = {ramp};
+    parameters.command_lead = std::atof(arguments[5]);
     if (loop.configure(parameters))
         return 1;
     loop.restart({{}});
@@ -114,9 +115,9 @@ def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> No
     setpoints = list(stream(arm, size))
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
-    for policy, number in (("clip", 3), ("refuse", 2)):
-        solver = SetpointEvaluator(arm)
-        succeed([program, str(number), "0", "0", "0"], tmp_path)
+    for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
+        solver = SetpointEvaluator(arm, lead=lead)
+        succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
         refused, last = 0, None
         for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
@@ -148,7 +149,7 @@ def test_lost_setpoints_as_in_the_node(name: str, tmp_path: Path) -> None:
     late = round(TIMEOUT * 1e9) // PERIOD
     for policy in ("hold", "ramp"):
         settings = Settings(policy, TIMEOUT, ramp_duration=RAMP)
-        succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent)], tmp_path)
+        succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent), "0"], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)

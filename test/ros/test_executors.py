@@ -68,7 +68,7 @@ def test_a_trajectory_leaves_no_setpoint_out(simulated, times):
 
     node, advance = simulated
     sent = []
-    player = TrajectoryPlayer(node, lambda setpoint: not sent.append(setpoint.position[0]))
+    player = TrajectoryPlayer(node, lambda setpoint, _: not sent.append(setpoint.position[0]))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
     player.play(motion, 0, "", eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")), lambda verdict: None)
     advance()

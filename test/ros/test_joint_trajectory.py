@@ -127,10 +127,12 @@ def stamp_of(answer):
 
 
 def assert_commands(answers, begin, motion):
-    """The answers are the feedforward of a motion that began at a time, ns."""
+    """The answers are the feedforward of a motion that began at a time, ns, half a period ahead."""
+    assert {answer.command_lead for answer in answers} == {0.5 / RATE}
     t = np.array([stamp_of(answer) - begin for answer in answers]) * 1e-9
     # Stamps are whole nanoseconds, and so are the times of the waypoints.
-    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*motion.derivatives(t)), strict=True):
+    ahead = motion.derivatives(np.minimum(t + 0.5 / RATE, motion.end))
+    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*ahead), strict=True):
         got = [getattr(answer, field) for answer in answers]
         np.testing.assert_allclose(got, values, rtol=0, atol=1e-6 * np.abs(values).max())
     return t
@@ -373,7 +375,7 @@ def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
     executor.add_node(node)
     node.declare_parameter("stream_rate", RATE)
     sent = []
-    player = TrajectoryPlayer(node, lambda setpoint: sent.append(setpoint) or len(sent) < 3)
+    player = TrajectoryPlayer(node, lambda setpoint, _: sent.append(setpoint) or len(sent) < 3)
     player.play(through(TIMES, POSITIONS), 0, "", ARM, lambda verdict: None)
     deadline = time.monotonic() + PATIENCE
     while player.playing and time.monotonic() < deadline:
@@ -394,7 +396,7 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     node.declare_parameter("stream_rate", RATE)
     node.declare_parameter("on_clock_jump", "stop")
     ends = []
-    player = TrajectoryPlayer(node, lambda setpoint: True)
+    player = TrajectoryPlayer(node, lambda setpoint, _: True)
     player.on_end = lambda *end: ends.append(end)
     motion = through([0.0, 1.0], [[0.0, 0.5], [0.1, 0.5]])
     begin = node.get_clock().now().nanoseconds

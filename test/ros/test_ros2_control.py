@@ -84,7 +84,11 @@ def played(name, bag, limits, folder):
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
     names = {each: given[each] for each in ("joints", "motors")}
-    parameters["feedforward_controller"]["ros__parameters"] = names | {"commands": commands, "limits": limits}
+    parameters["feedforward_controller"]["ros__parameters"] = names | {
+        "commands": commands,
+        "limits": limits,
+        "command_lead": 0.0,  # as the node, which knows no period
+    }
     (folder / "parameters.yaml").write_text(yaml.safe_dump(parameters))
     with (folder / "setpoints").open("wb") as file:
         for _, message in read_bag(bag)["/setpoint"]:

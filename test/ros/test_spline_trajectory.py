@@ -82,10 +82,11 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     stamps = np.array([stamp_of(answer) for answer in node.feedforward])
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)
-    states = []
+    # Each command is for the middle of the period that follows it.
+    states, ahead = [], np.minimum(t + 0.5e-3, 1.0)
     for k in range(5):
         shape = np.polynomial.Polynomial(SHAPE).deriv(k) if k else np.polynomial.Polynomial(SHAPE)
-        states.append(np.outer(shape(t), DISTANCE) + (START if k == 0 else 0.0))
+        states.append(np.outer(shape(ahead), DISTANCE) + (START if k == 0 else 0.0))
     for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*states), strict=True):
         got = [getattr(answer, field) for answer in node.feedforward]
         # Stamps are whole nanoseconds.

@@ -13,6 +13,8 @@ from springs import with_springs
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators import Actuator, Friction
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import SimulatedRobot, SimulationError
 from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controlled
 
@@ -150,3 +152,27 @@ def test_readings_have_the_noise_of_the_sensors() -> None:
 def test_bad_noise_is_refused(noise: SensorNoise, problem: str) -> None:
     with pytest.raises(RobotDescriptionError, match=problem):
         SimulatedRobot(ElasticArm(IIWA), noise=noise)
+
+
+def test_drives_hold_commands_and_act_after_a_delay() -> None:
+    """The motion after a step of effort is that without delay, as much later; commands in between are not taken."""
+    arm = ElasticArm(load_robot("planar_2r"))
+
+    def run(**drives: float) -> Array:
+        robot = SimulatedRobot(arm, period=1e-3, **drives)
+        positions = []
+        for step in range(40):
+            if step >= 10:
+                robot.apply(np.full(2, 1.0 if step % 5 == 0 else -1.0))
+            robot.advance()
+            positions.append(robot.readings().theta)
+        return np.array(positions)
+
+    held = run(command_period=5e-3)
+    delayed = run(command_period=5e-3, drive_delay=3e-3)
+    np.testing.assert_allclose(delayed[:13], np.tile(delayed[0], (13, 1)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(delayed[13:] - delayed[0], held[10:-3] - held[0], rtol=0, atol=1e-12)
+    # Without the hold, one command of five is positive.
+    assert np.all(held[-1] > run()[-1] + 1e-3)
+    with pytest.raises(StateError, match="drive_delay must be a multiple of the step"):
+        SimulatedRobot(arm, period=1e-3, drive_delay=1.5e-3)

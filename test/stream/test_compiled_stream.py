@@ -123,6 +123,28 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
         setup.assert_equal(stream)
 
 
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "damped", "dual_arm"])
+def test_the_lead_is_that_of_the_solver(name):
+    """And the state stays that of the setpoint."""
+    setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
+    setup.solver.lead = setup.compiled.solver.lead = 2.5e-3
+    setup.compiled.limit_policy = "warn"
+    setup.draw(wrenches=(True, True, False))
+    stream = setup.stream()
+    for step in range(10):
+        setup.draw(wrenches=(True, True, False))
+        setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 7, step * 1_000_000
+        if setup.solver.arm.variable.any():
+            setup.setpoint.stiffness = doubles(setup.rng.uniform(180, 220, setup.robot.n))
+            setup.setpoint.stiffness_rate = doubles(setup.rng.uniform(-9, 9, setup.robot.n))
+            stream = stream if step else setup.stream()
+        setup.assert_equal(stream)
+        assert stream.solution().lead == 2.5e-3
+        command = setup.deserialize(stream.call.written(FEEDFORWARD), setup.kinds[FEEDFORWARD])
+        assert command.command_lead == 2.5e-3
+        np.testing.assert_array_equal(stream.committed_state[0], np.array(setup.setpoint.position))
+
+
 @pytest.mark.parametrize("wrenches", [(True, False, False), (True, True, True), (False, True, False)])
 @pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
 def test_wrenches_are_read(name, wrenches):

@@ -40,6 +40,8 @@ The section as in a parameter file (SI units, angles in rad):
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
       joint_friction: ignored             # optional; ignored (default) | included in joint efforts: docs/actuators.md
       rotor_model: reduced                # optional; reduced (default) | complete: docs/elastic_joints.md
+      command_period: 1.0e-3              # optional (0: unknown); time for which the drives hold a command, s
+      drive_delay: 2.0e-3                 # optional (0); time from a command to its effect: docs/elastic_joints.md
       unphysical: refuse                  # optional; refuse (default) | warn about inertia that no body can have
       tool_names: [gripper]               # optional; bodies or frames at which wrenches act
       tools:
@@ -134,6 +136,8 @@ def own_description(robot: Section) -> Description:
             transmissions=() if transmission is None else (transmission,),
             rotor_model=rotor_model,
             joint_friction=friction == "included",
+            command_period=robot.not_negative("command_period", 0.0),
+            drive_delay=robot.not_negative("drive_delay", 0.0),
         )
         return robot.attempt(partial(with_payloads, description), description, one_entry=True)
 

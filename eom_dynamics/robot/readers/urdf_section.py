@@ -27,6 +27,8 @@ these entries is optional:
       transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}   # replaces those of these joints
       joint_friction: ignored             # or included in joint efforts: docs/actuators.md
       rotor_model: reduced                # or complete: docs/elastic_joints.md
+      command_period: 1.0e-3              # time for which the drives hold a command, s
+      drive_delay: 2.0e-3                 # time from a command to its effect, s
       payloads:
         left_gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
 """
@@ -96,6 +98,8 @@ def completed(description: Description, additions: Section) -> Description:
         rotor_model=additions.choice(
             "rotor_model", ROTOR_MODELS, default=description.rotor_model, otherwise=ROTOR_MODELS[0]
         ),
+        command_period=additions.not_negative("command_period", description.command_period),
+        drive_delay=additions.not_negative("drive_delay", description.drive_delay),
     )
     if "gravity" in additions:
         description = replace(description, base_gravity=additions.vector("gravity", 3))

@@ -170,6 +170,8 @@ def _lost(robot: Robot) -> list[str]:
         lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
     if robot.rotor_model != "reduced":
         lines.append(f"rotor_model {robot.rotor_model} is left out")
+    if robot.command_lead:
+        lines.append(f"command_period {robot.command_period:g} s and drive_delay {robot.drive_delay:g} s are left out")
     return lines
 
 

@@ -67,7 +67,7 @@ class CommandTopics:
     def publish(self, header: Header, solution: EvaluatedSetpoint, status: Status) -> None:
         """Publish a command."""
         self.holds_command = False  # partly written messages are none
-        self._fill(header, solution.order, solution.efforts, solution.motors)
+        self._fill(header, solution.order, solution.efforts, solution.motors, solution.lead)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None
         self.holds_command = True
@@ -85,19 +85,20 @@ class CommandTopics:
     def repeat(self, header: Header) -> None:
         """Publish the last command again, as held, with another header."""
         if self._latest is not None:
-            self._fill(header, self._latest.order, *self._latest.efforts_and_motors())
+            self._fill(header, self._latest.order, *self._latest.efforts_and_motors(), self._latest.lead)
             self._latest = None
         self._feedforward.header = self._motor_setpoint.header = header
         self._feedforward.status, self._feedforward.held = Status.HELD.value, True
         self._send()
 
-    def _fill(self, header: Header, order: JointOrder, efforts: Array, motors: Array) -> None:
+    def _fill(self, header: Header, order: JointOrder, efforts: Array, motors: Array, lead: float) -> None:
         effort, effort_rate, effort_acceleration = map(doubles, order.to_message(efforts))
         position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(motors))
 
         feedforward = self._feedforward
         feedforward.header = header
         feedforward.joint_names = order.names
+        feedforward.command_lead = lead
         feedforward.effort = effort
         feedforward.effort_rate = effort_rate
         feedforward.effort_acceleration = effort_acceleration

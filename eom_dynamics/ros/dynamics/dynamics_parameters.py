@@ -108,6 +108,14 @@ TABLE: Table = {
         limits=(1.0, 10_000.0),
         read_only=True,
     ),
+    "command_lead": Definition(
+        -1.0,
+        "time by which commands are ahead of setpoints, in s: that from a command to the middle of the time at which "
+        "it acts. Negative: half of the robot's command_period, and its drive_delay; of a trajectory that is played, "
+        "without a command_period, half the period of stream_rate" + _WHILE_INACTIVE,
+        limits=(-1.0, 0.1),
+        while_inactive=True,
+    ),
     "realtime_priority": Definition(
         0,
         "SCHED_FIFO priority of the stream, 1 to 99, applied when the node is activated; 0 for normal scheduling. "

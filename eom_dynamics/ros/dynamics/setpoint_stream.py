@@ -17,7 +17,7 @@ from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ...messages.setpoint_to_command import Ahead, EvaluatedSetpoint, SetpointEvaluator
 from ...stream.compiled_stream import CompiledStream, ShapedStream
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
@@ -35,7 +35,7 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan")
+_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -79,7 +79,7 @@ class SetpointStream:
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
         self._tasks = TaskTopic(node, self._answer_task, _INPUT_DEPTH)
-        self.player = TrajectoryPlayer(node, self.answer)
+        self.player = TrajectoryPlayer(node, lambda setpoint, ahead: self.answer(setpoint, ahead=ahead))
         self.supervision = Supervision(
             node,
             self._respond,
@@ -95,6 +95,10 @@ class SetpointStream:
             self._commands.commands_motors = value == "motor"
         elif name == "limits":
             self.limits = str(value)
+            self._shapes.forget()
+        elif name == "command_lead":
+            self._command_lead = float(str(value))
+            self._take_lead()
             self._shapes.forget()
         elif name == "task_limits":
             self._task_limits = str(value)
@@ -113,8 +117,18 @@ class SetpointStream:
         self.solver, self._compiled = solver, compiled
         solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
         solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
+        self._take_lead()
         self.begin()
         self._tasks.take(solver.arm.robot)
+
+    def _take_lead(self) -> None:
+        """Set the lead of setpoints, and of trajectories, whose period is known."""
+        if self.solver is None:
+            return
+        given, robot = self._command_lead, self.solver.arm.robot
+        self.solver.lead = given if given >= 0 else robot.command_lead
+        own_period = robot.command_period or 1.0 / self._node.get_parameter("stream_rate").value
+        self.player.lead = given if given >= 0 else 0.5 * own_period + robot.drive_delay
 
     def begin(self) -> None:
         """Discard the state of the previous stream; supervise the new one if the node is active."""
@@ -277,13 +291,16 @@ class SetpointStream:
         self._warnings.expired(age, self._lifespan)
         return True
 
-    def answer(self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0) -> bool:
+    def answer(
+        self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0, ahead: Ahead | None = None
+    ) -> bool:
         """Publish the command for a setpoint; return whether the setpoint was valid.
 
         Args:
             setpoint: the setpoint.
             limits: one of LIMIT_POLICIES; by default :attr:`limits`.
             started: when its computation began, ns; by default now.
+            ahead: exact motion that the command is for, where it is known.
         """
         started = started or time.perf_counter_ns()
         statistics = self.statistics
@@ -298,7 +315,9 @@ class SetpointStream:
         def publish() -> Array:
             assert self.solver is not None  # as above
             policy = limits or self.limits
-            found.append(self.solver.evaluate(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit))
+            found.append(
+                self.solver.evaluate(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit, ahead=ahead)
+            )
             self._commands.publish(setpoint.header, found[0], Status.FRESH)
             return found[0].state
 
@@ -345,4 +364,6 @@ class SetpointStream:
         """Diagnostic status of setpoints, without that of their supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        return StatusReport(level, message, {"stream": "compiled" if self._compiled else "general", **figures})
+        lead = self.player.lead if self.player.playing else self.solver.lead if self.solver else 0.0
+        values = {"stream": "compiled" if self._compiled else "general", "command lead [ms]": f"{1e3 * lead:g}"}
+        return StatusReport(level, message, {**values, **figures})

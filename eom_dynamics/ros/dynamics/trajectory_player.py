@@ -16,6 +16,7 @@ from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.samples import doubles
+from ...messages.setpoint_to_command import Ahead
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
 from ...trajectory.takeover import take_over
@@ -44,12 +45,18 @@ class TrajectoryPlayer:
     called by the node's executor.
 
     Attributes:
+        lead: time by which commands are ahead of the motion, s.
         skipped: number of setpoints skipped since startup because their time had passed.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
     """
 
-    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint], bool]) -> None:
-        """Create an idle player; ``send`` receives each setpoint and returns whether it was valid."""
+    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint, Ahead], bool]) -> None:
+        """Create an idle player.
+
+        Args:
+            node: the node.
+            send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
+        """
         self._node, self._send = node, send
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._message = JointTrajectorySetpoint()
@@ -61,6 +68,7 @@ class TrajectoryPlayer:
         self._latest = 0
         self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
         self._playing = False
+        self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
@@ -167,7 +175,9 @@ class TrajectoryPlayer:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
         at = min(at, motion.end)
-        if not self._send(self._setpoint(motion, at)) and self._node.context.ok():
+        later = min(at + self.lead, motion.end)
+        ahead = Ahead(self.lead, np.stack(motion.derivatives(later)))
+        if not self._send(self._setpoint(motion, at), ahead) and self._node.context.ok():
             reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
             self._node.get_logger().warning(f"trajectory stopped {reason}")
             self.stop(reason, forget=True)

@@ -55,6 +55,12 @@ TABLE: Table = {
             strict=True,
         )
     },
+    "command_period": _fixed(
+        0.0, "time for which the drives hold a command, in s, in whole steps; 0 for one step", limits=(0.0, 1.0)
+    ),
+    "drive_delay": _fixed(
+        0.0, "time from when the drives take a command to its effect, in s, in whole steps", limits=(0.0, 0.1)
+    ),
     "limit_effort": _fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
     "command_timeout": _fixed(
         0.1, "time without commands before on_timeout applies, in s; 0 for never", limits=(0.0, 3600.0)

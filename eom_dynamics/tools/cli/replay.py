@@ -211,7 +211,7 @@ def _settings(options: argparse.Namespace) -> Job:
         robot=options.robot,
         topic=options.topic,
         format=Format(_format(options.output, options.format)),
-        options=CommandOptions(options.effort_command, limits, options.hold_last_command),
+        options=CommandOptions(options.effort_command, limits, options.hold_last_command, options.command_lead),
         cutoff=options.cutoff,
         rate=options.rate,
         against=options.against,

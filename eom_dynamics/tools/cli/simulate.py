@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulate an arm with elastic joints on a trajectory under three kinds of feedforward, and compare the link errors.
+"""Simulate an arm with elastic joints on a trajectory under several feedforwards, and compare the link errors.
 
 The feedforwards: none, that of a rigid arm (tau), and that of differential flatness (tau, taud, taudd), each with the
-same PD on the motors. Writes index.html, tracking.png and data.npz.
+same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with held
+commands, that of a rigid arm, with tau/K, with taud/K too, and flatness. Writes index.html, tracking.png and data.npz.
 """
 
 from __future__ import annotations
@@ -68,6 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="integrator: DOP853 (default) or another of SciPy's, or, with --step: euler, semi_implicit_euler, rk4, "
         "gauss_legendre, energy_keeping",
     )
+    parser.add_argument(
+        "--no-sweep", action="store_true", help="leave out the simulations over errors of the model, of up to a minute"
+    )
+    parser.add_argument(
+        "--period",
+        metavar="S",
+        type=number(lambda x: 1e-5 <= x <= 0.1, "a number from 1e-5 to 0.1"),
+        default=1e-3,
+        help="time for which commands are held in these simulations, s; default: %(default)g",
+    )
     parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
     parser.add_argument(
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
@@ -95,10 +106,15 @@ def run(options: argparse.Namespace) -> int:
     from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
     from ...simulation.integrators import check_method
+    from ...simulation.model_errors import sweep
     from .. import provenance
     from ..simulate.results import write_results
     from ..simulate.summary import as_json, as_text, audit, endings, failures, model_error
+    from ..simulate.sweep import HEADER, model_errors, rows, verdicts
+    from ..simulate.sweep import LONGEST as SWEPT
+    from ..simulate.sweep import as_json as sweep_json
     from ..simulate.trajectory import read_trajectory
+    from ..text_tables import columns
 
     try:
         check_method(options.method, options.step)
@@ -130,6 +146,20 @@ def run(options: argparse.Namespace) -> int:
         except SimulationError as error:
             complain(options.program, str(error))
             return 1
+        swept = None
+        if not options.no_sweep and robot.rotor_model == "reduced":
+            end = min(float(times[-1]), float(times[0]) + SWEPT)
+            over = bars.add_task("errors of the model", total=end - times[0])
+            swept = sweep(
+                robot,
+                motion,
+                float(times[0]),
+                end,
+                model_errors(robot),
+                natural_frequency=max(options.gains),
+                period=min(options.period, end - times[0]),
+                progress=lambda t: bars.update(over, completed=t),
+            )
     about = {
         "date": provenance.date(),
         "software": provenance.software(),
@@ -138,11 +168,17 @@ def run(options: argparse.Namespace) -> int:
     }
     if options.robot in packaged_robots():
         about["springs and rotors"] = "example values: the sources of the packaged robots give none"
-    page = write_results(options.output, comparison, about, force=options.force)
+    page = write_results(options.output, comparison, about, swept, force=options.force)
     if options.json:
-        print(json.dumps({**as_json(comparison, audited=options.audit), "page": str(page)}, indent=2))
+        result = as_json(comparison, audited=options.audit) | ({"sweep": sweep_json(swept)} if swept else {})
+        print(json.dumps({**result, "page": str(page)}, indent=2))
     else:
-        print(f"{as_text(comparison)}\n\nsimulated arm: {model_error(comparison)}\npage: {page}")
+        print(f"{as_text(comparison)}\n\nsimulated arm: {model_error(comparison)}")
+        if swept:
+            table = "\n".join(columns([HEADER, *rows(swept)], right_from=1))
+            print(f"\nover errors of the model, with held commands:\n{table}\n")
+            print("\n".join(verdicts(swept)) + "\n")
+        print(f"page: {page}")
         if options.audit:
             print(f"\n{audit(comparison).table()}")
     for ending in endings(comparison):

@@ -40,11 +40,16 @@ from .sources import Sampling, read_setpoints
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """The node's parameters of the same names."""
+    """The node's parameters of the same names.
+
+    Attributes:
+        command_lead: s; None for the one that the recording names, or else that of the robot.
+    """
 
     effort_command: str = "motor"
     limits: str = "warn"
     hold_last_command: str = "stiffness"
+    command_lead: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Commands:
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         effort_command: (N, n) or (N, m), in the robot's order.
         held: (N,) whether a command repeats an earlier one, for a refused setpoint.
+        lead: time after the setpoint of the motion that the commands are for, s.
         measured: (N, n) recorded efforts, or None.
     """
 
@@ -67,6 +73,7 @@ class Commands:
     values: dict[str, Array]
     effort_command: Array
     held: NDArray[np.bool_]
+    lead: float = 0.0
     measured: Array | None = None
 
     def __len__(self) -> int:
@@ -118,7 +125,12 @@ class Evaluation:
     """
 
     def __init__(
-        self, arm: ElasticArm, options: CommandOptions, refusals: Refusals, payloads: Sequence[tuple[int, Any]] = ()
+        self,
+        arm: ElasticArm,
+        options: CommandOptions,
+        refusals: Refusals,
+        payloads: Sequence[tuple[int, Any]] = (),
+        lead: float = 0.0,
     ) -> None:
         """Prepare for an arm.
 
@@ -127,10 +139,11 @@ class Evaluation:
             options: parameters of the node.
             refusals: counts setpoints that are refused.
             payloads: messages with their times of recording, ns, in order.
+            lead: of the commands, s.
         """
         self.arm, self.refusals, self.violations = arm, refusals, Violations()
-        self._options = options
-        self._solver = SetpointEvaluator(arm)
+        self._options, self._lead = options, lead
+        self._solver = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
         self._payloads = list(payloads)
         # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
@@ -241,7 +254,7 @@ class Evaluation:
             done[rows] &= ~force_is_unset(vectors)
             base = base_of_rows(vectors)
         with np.errstate(all="ignore"):
-            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness, base=base)
+            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness, base=base, lead=self._lead)
             efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
             # Rows that were not computed hold anything.
             done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))
@@ -289,6 +302,7 @@ class Evaluation:
             {name: values[name] for name in COMMAND_FIELDS},
             motors[-1] if self._options.effort_command == "motor" else efforts[0],
             held,
+            self._lead,
             batch.measured,
         )
         self._last = everything[np.flatnonzero(good)[-1:]]

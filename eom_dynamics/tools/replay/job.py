@@ -84,6 +84,7 @@ class Report:
         topic: that was replayed.
         robot: its name.
         joint_names: of the numbers below that have one entry for each joint.
+        command_lead: of the commands, s.
         commands: number of commands written; ``held`` of them repeat an earlier one for a refused setpoint.
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
@@ -101,6 +102,7 @@ class Report:
     topic: str = ""
     robot: str = ""
     joint_names: tuple[str, ...] = ()
+    command_lead: float = 0.0
     commands: int = 0
     held: int = 0
     seconds: float = 0.0

@@ -63,8 +63,11 @@ class Serializer:
 def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
     """The numbers of the messages, (N, length) by field, for each type."""
     held = commands.held[:, np.newaxis]
+    lead = np.full(held.shape, commands.lead)
+    # STATUS_HELD is 1.
+    feedforward = {**commands.values, "held": held, "status": held.astype(np.uint8), "command_lead": lead}
     return {
-        FEEDFORWARD: {**commands.values, "held": held, "status": held.astype(np.uint8)},  # STATUS_HELD is 1
+        FEEDFORWARD: feedforward,
         JOINT_STATE: {name: commands.values[source] for name, source in MOTOR_SETPOINT_FIELDS.items()},
         NUMBERS: {"data": commands.effort_command},
     }
@@ -81,7 +84,8 @@ def _template(kind: str, commands: Commands, fields: Mapping[str, NDArray[Any]])
         others = {"header": types["std_msgs/msg/Header"](stamp=stamp, frame_id=commands.frame)}
         motors = list(commands.motor_names)
         if kind == FEEDFORWARD:
-            others |= {"joint_names": list(commands.joint_names), "motor_names": motors, "held": False, "status": 0}
+            others |= {"joint_names": list(commands.joint_names), "motor_names": motors}
+            others |= {"held": False, "status": 0, "command_lead": 0.0}
         else:
             others["name"] = motors
     message = types[kind](**(numbers | others))

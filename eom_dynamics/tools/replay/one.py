@@ -21,7 +21,7 @@ from .job import Job, Report, provenance
 from .joint_states import FitFigures
 from .payloads import recorded_payloads
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, is_of_motors
+from .sources import Sampling, choose_topic, command_lead, is_of_motors
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
 
@@ -54,8 +54,9 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report = Report(topic.name, robot.name, robot.joint_names)
         report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
         figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate, job.conventions)
+        report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         payloads = recorded_payloads(bag, topic, report.refusals)
-        evaluation = Evaluation(arm, job.options, report.refusals, payloads)
+        evaluation = Evaluation(arm, job.options, report.refusals, payloads, report.command_lead)
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
+from ..recordings import read_blocks
 from . import joint_states, setpoints, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
@@ -17,6 +18,8 @@ from .joint_states import FitFigures
 
 INPUT_TYPES = (setpoints.TYPE, trajectories.TYPE, joint_states.TYPE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
+
+_COMMANDS = "eom_dynamics/msg/FeedforwardCommand"
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -71,6 +74,29 @@ def read_setpoints(
     else:
         batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
     return (replace(batch, names=names(batch.names)) for batch in batches)
+
+
+def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
+    """Time by which commands are ahead of the motion of a topic, s.
+
+    Args:
+        bag: the bag.
+        topic: of the motion.
+        robot: whose joints move.
+        given: by default, that of the first command which was recorded with the setpoints, or that of the robot; none
+            for motions that were measured or planned.
+    """
+    if given is not None:
+        return given
+    if topic.type != setpoints.TYPE:
+        return 0.0
+    namespace = topic.name.rpartition("/")[0]
+    for other in bag.topics:
+        if other.type == _COMMANDS and other.name.rpartition("/")[0] == namespace:
+            for block in read_blocks(bag, other, lambda reason, time: None):
+                # Earlier versions had no lead.
+                return float(block.numbers("command_lead")[0, 0]) if "command_lead" in block.layout.fields() else 0.0
+    return robot.command_lead
 
 
 def is_of_motors(topic: Topic) -> bool:

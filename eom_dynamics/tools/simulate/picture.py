@@ -17,6 +17,7 @@ from ...terminal import printable
 from ..pages.pictures import frame
 from ..pages.style import INK
 from .summary import COLORS, distance, feedback, shown_gain, unit
+from .sweep import compared
 
 _NAMES = ("no feedforward", "rigid-arm feedforward: τ", "this package: τ, τ̇, τ̈")
 
@@ -78,12 +79,12 @@ def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
         arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 6},
     )
     axes.annotate(
-        f"{rigid / flatness:.2g} × smaller ",
+        f"{compared(rigid / flatness)} ",
         xy=(gains[last], np.sqrt(rigid * flatness)),
         ha="right",
         va="center",
         fontsize=14,
-        color=COLORS[2],
+        color=COLORS[2] if flatness <= rigid else COLORS[1],
         weight="bold",
     )
 

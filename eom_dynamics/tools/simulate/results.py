@@ -9,18 +9,27 @@ from pathlib import Path
 import numpy as np
 
 from ...simulation import Comparison
+from ...simulation.model_errors import Sweep
 from ..writing import whole_folder
 from .picture import write_picture
 from .simulation_page import write_page
 
 
-def write_results(folder: Path, comparison: Comparison, about: Mapping[str, str], *, force: bool = False) -> Path:
+def write_results(
+    folder: Path,
+    comparison: Comparison,
+    about: Mapping[str, str],
+    sweep: Sweep | None = None,
+    *,
+    force: bool = False,
+) -> Path:
     """Write index.html, tracking.png and data.npz.
 
     Args:
         folder: created if necessary; other files in it stay.
         comparison: the results.
         about: names and values for the foot of the page.
+        sweep: the results over errors of the model.
         force: write into a folder that is not empty.
 
     Returns:
@@ -39,5 +48,5 @@ def write_results(folder: Path, comparison: Comparison, about: Mapping[str, str]
             joint_names=np.array(comparison.robot.joint_names),
         )
         write_picture(aside / "tracking.png", comparison)
-        write_page(aside / "index.html", comparison, about)
+        write_page(aside / "index.html", comparison, about, sweep)
     return folder / "index.html"

@@ -13,10 +13,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...simulation.feedforward_comparison import Comparison
+from ...simulation.model_errors import Sweep
 from ..pages.charts import chart, logarithmic, over_time, place, short
 from ..pages.html_page import definitions, page, table
 from ..pages.style import CURVE_POINTS
 from ..pages.thinning import thinned
+from . import sweep as sweeps
 from .summary import (
     COLORS,
     HEADER,
@@ -33,19 +35,23 @@ from .summary import (
 )
 
 
-def write_page(path: Path, comparison: Comparison, about: Mapping[str, str]) -> None:
+def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], sweep: Sweep | None = None) -> None:
     """Write the page.
 
     Args:
         path: of the file.
         comparison: the results.
         about: names and values for the foot of the page.
+        sweep: the results over errors of the model.
     """
     figures = {"time": error_over_time(comparison), "gain": _over_gain(comparison)}
+    if sweep:
+        figures["regions"] = sweeps.regions(sweep)
     body = Template(
         resources.files(__package__).joinpath("simulation_page.html").read_text(encoding="utf-8")
     ).substitute(
-        {name: place(name, tall=True) for name in figures},
+        {name: place(name, tall=True) for name in ("time", "gain")},
+        sweep=_sweep(sweep) if sweep else "",
         robot=escape(comparison.robot.name),
         error=escape(model_error(comparison)),
         shown=f"With {feedback(comparison, shown_gain(comparison))}.",
@@ -55,6 +61,17 @@ def write_page(path: Path, comparison: Comparison, about: Mapping[str, str]) -> 
         about=definitions(about),
     )
     path.write_text(page(f"{comparison.robot.name}: eom_dynamics simulate", body, figures), encoding="utf-8")
+
+
+def _sweep(sweep: Sweep) -> str:
+    """Section on errors of the model."""
+    lines = "".join(f"<p>{escape(line)}</p>" for line in sweeps.verdicts(sweep))
+    return (
+        "<section><h2>Over errors of the model</h2>"
+        '<p class="soft">Four feedforwards with all signs of errors, on drives that hold their commands. Numbers are '
+        "RMS errors of the links.</p>"
+        f"{lines}{place('regions', tall=True)}{table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1)}</section>"
+    )
 
 
 def error_over_time(comparison: Comparison) -> go.Figure:

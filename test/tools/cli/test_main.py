@@ -18,7 +18,7 @@ from paths import CONFIG, ROOT
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
 
-COMMANDS = ("bench", "codegen", "demo", "inspect", "record", "replay", "report", "simulate")
+COMMANDS = ("bench", "codegen", "demo", "inspect", "learn", "record", "replay", "report", "simulate")
 
 
 def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:

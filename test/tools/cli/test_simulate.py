@@ -61,6 +61,14 @@ def write(path: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def _few_model_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the sweep, which test_sweep.py looks at."""
+    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.LONGEST", 0.01)
+    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.GRID", (0.0, 0.1))
+    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep._ALONE", {"stiffness": (0.1,), "mass": (0.1,)})
+
+
 def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "folder"
     command = ["simulate", "planar_2r", "cosine", "-o", str(folder), "--duration", "0.2", "--gains", "50,10"]

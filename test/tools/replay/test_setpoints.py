@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("rosbags")
 
 from bag_files import (
+    COMMAND,
     DEFINITIONS,
     SETPOINT,
     START,
@@ -465,3 +466,28 @@ def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
         for k, name in enumerate(NAMES):
             expected = [getattr(c, field)[list(c.joint_names).index(name)] for _, c in commands]
             assert table[f"{field}.{name}"].to_pylist() == expected, (field, k)
+
+
+def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
+    messages, lead = setpoints(NAMES, STATES), 1.5e-3
+    named, found = replayed(tmp_path, messages, options=CommandOptions(command_lead=lead))
+    commands = [command for _, command in found["/arm/feedforward"]]
+    assert named.command_lead == lead and {command.command_lead for command in commands} == {lead}
+    solver = SetpointEvaluator(ElasticArm(ROBOT), lead=lead)
+    for (_, message), command in zip(messages, commands, strict=True):
+        expected = solver.evaluate(message, stamp=1).fields()
+        np.testing.assert_allclose(command.motor_effort, expected["motor_effort"], **CLOSE)
+    # A recording names it; without one, the robot does.
+    topics = {"/arm/setpoint": (SETPOINT, messages), "/arm/feedforward": (COMMAND, found["/arm/feedforward"])}
+    bag = write_bag(tmp_path / "recorded", topics)
+    again = replay_bag(Job(bag, tmp_path / "again", "planar_2r"))
+    assert again.command_lead == lead
+    for (_, before), (_, after) in zip(
+        found["/arm/feedforward"], read_bag(tmp_path / "again")["/arm/feedforward"], strict=True
+    ):
+        np.testing.assert_array_equal(before.motor_effort, after.motor_effort)
+    file = tmp_path / "late.yaml"
+    text = (DEFINITIONS.parent / "config/planar_2r.yaml").read_text()
+    file.write_text(text.replace("name: planar_2r", "name: planar_2r\n      drive_delay: 0.003"))
+    alone = write_bag(tmp_path / "alone", {"/arm/setpoint": (SETPOINT, messages)})
+    assert replay_bag(Job(alone, tmp_path / "third", str(file))).command_lead == 0.003

@@ -59,6 +59,7 @@ class ControlLoop {
         counts_ = {};
         refusal_ = Refusal::none;
         filter_.forget();
+        present_filter_.forget();
         playing_ = stopping_ = false;
         age_ = 0;
         received_ = lost_ = fed_ = started_ = false;
@@ -187,7 +188,8 @@ class ControlLoop {
         evaluate(t, state);
         Setpoint<Robot> x;
         take(state, x);
-        if (!accept(x, now)) {
+        evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
+        if (!accept(x, now, true, &state)) {
             output_.status = Status::held;
             begin_stop();
             return;
@@ -356,38 +358,53 @@ class ControlLoop {
     }
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
-    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true) noexcept
+    ///
+    /// The command is for the motion at the lead, which may be given.
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
+                const State<n> *ahead = nullptr) noexcept
     {
-        candidate_ = x;
         if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd)) {
             refuse(Refusal::not_finite);
             return false;
         }
+        candidate_ = x;
         payload_.at(stamp != 0 ? stamp : latest_, candidate_);
-        if constexpr (Robot::damped) {
-            Robot::inverse_dynamics(candidate_, result_);
-            filter_.at(stamp, result_, candidate_.deflection);
+        setpoint_ = candidate_;
+        const bool leads = parameters_.command_lead > 0, apart = leads && feedback_.reads_motors();
+        if (apart) {
+            compute(present_filter_, stamp);
+            present_ = result_;
+            setpoint_.deflection = candidate_.deflection;
         }
-        Robot::feedforward(candidate_, result_);
+        if (leads)
+            advance(candidate_, static_cast<Scalar>(parameters_.command_lead));
+        if (leads && ahead)
+            take(*ahead, candidate_);
+        compute(filter_, stamp);
         if (!finite(result_)) {
             refuse(Refusal::not_finite);
             return false;
         }
-        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(candidate_, result_)) {
+        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(setpoint_, result_)) {
             ++counts_.over_limits;
             if (refusable && parameters_.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;
             }
         }
-        if constexpr (Robot::damped)
+        if constexpr (Robot::damped) {
             filter_.keep(stamp, result_, candidate_.deflection);
+            if (apart)
+                present_filter_.keep(stamp, present_, setpoint_.deflection);
+        }
         find_deflections();
+        feedback_.refer(apart ? present_ : result_);
         if (parameters_.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(result_.tau);
             Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
         }
-        output_.setpoint = candidate_;
+        output_.setpoint = setpoint_;
+        output_.setpoint.deflection = candidate_.deflection;
         output_.command = result_;
         stamp_ = stamp;
         output_.status = Status::fresh;
@@ -395,6 +412,16 @@ class ControlLoop {
         feedback_share_ = 1;
         ++counts_.followed;
         return true;
+    }
+
+    /// The feedforward of the candidate, with the state of damped springs.
+    void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
+    {
+        if constexpr (Robot::damped) {
+            Robot::inverse_dynamics(candidate_, result_);
+            filter.at(stamp, result_, candidate_.deflection);
+        }
+        Robot::feedforward(candidate_, result_);
     }
 
     /// Motor positions at the joint sides of the springs, less those of the links.
@@ -445,9 +472,13 @@ class ControlLoop {
     Refusal refusal_ = Refusal::none;
 
     StampedSetpoint<Robot> reference_;
-    Setpoint<Robot> candidate_;
+    // With its payload, and the same at the lead.
+    Setpoint<Robot> setpoint_, candidate_;
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
+    // Of the setpoint itself, where feedback of the motors needs it beside that at the lead.
+    Command<Robot> present_;
+    DeflectionFilter<Robot> present_filter_;
     Feedback<Robot> feedback_;
     PayloadBlend<Robot> payload_;
     const char *payload_refusal_ = nullptr;

@@ -17,11 +17,22 @@ class Feedback {
     void configure(const LoopParameters<Robot> &parameters) noexcept
     {
         parameters_ = parameters;
+        reads_motors_ = detail::positive(parameters.motor_kp) || detail::positive(parameters.motor_kd);
         linearization_.place_poles(parameters.natural_frequency);
         linearization_.stiffness_gains = parameters.stiffness_gains;
     }
 
     void restart(const Setpoint<Robot> &setpoint) noexcept { linearization_.restart(setpoint); }
+
+    /// Whether there is feedback of the motor motion.
+    bool reads_motors() const noexcept { return reads_motors_; }
+
+    /// Takes the motor motion of a command as the reference of the motors.
+    void refer(const Command<Robot> &command) noexcept
+    {
+        motor_position_ = command.motor_position;
+        motor_velocity_ = command.motor_velocity;
+    }
 
     /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output.
     void add(LoopOutput<Robot> &output, Scalar share, double period, const Measurement<Robot> &measured) noexcept
@@ -44,8 +55,8 @@ class Feedback {
         if (measured.motors)
             for (std::size_t i = 0; i < m; ++i) {
                 const Scalar feedback =
-                    parameters_.motor_kp[i] * (output.command.motor_position[i] - measured.motor_position[i]) +
-                    parameters_.motor_kd[i] * (output.command.motor_velocity[i] - measured.motor_velocity[i]);
+                    parameters_.motor_kp[i] * (motor_position_[i] - measured.motor_position[i]) +
+                    parameters_.motor_kd[i] * (motor_velocity_[i] - measured.motor_velocity[i]);
                 if (std::isfinite(feedback))
                     output.motor_effort[i] += share * feedback;
             }
@@ -79,6 +90,8 @@ class Feedback {
     }
 
     LoopParameters<Robot> parameters_;
+    bool reads_motors_ = false;
+    MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Linearization<Robot> linearization_;
     Setpoint<Robot> candidate_;
     Command<Robot> result_;

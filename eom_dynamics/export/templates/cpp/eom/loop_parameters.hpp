@@ -77,6 +77,10 @@ struct LoopParameters {
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
+    /// Time from a command to the middle of the time at which it acts, s: half the period for which drives hold it, and
+    /// their delay. Feedforward is for the motion so much later, exact for trajectories, by the Taylor polynomial for
+    /// setpoints; feedback is not.
+    double command_lead = 0;
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
@@ -109,7 +113,7 @@ struct LoopCounts {
 
 namespace detail {
 
-constexpr double LONGEST_TIMEOUT = 3600;
+constexpr double LONGEST_TIMEOUT = 3600, LONGEST_LEAD = 0.1;
 // Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
 constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
 
@@ -121,6 +125,13 @@ template <class Entry>
 bool among(Entry entry, Entry last) noexcept
 {
     return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
+}
+
+/// Whether any gain is not zero.
+template <class Scalar, std::size_t size>
+bool positive(const std::array<Scalar, size> &values) noexcept
+{
+    return std::any_of(values.begin(), values.end(), [](Scalar gain) { return gain > 0; });
 }
 
 /// Whether all gains are finite, and none is negative.
@@ -155,6 +166,8 @@ const char *objection(const LoopParameters<Robot> &parameters) noexcept
         return "resume_distance must be 0 to 1e9 rad or m";
     if (!within(parameters.max_start_delay, 0, 1e9))
         return "max_start_delay must be 0 to 1e9 s";
+    if (!within(parameters.command_lead, 0, LONGEST_LEAD))
+        return "command_lead must be 0 to 0.1 s";
     if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
         return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
     if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))

@@ -80,6 +80,33 @@ bool finite(const Command<Robot> &y) noexcept
     return finite(y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_acceleration, y.motor_effort);
 }
 
+/// A vector and its time derivatives a time later, by their Taylor polynomial.
+template <class Scalar, std::size_t n, std::size_t count>
+void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead) noexcept
+{
+    for (std::size_t k = 0; k + 1 < count; ++k)
+        for (std::size_t i = 0; i < n; ++i) {
+            Scalar value = (*rows[count - 1])[i];
+            for (std::size_t j = count - 1; j-- > k;)
+                value = (*rows[j])[i] + lead * (1 / static_cast<Scalar>(j - k + 1)) * value;
+            (*rows[k])[i] = value;
+        }
+}
+
+/// A setpoint a time later, s: motion, wrenches, commanded stiffness and payloads, each by all derivatives that it has.
+template <class Robot>
+void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
+{
+    using Joints = JointVector<Robot>;
+    using Wrenches = WrenchVector<Robot>;
+    using Payloads = PayloadVector<Robot>;
+    advance(std::array<Joints *, 5>{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd}, lead);
+    advance(std::array<Wrenches *, 3>{&x.W, &x.Wd, &x.Wdd}, lead);
+    advance(std::array<Joints *, 3>{&x.k, &x.kd, &x.kdd}, lead);
+    if (x.loaded)
+        advance(std::array<Payloads *, 3>{&x.P, &x.Pd, &x.Pdd}, lead);
+}
+
 #if EOM_EIGEN
 /// A vector of a setpoint or command as a vector of Eigen, without a copy.
 template <class Scalar, std::size_t n>

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterative learning of a repeated motion: what the last run missed is corrected in the next.
+
+The correction c is one of the reference of the links: the next run commands the feedforward for q_d + c. With an exact
+model, feedforward and drives are the plant's inverse, and links follow q_d + c; the flatness map is thereby the
+learning operator. From the error e = q - q_d of a run,
+
+    c+ = S (forgetting c - gain e),
+
+the minimum of |e + c+ - c|² + s |c+ - c|² + r |c+|² over splines, with gain = 1/(1 + s + r) and forgetting =
+(1 + s)/(1 + s + r): norm-optimal iterative learning, N. Amann, D. H. Owens, E. Rogers, "Iterative learning control
+for discrete-time systems with exponential rate of convergence", IEE Proc. D 143 (1996). S is the least-squares fit of a
+spline whose knots set the bandwidth, a low-pass without phase.
+
+With the transfer function P(i w) from c to the links, 1 for an exact model, errors shrink from run to run by
+
+    rho = max over w of |S(w) (forgetting - gain P(i w))|,
+
+which :func:`contraction` bounds for errors of the model; from 1 on, learning diverges and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import BSpline
+
+from .arguments import not_negative, positive
+from .arrays import Array
+from .elastic import ElasticArm, LimitCheck
+from .elastic.bounds import TOLERANCE
+from .exceptions import EomDynamicsError, LimitError, StateError
+from .states import STATE_NAMES, real_array
+
+# Of the spline: four derivatives are smooth.
+_DEGREE = 7
+
+# Frequencies and poses of the bound.
+_FREQUENCIES, _POSES = 40, 6
+
+# A run may be worse than the one before by this ratio, from noise.
+_WORSE = 1.1
+
+
+class LearningError(EomDynamicsError):
+    """Learning is refused since it would diverge, or has."""
+
+
+class Settings(NamedTuple):
+    """Parameters of learning.
+
+    Attributes:
+        bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
+        gain: part of an error that is corrected in the next run, 0 to 1.
+        forgetting: part of the correction that is kept, 0 to 1; below 1, errors that do not repeat fade, and some of
+            those that do remain.
+    """
+
+    bandwidth: float = 10.0
+    gain: float = 0.8
+    forgetting: float = 1.0
+
+
+class Uncertainty(NamedTuple):
+    """Largest relative errors of the model, of both signs, and of the delay in s.
+
+    Attributes:
+        stiffness, mass, rotor_inertia: relative.
+        delay: s.
+    """
+
+    stiffness: float = 0.1
+    mass: float = 0.1
+    rotor_inertia: float = 0.1
+    delay: float = 0.0
+
+
+DEFAULT, USUAL = Settings(), Uncertainty()
+"""Settings, and errors of a model, where none are given."""
+
+
+class Contraction(NamedTuple):
+    """How fast errors shrink.
+
+    Attributes:
+        ratio: of the errors of two runs, at most; learning diverges from 1 on.
+        frequency: at which it is largest, Hz.
+    """
+
+    ratio: float
+    frequency: float
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A motion, and its correction.
+
+    Attributes:
+        joint_names: n names.
+        t: (N,) s, in equal steps.
+        reference: q_d and its time derivatives (5, N, n), rad or m and per s … s⁴.
+        correction: c and its time derivatives (5, N, n).
+        errors: root mean square error of each run so far, rad or m.
+    """
+
+    joint_names: tuple[str, ...]
+    t: Array
+    reference: Array
+    correction: Array
+    errors: tuple[float, ...] = ()
+
+    @property
+    def motion(self) -> Array:
+        """The motion to command (5, N, n)."""
+        return self.reference + self.correction
+
+    def write(self, path: Path) -> None:
+        """Write a .npz file: a motion for player and simulation, with reference, correction and errors beside it."""
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                t=self.t,
+                joint_names=np.array(self.joint_names),
+                **dict(zip(STATE_NAMES, self.motion, strict=True)),
+                reference=self.reference,
+                errors=np.array(self.errors),
+            )
+
+
+def uncorrected(joint_names: Sequence[str], t: ArrayLike, reference: ArrayLike) -> Correction:
+    """A motion (5, N, n) at times (N,), s, before the first run.
+
+    Raises:
+        StateError: times are not in equal steps, or shapes differ.
+    """
+    times = real_array(t, "t")
+    steps = np.diff(times) if times.ndim == 1 else np.zeros(0)
+    if not len(steps) or not np.allclose(steps, steps.mean(), rtol=1e-6, atol=0) or steps[0] <= 0:
+        raise StateError("t must increase in equal steps")
+    states = real_array(reference, "reference", (len(STATE_NAMES), len(times), len(joint_names)))
+    return Correction(tuple(joint_names), times, states, np.zeros_like(states))
+
+
+def read_correction(path: Path) -> Correction:
+    """Read a file of :meth:`Correction.write`, or a motion without correction.
+
+    Raises:
+        StateError: an array is missing or has the wrong shape.
+        OSError: the file cannot be read.
+    """
+    with np.load(path, allow_pickle=False) as data:
+        if missing := [name for name in ("t", "joint_names", *STATE_NAMES) if name not in data.files]:
+            raise StateError(
+                f"{path}: has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md"
+            )
+        motion = np.stack([data[name] for name in STATE_NAMES])
+        reference = data["reference"] if "reference" in data.files else motion
+        found = uncorrected([str(x) for x in data["joint_names"]], data["t"], reference)
+        errors = tuple(map(float, data["errors"])) if "errors" in data.files else ()
+    return Correction(found.joint_names, found.t, found.reference, motion - found.reference, errors)
+
+
+def learn(
+    arm: ElasticArm,
+    last: Correction,
+    measured: ArrayLike,
+    settings: Settings = DEFAULT,
+    *,
+    uncertainty: Uncertainty = USUAL,
+    natural_frequency: float = 70.0,
+) -> Correction:
+    """The correction for the next run.
+
+    Args:
+        arm: the arm.
+        last: what the last run was commanded.
+        measured: (N, n) positions of the links in it, rad or m; or (R, N, n) of R runs, whose mean counts.
+        settings: bandwidth, gain and forgetting.
+        uncertainty: of the model, for the bound of :func:`contraction`.
+        natural_frequency: of the motors' PD, rad/s.
+
+    Raises:
+        LearningError: the bound is not below 1, or the last run was worse than the one before.
+        LimitError: the corrected motion exceeds a limit that the reference meets.
+        StateError: an argument has the wrong shape, is not finite or out of range.
+    """
+    check_settings(settings)
+    shape = last.reference.shape[1:]
+    runs = real_array(measured, "measured")
+    if runs.shape[-2:] != shape or runs.ndim not in (2, 3) or not np.isfinite(runs).all():
+        raise StateError(f"measured must be finite and have shape {shape} or (R, {shape[0]}, {shape[1]})")
+    error = runs.reshape(-1, *shape).mean(axis=0) - last.reference[0]
+    rms = float(np.sqrt(np.mean(error**2)))
+    if last.errors and rms > _WORSE * last.errors[-1]:
+        raise LearningError(
+            f"the error has grown from {last.errors[-1]:.3g} to {rms:.3g} rad or m since the last run: learning "
+            "diverges; lower bandwidth or gain, or identify the model"
+        )
+    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=natural_frequency)
+    if not bound.ratio < 1:
+        raise LearningError(
+            f"learning may diverge: with these errors of the model, errors change by {bound.ratio:.3g} at "
+            f"{bound.frequency:.3g} Hz from run to run; lower the bandwidth, or identify the model"
+        )
+    target = settings.forgetting * last.correction[0] - settings.gain * error
+    found = Correction(
+        last.joint_names,
+        last.t,
+        last.reference,
+        _smooth(last.t, target, settings.bandwidth),
+        (*last.errors, rms),
+    )
+    _keep_limits(arm, last.reference, found.motion)
+    return found
+
+
+def contraction(
+    arm: ElasticArm,
+    positions: ArrayLike,
+    settings: Settings = DEFAULT,
+    uncertainty: Uncertainty = USUAL,
+    *,
+    natural_frequency: float = 70.0,
+) -> Contraction:
+    """Bound of the ratio of errors from run to run, over all signs of the errors of the model.
+
+    The arm is linear around each pose, with its inertia, gravity and springs, at rest; friction and Coriolis efforts
+    are not part of it.
+
+    Args:
+        arm: the arm, in the reduced rotor model.
+        positions: (N, n), rad or m, of the motion.
+        settings, uncertainty: of learning.
+        natural_frequency: of the motors' PD, rad/s.
+    """
+    check_settings(settings)
+    w0 = not_negative(natural_frequency, "natural_frequency")
+    q = real_array(positions, "positions")
+    poses = q[:: max(1, len(q) // _POSES)]
+    n, own = arm.robot.n, arm.motor_joint
+    K = arm.spring_set.tangents(np.zeros(len(own)))[0]
+    B = np.diag(arm.motor_inertia)
+    E = np.zeros((len(own), n))
+    E[np.arange(len(own)), own] = 1.0
+    if arm.rigid.any():
+        # Stiff for the bound: a hundred times the stiffest spring, or a frequency far above the bandwidth.
+        stiff = 100 * max(float(np.max(K, initial=0.0)), float(np.max(arm.motor_inertia)) * 1e6)
+        K = K + np.diag(np.where(arm.rigid[own], stiff, 0.0))
+    masses = np.atleast_3d(arm.dynamics.mass_matrix(poses))
+    steps = 1e-6 * np.eye(n)
+    gravity = np.stack([(arm.dynamics.gravity(poses + h) - arm.dynamics.gravity(poses - h)) / 2e-6 for h in steps], -1)
+    omega = np.geomspace(0.02, 2.0, _FREQUENCIES) * 2 * np.pi * settings.bandwidth
+    low_pass = _low_pass(omega / (2 * np.pi * settings.bandwidth))
+    # (frequencies, poses, ., .); from c to joint efforts, motor positions and motor efforts of the model.
+    s = 1j * omega[:, np.newaxis, np.newaxis, np.newaxis]
+    tau = s**2 * masses + gravity
+    theta = E + np.linalg.solve(K, E @ tau)
+    command = (s**2 + w0**2 + 2 * w0 * s) * B @ theta + E @ tau
+    zero, worst = np.zeros((*command.shape[:2], n, n)), Contraction(0.0, 0.0)
+    for stiffness, mass, rotor, delay in product(*((-x, x) if x else (0.0,) for x in uncertainty)):
+        Kr = (1 + stiffness) * K
+        links = (1 + mass) * tau + E.T @ Kr @ E
+        motors = s**2 * (1 + rotor) * B + (w0**2 + 2 * w0 * s) * B + Kr
+        across = np.broadcast_to(-Kr @ E, command.shape)
+        left = np.concatenate(
+            [
+                np.concatenate([links, np.swapaxes(across, -1, -2)], axis=-1),
+                np.concatenate([across, np.broadcast_to(motors, (*command.shape[:-1], len(own)))], axis=-1),
+            ],
+            axis=-2,
+        )
+        P = np.linalg.solve(left, np.concatenate([zero, np.exp(-s * delay) * command], axis=-2))[..., :n, :]
+        change = np.linalg.norm(settings.forgetting * np.eye(n) - settings.gain * P, 2, axis=(-2, -1))
+        ratios = low_pass * np.max(change, axis=1)
+        k = int(np.argmax(np.nan_to_num(ratios, nan=np.inf)))
+        if not ratios[k] <= worst.ratio:
+            worst = Contraction(float(ratios[k]), float(omega[k]) / (2 * np.pi))
+    return worst
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise StateError if a setting is out of range."""
+    positive(settings.bandwidth, "bandwidth")
+    for name in ("gain", "forgetting"):
+        value = getattr(settings, name)
+        if not 0 < value <= 1:
+            raise StateError(f"{name} must be above 0 and at most 1, is {value}")
+
+
+def _low_pass(x: Array) -> Array:
+    """Response of the least-squares spline at frequencies in units of the bandwidth.
+
+    Approximation of M. Unser, A. Aldroubi, M. Eden, "Polynomial spline signal approximations: filter design and
+    asymptotic equivalence with Shannon's sampling theorem", IEEE Trans. Inf. Theory 38 (1992), of the first alias.
+    """
+    other = np.maximum(2.0 - x, 1e-9)
+    response: Array = 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
+    return response
+
+
+def _smooth(t: Array, values: Array, bandwidth: float) -> Array:
+    """Spline (5, N, n) nearest to values (N, n), with knots at half the period of the bandwidth.
+
+    It starts with all derivatives zero, where the arm is on the reference, and is free at the end.
+    """
+    span = t[-1] - t[0]
+    pieces = max(1, int(np.ceil(2 * bandwidth * span)))
+    knots = np.concatenate([[t[0]] * _DEGREE, np.linspace(t[0], t[-1], pieces + 1), [t[-1]] * _DEGREE])
+    whole = BSpline.design_matrix(t, knots, _DEGREE).toarray()
+    fixed = len(STATE_NAMES)
+    if whole.shape[1] <= fixed:
+        return np.zeros((fixed, *values.shape))
+    coefficients = np.zeros((whole.shape[1], values.shape[1]))
+    coefficients[fixed:] = np.linalg.lstsq(whole[:, fixed:], values, rcond=None)[0]
+    spline = BSpline(knots, coefficients, _DEGREE)
+    return np.stack([spline(t, nu=k) for k in range(fixed)])
+
+
+def _keep_limits(arm: ElasticArm, reference: Array, motion: Array) -> None:
+    """Raise LimitError where a corrected motion exceeds limits that the reference meets."""
+    check = LimitCheck(arm)
+    if not check.limited:
+        return
+    before = {(x.name, x.quantity): x.ratio for x in check.violations(reference, arm.feedforward(*reference))}
+    for worst in check.violations(motion, arm.feedforward(*motion)):
+        if worst.ratio > before.get((worst.name, worst.quantity), 1.0) * (1 + TOLERANCE):
+            raise LimitError(
+                f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down",
+                f"{worst.name}: {worst.quantity}",
+                worst.numbers,
+                worst.ratio,
+            )

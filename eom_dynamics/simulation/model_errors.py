@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracking with four feedforwards over errors of the model, with drives that hold their commands.
+
+All four have the same PD on the motors, kp = B w², kd = 2 B w, around references that are held for a period:
+
+| feedforward | theta_ref | thetad_ref | effort           |
+|-------------|-----------|------------|------------------|
+| rigid       | q         | qd         | B qdd + tau      |
+| tau         | q + delta | qd         | B qdd + tau      |
+| taud        | q + delta | qd + deltad| B qdd + tau      |
+| taudd       | q + delta | qd + deltad| B thetadd + tau  |
+
+with the deflections delta of the springs under tau, taud and taudd; the last is flatness. Friction and gear loss at the
+velocity of the reference are part of all. Commands are for the middle of the period, see :meth:`ElasticArm.ahead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arguments import not_negative, positive
+from ..arrays import Array
+from ..dynamics import Dynamics
+from ..elastic import ElasticArm
+from ..exceptions import RobotDescriptionError, StateError
+from ..robot import Robot
+from .elastic_plant import ElasticPlant
+from .feedforward_comparison import SupportsDerivatives
+from .perturbation import perturbed
+
+WAYS = ("rigid", "tau", "taud", "taudd")
+"""Feedforwards, in the order of all results."""
+
+# Largest product of the step of the integrator, RK4, and the highest frequency of the arm: stable below 2.8.
+_STEP = 1.0
+
+# Rounding of the stretch of springs at their least stiffness.
+_SLACK = 1e-9
+
+# Bound on positions and velocities, rad or m, and per s.
+_BOUND = 1e4
+
+
+class ModelError(NamedTuple):
+    """Errors of a model: relative ones are real over modelled value less 1.
+
+    Attributes:
+        stiffness, mass, rotor_inertia, friction: relative.
+        delay: of the drives, real less named, s.
+    """
+
+    stiffness: float = 0.0
+    mass: float = 0.0
+    rotor_inertia: float = 0.0
+    friction: float = 0.0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Root mean square errors of the links over model errors.
+
+    Attributes:
+        robot: the model.
+        errors: E model errors.
+        rms: (E, 4) over time and joints, rad or m, as :data:`WAYS`; NaN where the motion leaves all bounds or a
+            tension-only spring goes slack.
+        period: for which commands are held, s.
+        natural_frequency: of the motors' PD, rad/s.
+        motion_frequency: of the motion, rms of qdd over that of qd, the largest of all joints, rad/s.
+        resonance: lowest frequency of the links on their springs with motors at rest, during the motion, rad/s.
+    """
+
+    robot: Robot
+    errors: tuple[ModelError, ...]
+    rms: Array
+    period: float
+    natural_frequency: float
+    motion_frequency: float
+    resonance: float
+
+    def of(self, error: ModelError) -> Array:
+        """(4,) root mean square errors with one of the model errors."""
+        row: Array = self.rms[self.errors.index(error)]
+        return row
+
+
+def sweep(
+    robot: Robot,
+    motion: SupportsDerivatives,
+    start: float,
+    end: float,
+    errors: Sequence[ModelError],
+    *,
+    natural_frequency: float = 70.0,
+    period: float = 1e-3,
+    progress: Callable[[float], None] | None = None,
+) -> Sweep:
+    """Simulate arms with model errors under all feedforwards, from the exact state of the real arm.
+
+    Args:
+        robot: the model.
+        motion: motion of the links.
+        start, end: times, s.
+        errors: model errors.
+        natural_frequency: of the motors' PD, rad/s.
+        period: for which commands are held, s.
+        progress: is called with the time reached, s.
+
+    Raises:
+        RobotDescriptionError: the robot cannot be simulated; see :class:`ElasticPlant`.
+        StateError: a number is out of range.
+    """
+    w, T = not_negative(natural_frequency, "natural_frequency"), positive(period, "period")
+    count = int((end - start) / T + 1e-9)
+    if count < 1:
+        raise StateError(f"the motion must take at least a period of {T:g} s, takes {end - start:g} s")
+    arms = _ErrorPlant(robot, errors)
+    known, arm = arms.known, arms.known.arm
+    times = start + T * np.arange(count + 1)
+    desired = [np.asarray(x) for x in motion.derivatives(times, order=2)]
+    # By the error of the delay, at which the motion is that much earlier.
+    delays = np.array([error.delay for error in errors])
+    own, which = np.unique(delays, return_inverse=True)
+    commands = [_commands(known, motion, times[:-1] + 0.5 * T - delay) for delay in own]
+    links = np.diagonal(arm.dynamics.mass_matrix(desired[0][0]))
+    inertia = arm.motor_inertia + np.where(known.rigid, links[arm.motor_joint], 0.0)
+    fastest, slowest = _frequencies(arm, desired[0])
+    steps = max(1, int(np.ceil(T * max(fastest, w) * 1.2 / _STEP)))
+    y = np.repeat(arms.on_trajectory(motion.derivatives(start)), len(WAYS), axis=0)
+    rows, h = len(y), T / steps
+    squares, going = np.zeros(rows), np.ones(rows, dtype=bool)
+    for k in range(count):
+        # (own delays, 4, m), then a row for each error and way.
+        held = [np.stack([c[part][k] for c in commands])[which].reshape(rows, -1) for part in range(3)]
+        before = y
+        for _ in range(steps):
+            a = arms.rate(y, held, w**2 * inertia, 2 * w * inertia)
+            b = arms.rate(y + 0.5 * h * a, held, w**2 * inertia, 2 * w * inertia)
+            c = arms.rate(y + 0.5 * h * b, held, w**2 * inertia, 2 * w * inertia)
+            d = arms.rate(y + h * c, held, w**2 * inertia, 2 * w * inertia)
+            y = y + h / 6 * (a + 2 * b + 2 * c + d)
+        parts = known.parts(y)
+        stretch = known.springs.stretch(known.deflection(parts.theta, parts.q))
+        going &= np.all(np.abs(y) < _BOUND, axis=1) & np.all(stretch > -_SLACK, axis=1)
+        # An arm that has left its model stands still.
+        y = np.where(going[:, np.newaxis], y, before)
+        squares += np.mean((known.parts(y).q - desired[0][k + 1]) ** 2, axis=1)
+        if progress is not None:
+            progress((k + 1) * T)
+    rms = np.where(going, np.sqrt(squares / count), np.nan).reshape(len(errors), len(WAYS))
+    return Sweep(robot, tuple(errors), rms, T, w, _frequency(*desired[1:]), slowest)
+
+
+class _ErrorPlant:
+    """Arms with model errors side by side, each with all feedforwards, by the functions of the model alone.
+
+    With factors s of stiffness, m of mass, b of rotors and c of friction, and the efforts p of the joints' own springs
+    and friction, which have none,
+
+        m (M qdd + C qd + Q_grav) + p = s f(delta),    b B thetadd = tau_m - load(s f(delta)) - c friction.
+    """
+
+    def __init__(self, robot: Robot, errors: Sequence[ModelError]) -> None:
+        self.known = ElasticPlant(ElasticArm(robot))
+        arm = self.known.arm
+        if arm.rotors is not None:
+            raise RobotDescriptionError(f"{robot.name}: rotor_model must be reduced for model errors, is complete")
+        relative = np.repeat([error[:4] for error in errors], len(WAYS), axis=0).reshape(-1, 4)
+        if np.any(relative <= -1):
+            raise StateError(f"relative model errors must be above -1, the least is {np.min(relative):g}")
+        self._s, self._m, self._b, self._c = (1 + relative.T)[..., np.newaxis]
+        self._count = len(errors)
+        massless = replace(perturbed(robot, mass=-1.0), gravity=np.zeros(3))
+        has_own = robot.joint_friction or any(joint.constant_effort or joint.parallel_spring for joint in robot.joints)
+        self._own = Dynamics(massless) if has_own else None
+        joints = np.zeros((len(arm.motor_joint), robot.n))
+        joints[np.arange(len(arm.motor_joint)), arm.motor_joint] = 1.0
+        self._of_joint, self._rigid = joints, self.known.rigid
+        rotors = np.where(self._rigid, arm.motor_inertia, 0.0) @ joints
+        self._added = self._b / self._m * rotors
+        self._inertia = self._b * np.where(self._rigid, 1.0, arm.motor_inertia)
+
+    def on_trajectory(self, state: Sequence[Array]) -> Array:
+        """States (E, 2n + 2m) of the real arms on the trajectory."""
+        known, arm, n = self.known, self.known.arm, self.known.arm.robot.n
+        first = slice(None, None, len(WAYS))
+        own = np.zeros((3, n)) if self._own is None else np.stack(self._own.inverse_dynamics(*state))
+        modelled = np.stack(arm.dynamics.inverse_dynamics(*state)) - own
+        tau = (self._m[first] * modelled[:, np.newaxis] + own[:, np.newaxis]) / self._s[first]
+        found = arm.deflections(*tau)
+        q, qd = (np.broadcast_to(x, (self._count, n)) for x in state[:2])
+        unity = np.linalg.inv(known.geared).T
+        theta, thetad = (
+            np.where(self._rigid, x[:, arm.motor_joint], (x[:, arm.motor_joint] + delta) @ unity)
+            for x, delta in ((q, found.delta), (qd, found.deltad))
+        )
+        return np.concatenate([q, theta, qd, thetad], axis=1)
+
+    def rate(self, y: Array, held: Sequence[Array], kp: Array, kd: Array) -> Array:
+        """Time derivative of all states under held efforts, and PD around held positions and velocities."""
+        known, arm = self.known, self.known.arm
+        q, theta, qd, thetad = known.parts(y)
+        effort, position, velocity = held
+        effort = effort + kp * (position - theta) + kd * (velocity - thetad)
+        spring = self._s * known.springs.loads(known.deflection(theta, q), known.deflection(thetad, qd))
+        friction = known.motor_load(np.zeros_like(spring), thetad)
+        on_motors = effort - (known.motor_load(spring, thetad) + (self._c - 1) * friction)
+        on_links = spring @ self._of_joint + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
+        own = 0.0 if self._own is None else self._own.effort(q, qd, np.zeros_like(q))
+        qdd = arm.dynamics.forward_dynamics(q, qd, (on_links - own) / self._m + own, added_inertia=self._added)
+        thetadd = np.where(self._rigid, qdd[:, arm.motor_joint], on_motors / self._inertia)
+        return np.concatenate([qd, thetad, qdd, thetadd], axis=1)
+
+
+def _commands(known: ElasticPlant, motion: SupportsDerivatives, times: Array) -> tuple[Array, Array, Array]:
+    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times (N,)."""
+    arm = known.arm
+    q, qd, qdd, *higher = motion.derivatives(times)
+    y = arm.feedforward(q, qd, qdd, *higher)
+    zero = np.zeros(arm.robot.n)
+    rest = known.springs.deflections((zero, zero, zero)).delta
+    delta, deltad = known.deflection(y.motor_position, q), known.deflection(y.motor_velocity, qd)
+    load = np.where(known.rigid, y.tau[:, arm.motor_joint], known.springs.loads(delta, deltad))
+    position, velocity, acceleration = (arm.motors_following(np.asarray(x)) for x in (q, qd, qdd))
+    static = arm.motor_inertia * acceleration
+
+    def effort(speed: Array) -> Array:
+        return static + known.motor_load(load, speed)
+
+    return (
+        np.stack([effort(velocity), effort(velocity), effort(y.motor_velocity), y.motor_effort], axis=1),
+        np.stack([position + rest, *[y.motor_position] * 3], axis=1),
+        np.stack([velocity, velocity, *[y.motor_velocity] * 2], axis=1),
+    )
+
+
+def _frequency(qd: Array, qdd: Array) -> float:
+    rates, accelerations = (np.sqrt(np.mean(x**2, axis=0)) for x in (qd, qdd))
+    moving = rates > 0
+    return float(np.max(accelerations[moving] / rates[moving])) if moving.any() else 0.0
+
+
+def _frequencies(arm: ElasticArm, q: Array) -> tuple[float, float]:
+    """Highest frequency of links and motors on the springs, and lowest of the links with motors at rest, rad/s.
+
+    With unloaded springs, at positions (N, n).
+    """
+    K = arm.spring_set.tangents(np.zeros(len(arm.motor_joint)))[0]
+    poses = q[:: max(1, len(q) // 50)]
+    to_motors = np.zeros((len(arm.motor_joint), arm.robot.n))
+    to_motors[np.arange(len(arm.motor_joint)), arm.motor_joint] = 1.0
+    of_links = np.linalg.solve(arm.dynamics.mass_matrix(poses), to_motors.T @ K @ to_motors)
+    squares = np.linalg.eigvals(of_links).real
+    elastic = ~arm.rigid[arm.motor_joint]
+    of_motors = np.linalg.norm(K[np.ix_(elastic, elastic)] / arm.motor_inertia[elastic, np.newaxis], 2, axis=(0, 1))
+    moving = squares[squares > 1e-9 * np.max(squares)]
+    return float(np.sqrt(np.max(squares) + of_motors)), float(np.sqrt(np.min(moving)))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Correct a repeated motion by what its last run missed: iterative learning on the links.
+
+Each bag is a run of the same motion: setpoints, whose first stamp is the motion's time 0, and the measured positions of
+the links as JointState. Several bags are repetitions, of which the mean counts. Writes the motion for the next run, a
+.npz file for player and simulate; name it as the motion of the next call. Refused where learning would diverge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from ...exceptions import EomDynamicsError
+from ...extras import require
+from .arguments import not_negative, number, path, positive
+from .robot_arguments import add_robot_arguments, load
+
+SUMMARY = "correct a repeated motion by what its last run missed"
+
+_share = number(lambda x: 0 < x <= 1, "a number above 0, up to 1")
+_error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments of the command."""
+    parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
+    add_robot_arguments(parser, "--robot")
+    parser.add_argument(
+        "--motion",
+        metavar="FILE.npz",
+        type=path,
+        required=True,
+        help="what was commanded: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file that the last call wrote",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.npz", type=path, required=True, help="motion of the next run")
+    parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
+    parser.add_argument(
+        "--bandwidth", metavar="HZ", type=positive, default=10.0, help="up to which errors are learned; default: 10"
+    )
+    parser.add_argument("--gain", metavar="X", type=_share, default=0.8, help="part of an error that is corrected; 0.8")
+    parser.add_argument(
+        "--forgetting", metavar="X", type=_share, default=1.0, help="part of the correction that is kept; default: 1"
+    )
+    model = parser.add_argument_group("errors of the model, of both signs, for which learning must converge")
+    for name, default in (("stiffness", 0.1), ("mass", 0.1), ("rotor-inertia", 0.1)):
+        model.add_argument(
+            f"--{name}-error", metavar="X", type=_error, default=default, help="relative; default: %(default)g"
+        )
+    model.add_argument("--delay-error", metavar="S", type=not_negative, default=0.0, help="s; default: 0")
+    parser.add_argument(
+        "--natural-frequency",
+        metavar="W",
+        type=not_negative,
+        default=70.0,
+        help="of the motors' PD, rad/s; default: %(default)g",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Learn, write and print; returns the exit code, 1 where learning is refused.
+
+    Raises:
+        EomDynamicsError: robot, motion or bags cannot be used, or a library is missing.
+        OSError: a file cannot be read or written.
+    """
+    require("replay")
+    require("simulate")
+    from ...elastic import ElasticArm
+    from ...learning import LearningError, Settings, Uncertainty, contraction, learn, read_correction
+    from ..learn import measured_run
+    from ..writing import whole_file
+    from .console import complain
+
+    if options.output.suffix != ".npz":
+        raise EomDynamicsError(f"{options.output}: must end in .npz")
+    robot = load(options)
+    last = read_correction(Path(options.motion))
+    if last.joint_names != robot.joint_names:
+        raise EomDynamicsError(
+            f"{options.motion}: has the joints {', '.join(last.joint_names)}, in this order; robot {robot.name} has "
+            f"{', '.join(robot.joint_names)}"
+        )
+    arm = ElasticArm(robot)
+    settings = Settings(options.bandwidth, options.gain, options.forgetting)
+    uncertainty = Uncertainty(
+        options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
+    )
+    runs = [measured_run(bag, robot, last.t, options.topic) for bag in options.bags]
+    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=options.natural_frequency)
+    try:
+        found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=options.natural_frequency)
+    except LearningError as refusal:
+        complain(options.program, f"refused: {refusal}")
+        return 1
+    with whole_file(options.output, force=options.force) as aside:
+        found.write(aside)
+    if options.json:
+        ratio = {"ratio": bound.ratio, "frequency": bound.frequency}
+        print(json.dumps({"errors": found.errors, "contraction": ratio, "motion": str(options.output)}, indent=2))
+    else:
+        print(f"error of the links: {', '.join(f'{x:.3g}' for x in found.errors)} rad or m rms, run by run")
+        print(
+            f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
+        )
+        print(f"motion of the next run: {options.output}")
+    return 0

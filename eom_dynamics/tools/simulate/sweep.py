@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which feedforward wins over errors of the model: the errors, numbers and sentences, and the chart of its regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...arrays import Array
+from ...robot import Robot
+from ...simulation.model_errors import WAYS, ModelError, Sweep
+from ..pages.charts import chart
+from ..pages.numbers import number
+from ..pages.style import color
+from ..pages.units import milli, position_units, together
+
+LABELS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
+"""Names of the feedforwards, in the order of :data:`WAYS`."""
+
+LONGEST = 2.0
+"""Longest part of a motion that is simulated with all model errors, s."""
+
+GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
+"""Relative errors of stiffness and mass, all pairs."""
+
+# Errors of one parameter alone, relative, and of the delay in s, each with both signs.
+_ALONE = {
+    "stiffness": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
+    "mass": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
+    "rotor_inertia": (0.05, 0.2),
+    "friction": (0.2, 0.5),
+    "delay": (2e-4, 1e-3),
+}
+
+# Ways within this ratio of the best are as good.
+_AS_GOOD = 1.05
+
+# Ratio of two errors from which on a term is worth having.
+_WORTH = 1.5
+
+HEADER = ("real less modelled", *LABELS, "rigid / flatness", "least that is as good")
+"""Titles of the columns of :func:`rows`."""
+
+
+def model_errors(robot: Robot) -> tuple[ModelError, ...]:
+    """The model errors of the sweep: no error first, then pairs of stiffness and mass, then one parameter alone."""
+    errors = [ModelError(), *(ModelError(stiffness=s, mass=m) for s in GRID for m in GRID)]
+    has_friction = not all(joint.actuator.friction.is_none for joint in robot.independent_joints)
+    for name, sizes in _ALONE.items():
+        if name != "friction" or has_friction:
+            errors += [ModelError(**{name: sign * size}) for size in sizes for sign in (-1, 1)]
+    return tuple(dict.fromkeys(errors))
+
+
+def least_as_good(rms: Array) -> int | None:
+    """Index of the simplest way whose error is within 5 % of the least; None if no way gets to the end."""
+    if np.all(np.isnan(rms)):
+        return None
+    return int(np.argmax(np.where(np.isnan(rms), np.inf, rms) <= _AS_GOOD * np.nanmin(rms)))
+
+
+def rows(sweep: Sweep) -> list[tuple[str, ...]]:
+    """A row for each model error, below :data:`HEADER`."""
+    shown = together(milli(position_units(sweep.robot)))
+    result = []
+    for error, rms in zip(sweep.errors, sweep.rms, strict=True):
+        best = least_as_good(rms)
+        errors = [f"{number(1e3 * x)} {shown}" if np.isfinite(x) else number(x) for x in rms]
+        ratio = rms[0] / rms[-1]
+        result.append((_named(error), *errors, f"{number(ratio)} ×", "–" if best is None else LABELS[best]))
+    return result
+
+
+def verdicts(sweep: Sweep) -> list[str]:
+    """Sentences on what each term is worth, true for every model error."""
+    ratio = sweep.rms[:, 0] / sweep.rms[:, -1]
+    known = np.isfinite(ratio)
+    lines = [
+        f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s: "
+        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands held for {1e3 * sweep.period:g} ms, a PD of "
+        f"{sweep.natural_frequency:g} rad/s on the motors."
+    ]
+    if known.any():
+        worse = int(np.sum(ratio[known] < 1))
+        lines.append(
+            f"Flatness against rigid feedforward: {compared(float(np.min(ratio[known])))} to "
+            f"{compared(float(np.max(ratio[known])))}; worse with {worse} of {int(known.sum())} model errors."
+        )
+    exact = sweep.of(ModelError())
+    for more, less, name in ((2, 1, "τ̇"), (3, 2, "τ̈")):
+        if not np.all(np.isfinite(exact)):
+            continue
+        gain = exact[less] / exact[more]
+        if gain < _WORTH:
+            lines.append(f"{name} does not pay on this motion: with the exact model its error is {compared(gain)}.")
+            continue
+        limits = [f"{_below(sweep, parameter, less, more)} of {what}" for parameter, what in _PARAMETERS.items()]
+        lines.append(
+            f"{name} pays ({compared(gain)} with the exact model, at least {_WORTH:g} × smaller) up to errors of "
+            f"{' and '.join(limits)}; beyond, the error of the model is larger than what it adds."
+        )
+    return lines
+
+
+def compared(ratio: float) -> str:
+    """An error against another in words, by the other's ratio to it: below 1, the error is larger."""
+    if ratio < 1:
+        return f"{number(1 / ratio)} × larger"
+    return f"{number(ratio)} × smaller"
+
+
+_PARAMETERS = {"stiffness": "stiffness", "mass": "mass"}
+
+
+def _below(sweep: Sweep, parameter: str, less: int, more: int) -> str:
+    """Largest error of a parameter up to which a way is worth having, with both signs."""
+    most = 0.0
+    for size in _ALONE[parameter]:
+        pair = [sweep.of(ModelError(**{parameter: sign * size})) for sign in (-1, 1)]
+        if not all(rms[less] / rms[more] >= _WORTH for rms in pair):
+            break
+        most = size
+    return f"{100 * most:g} %" if most else f"less than {100 * _ALONE[parameter][0]:g} %"
+
+
+def _named(error: ModelError) -> str:
+    named = [
+        f"{name.replace('_', ' ')} {1e3 * value:+.3g} ms"
+        if name == "delay"
+        else f"{name.replace('_', ' ')} {100 * value:+.3g}%"
+        for name, value in error._asdict().items()
+        if value
+    ]
+    return ", ".join(named) or "exact model"
+
+
+def regions(sweep: Sweep) -> go.Figure:
+    """Chart of the least way that is as good as any, over errors of stiffness and mass."""
+    figure = chart("Least feedforward within 5 % of the best", "error of all stiffness [%]", "error of all masses [%]")
+    z, texts = [], []
+    for m in GRID:
+        cells = [sweep.of(ModelError(stiffness=s, mass=m)) for s in GRID]
+        z.append([np.nan if (best := least_as_good(rms)) is None else best for rms in cells])
+        texts.append([_cell(rms) for rms in cells])
+    colors = [color(k) for k in (1, 2, 3, 0)]
+    scale: list[list[Any]] = []
+    for k, shade in enumerate(colors):
+        scale += [[k / len(colors), shade], [(k + 1) / len(colors), shade]]
+    percent = [f"{100 * x:+g}" for x in GRID]
+    figure.add_heatmap(
+        x=percent,
+        y=percent,
+        z=z,
+        text=texts,
+        texttemplate="%{text}",
+        hovertemplate="stiffness %{x} %, masses %{y} %<br>%{text}<extra></extra>",
+        zmin=-0.5,
+        zmax=len(WAYS) - 0.5,
+        colorscale=scale,
+        xgap=2,
+        ygap=2,
+        opacity=0.75,
+        colorbar={"tickvals": list(range(len(WAYS))), "ticktext": list(LABELS)},
+    )
+    return figure.update_layout(hovermode="closest").update_xaxes(type="category").update_yaxes(type="category")
+
+
+def _cell(rms: Sequence[float] | Array) -> str:
+    return "<br>".join(f"{label.split(':')[0]} {number(1e3 * x)}" for label, x in zip(LABELS, rms, strict=True))
+
+
+def as_json(sweep: Sweep) -> dict[str, Any]:
+    """The numbers of the sweep for JSON; None for a motion that ends early."""
+    return {
+        "ways": list(WAYS),
+        "period": sweep.period,
+        "natural_frequency": sweep.natural_frequency,
+        "motion_frequency": sweep.motion_frequency,
+        "resonance": sweep.resonance,
+        "errors": [error._asdict() for error in sweep.errors],
+        "rms": np.where(np.isnan(sweep.rms), None, sweep.rms).tolist(),  # type: ignore[call-overload]
+        "verdicts": verdicts(sweep),
+    }

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Link errors on plants of MuJoCo whose drives hold commands and act after a delay, with and without the lead.
+
+The model is exact: what is left is the hold's alone.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.trajectory import paper_motion
+
+pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+
+from mujoco_arms import MujocoArm
+
+ROBOTS = ("sea_planar_2r", "panda", "iiwa")
+PERIOD, DELAY, DURATION = 1e-3, 2e-3, 0.25
+
+
+@functools.cache
+def arm_and_plant(name: str) -> tuple[ElasticArm, MujocoArm]:
+    return ElasticArm(load_robot(name)), MujocoArm(name)
+
+
+@functools.cache
+def error(name: str, period: float, delay: float, lead: float, *, spline: bool = False, sampled: bool = False) -> float:
+    """Root mean square error of the links, rad."""
+    arm, plant = arm_and_plant(name)
+    motion = paper_motion(arm.robot.n)
+
+    def command(t: float) -> tuple[Array, Array, Array]:
+        state = motion.derivatives(t)
+        y = arm.feedforward(*motion.derivatives(t + lead)) if spline else arm.feedforward(*state, lead=lead)
+        # Feedback of a controller compares with what it measures now; a drive's own has the held reference.
+        reference = arm.feedforward(*state) if sampled else y
+        return y.motor_effort, reference.motor_position, reference.motor_velocity
+
+    t, q, _ = plant.run(command, motion, duration=DURATION, period=period, delay=delay, sampled=sampled)
+    return float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2)))
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_half_a_period_ahead_the_error_of_the_hold_is_gone(name: str) -> None:
+    before = error(name, PERIOD, 0.0, 0.0)
+    assert before > 3e-4
+    # Measured: 1/1,500 and less; the Taylor polynomial of setpoints is as good as the motion itself.
+    assert error(name, PERIOD, 0.0, PERIOD / 2) < before / 1000
+    assert error(name, PERIOD, 0.0, PERIOD / 2, spline=True) < before / 1000
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_order_is_two_in_the_period(name: str) -> None:
+    periods = (4e-3, 2e-3, 1e-3, 5e-4)
+    errors = [error(name, T, 0.0, T / 2) for T in periods]
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    # The harmonic of a hold of 4 ms is near a resonance of the wrists: the step to 2 ms gains more than a quarter.
+    assert orders[0] > 1.9
+    np.testing.assert_allclose(orders[1:], 2.0, atol=0.15)
+    without = [error(name, T, 0.0, 0.0) for T in periods[1:]]
+    np.testing.assert_allclose(np.log2(np.divide(without[:-1], without[1:])), 1.0, atol=0.1)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_delay_that_is_named_costs_nothing(name: str) -> None:
+    without_delay = error(name, PERIOD, 0.0, PERIOD / 2)
+    named = error(name, PERIOD, DELAY, PERIOD / 2 + DELAY)
+    # The initial state is exact at t = 0 in all runs; setpoints are continued over 2.5 ms.
+    assert named < 1.5 * without_delay
+    forgotten = error(name, PERIOD, DELAY, PERIOD / 2)
+    assert forgotten > 1000 * named
+    # All of it is lost: the delay times the velocity.
+    arm, _ = arm_and_plant(name)
+    t = np.linspace(0, DURATION, 400)
+    qd = paper_motion(arm.robot.n).derivatives(t, 1)[1]
+    assert forgotten == pytest.approx(DELAY * np.sqrt(np.mean(qd**2)), rel=0.3)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_feedback_of_the_controller_is_not_ahead(name: str) -> None:
+    """With a PD that is sampled, held and delayed, too."""
+    before = error(name, PERIOD, 0.0, 0.0, sampled=True)
+    assert error(name, PERIOD, 0.0, PERIOD / 2, sampled=True) < before / 10

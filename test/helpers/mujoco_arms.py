@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arms with elastic joints in MuJoCo, with drives that hold commands and act after a delay.
+
+A motor is a body that spins in place, with the rotor's inertia; a spring is a tendon over motor and link. The PD of the
+drives is an actuator, and runs at each stage of the integrator. Cubic springs, friction and gear loss are efforts that
+this module computes by the formulas of docs/actuators.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from chains import packaged_parameters
+from scipy.spatial.transform import Rotation
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.arrays import Array
+
+Command = Callable[[float], tuple[Array, Array, Array]]
+"""From the time at which it is computed, s, to effort, position and velocity of the motors."""
+
+
+def text(numbers: Array) -> str:
+    return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
+
+
+class MujocoArm:
+    """An arm of springs of type linear or cubic, with the parameters of its file, or perturbed ones.
+
+    Attributes:
+        step: of the integrator, RK4, s.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        step: float = 2.5e-4,
+        natural_frequency: float = 70.0,
+        stiffness: float = 1.0,
+        mass: float = 1.0,
+        friction: float = 1.0,
+    ) -> None:
+        """Build the plant of a packaged robot; the last three are factors of its parameters."""
+        import mujoco
+
+        self._mujoco, self.step = mujoco, step
+        robot = load_robot(name)
+        arm = ElasticArm(robot)
+        entries = [packaged_parameters(name)["joints"][joint.name] for joint in robot.joints]
+        self.n, self.names = robot.n, robot.joint_names
+        self._stiffness = np.array([float(x["elasticity"]["stiffness"]) for x in entries]) * stiffness
+        self._cubic = np.array([float(x["elasticity"].get("cubic", 0.0)) for x in entries]) * stiffness
+        self._rotor = np.array([float(x["rotor_inertia"]) for x in entries])
+        actuators = [x.get("actuator", {}) for x in entries]
+        laws = [x.get("friction", {}) for x in actuators]
+        self._viscous = np.array([x.get("viscous", 0.0) for x in laws]) * friction
+        self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction
+        self._smoothing = np.array([x.get("smoothing_velocity", 0.01) for x in laws])
+        self._efficiency = np.array([x.get("efficiency", 1.0) for x in actuators])
+        self.lossy = bool(self._cubic.any() or self._viscous.any() or np.any(self._efficiency < 1))
+        self.kp, self.kd = natural_frequency**2 * self._rotor, 2 * natural_frequency * self._rotor
+        self.model = mujoco.MjModel.from_xml_string(self._mjcf(robot, mass))
+        for k, joint in enumerate(robot.joints, start=1):
+            # Inertias that MuJoCo would refuse for rounding are set after compilation.
+            about_center = joint.inertia_about_origin - joint.mass * (
+                joint.center_of_mass @ joint.center_of_mass * np.eye(3)
+                - np.outer(joint.center_of_mass, joint.center_of_mass)
+            )
+            moments, axes = np.linalg.eigh(about_center)
+            axes[:, 2] *= np.linalg.det(axes)
+            x, y, z, w = Rotation.from_matrix(axes).as_quat()
+            self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
+        mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
+        self._arm = arm
+
+    def _mjcf(self, robot: Any, mass: float) -> str:
+        head, tail, motors, springs, drives = "", "", "", "", ""
+        for k, joint in enumerate(robot.joints):
+            x, y, z, w = Rotation.from_matrix(joint.reference_pose[:3, :3]).as_quat()
+            head += (
+                f'<body pos="{text(joint.reference_pose[:3, 3])}" quat="{text(np.array([w, x, y, z]))}">'
+                f'<joint name="link_{k}" axis="{text(joint.axis)}"/>'
+                f'<inertial pos="{text(joint.center_of_mass)}" mass="{mass * joint.mass:.17g}" diaginertia="1 1 1"/>'
+            )
+            tail += "</body>"
+            motors += (
+                f'<body><joint name="motor_{k}" axis="0 0 1"/>'
+                f'<inertial pos="0 0 0" mass="1" diaginertia="{text(np.full(3, self._rotor[k]))}"/></body>'
+            )
+            linear = 0.0 if self.lossy else self._stiffness[k]
+            springs += (
+                f'<fixed stiffness="{linear:.17g}" springlength="0">'
+                f'<joint joint="motor_{k}" coef="1"/><joint joint="link_{k}" coef="-1"/></fixed>'
+            )
+            drives += (
+                f'<general joint="motor_{k}" gainprm="1" biastype="affine" '
+                f'biasprm="0 {-self.kp[k]:.17g} {-self.kd[k]:.17g}"/>'
+            )
+        return (
+            f'<mujoco><compiler angle="radian"/><option integrator="RK4" timestep="{self.step}" '
+            f'gravity="{text(robot.gravity)}"><flag contact="disable"/></option><worldbody>{head}{tail}{motors}'
+            f"</worldbody><tendon>{springs}</tendon><actuator>{drives}</actuator></mujoco>"
+        )
+
+    def _losses(self, _: object, data: Any) -> None:
+        """Springs, friction and gear loss."""
+        n = self.n
+        delta, speed = data.qpos[n:] - data.qpos[:n], data.qvel[n:]
+        effort = self._stiffness * delta + self._cubic * delta**3
+        friction = self._viscous * speed + self._coulomb * np.tanh(speed / self._smoothing)
+        data.qfrc_passive[:n] += effort
+        data.qfrc_passive[n:] -= effort * self._efficiency ** -np.tanh(effort * speed / 0.1) + friction
+
+    def run(
+        self,
+        command: Command,
+        motion: Any,
+        *,
+        duration: float,
+        period: float,
+        delay: float = 0.0,
+        sampled: bool = False,
+        start: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Follow commands from the exact state of the nominal arm at time 0; returns times, and positions.
+
+        Args:
+            command: computes commands.
+            motion: of the links, for the initial state.
+            duration: s.
+            period: for which the drives hold a command, s; a multiple of the step.
+            delay: from a command to its effect, s; a multiple of the step.
+            sampled: whether the PD is part of the command, with the state at the time at which that is computed.
+            start: positions and velocities of the motors at time 0; by default those of the nominal arm.
+
+        Returns:
+            Times (T,), and positions of links (T, n) and motors (T, n) then.
+        """
+        mujoco, n = self._mujoco, self.n
+        data = mujoco.MjData(self.model)
+        if start is None:
+            y = self._arm.feedforward(*motion.derivatives(0.0))
+            start = y.motor_position, y.motor_velocity
+        q, qd = motion.derivatives(0.0, order=1)
+        data.qpos[:], data.qvel[:] = np.r_[q, start[0]], np.r_[qd, start[1]]
+        steps, hold, late = (round(x / self.step) for x in (duration, period, delay))
+        states = np.empty((steps + 1, 2, 2 * n))
+        states[0] = data.qpos, data.qvel
+        self.model.actuator_biasprm[:, 1], self.model.actuator_biasprm[:, 2] = (
+            (0.0, 0.0) if sampled else (-self.kp, -self.kd)
+        )
+        mujoco.set_mjcb_passive(self._losses if self.lossy else None)
+        try:
+            for k in range(steps):
+                if (k - late) % hold == 0 or k == 0:
+                    number = (k - late) // hold * hold
+                    effort, position, velocity = command(number * self.step)
+                    theta, thetad = states[max(number, 0), :, n:] if sampled else np.zeros((2, n))
+                    data.ctrl[:] = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
+                mujoco.mj_step(self.model, data)
+                states[k + 1] = data.qpos, data.qvel
+        finally:
+            mujoco.set_mjcb_passive(None)
+        return self.step * np.arange(1, steps + 1), states[1:, 0, :n], states[1:, 0, n:]

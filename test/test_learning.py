@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning from run to run on plants of MuJoCo with errors of the model, and its refusals."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import LimitError, StateError
+from eom_dynamics.learning import (
+    Correction,
+    LearningError,
+    Settings,
+    Uncertainty,
+    _low_pass,
+    contraction,
+    learn,
+    read_correction,
+    uncorrected,
+)
+from eom_dynamics.simulation.reference import read_motion
+
+PERIOD, COUNT, NOISE = 1e-3, 2000, 2e-5
+SETTINGS = Settings(bandwidth=10.0, gain=1.0)
+KNOWN = Uncertainty(0.05, 0.05, 0.05)
+
+
+@functools.cache
+def arm_of(name: str) -> ElasticArm:
+    return ElasticArm(load_robot(name))
+
+
+class Swing:
+    """A sin⁶(πt/T), rest to rest and four times differentiable."""
+
+    def __init__(self, n: int) -> None:
+        self.A = np.resize([0.8, -0.6, 0.5, -0.4], n)
+
+    def derivatives(self, t: Array | float, order: int = 4) -> list[Array]:
+        w, x = 2 * np.pi / (COUNT * PERIOD), np.asarray(t)[..., np.newaxis]
+        terms = ((10, 0), (-15, 1), (6, 2), (-1, 3))
+        return [
+            sum(c / 32 * (m * w) ** k * np.cos(m * w * x + k * np.pi / 2) for c, m in terms) * self.A
+            for k in range(order + 1)
+        ]
+
+
+def before_learning(name: str) -> Correction:
+    robot, t = load_robot(name), PERIOD * np.arange(COUNT + 1)
+    return uncorrected(robot.joint_names, t, np.stack(Swing(robot.n).derivatives(t)))
+
+
+def runs(name: str, count: int, settings: Settings = SETTINGS, uncertainty: Uncertainty = KNOWN, **factors: float):
+    """Errors (count,) of runs, rad, with learning from noisy measurements between them."""
+    pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+    from mujoco_arms import MujocoArm
+
+    arm, last, noise = arm_of(name), before_learning(name), np.random.default_rng(3)
+    plant, errors = MujocoArm(name, step=PERIOD, **factors), []
+    for _ in range(count):
+        y = arm.feedforward(*last.motion, lead=PERIOD / 2)
+
+        def command(t: float, y=y) -> tuple[Array, Array, Array]:
+            k = round(t / PERIOD)
+            return y.motor_effort[k], y.motor_position[k], y.motor_velocity[k]
+
+        _, q, _ = plant.run(command, Swing(arm.robot.n), duration=COUNT * PERIOD, period=PERIOD)
+        q = np.vstack([last.reference[0][:1], q])
+        errors.append(float(np.sqrt(np.mean((q - last.reference[0]) ** 2))))
+        last = learn(arm, last, q + noise.normal(scale=NOISE, size=q.shape), settings, uncertainty=uncertainty)
+    return np.array(errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "factors"),
+    [
+        ("sea_planar_2r", {"stiffness": 1.05, "mass": 0.95, "friction": 1.2}),
+        ("panda", {"stiffness": 0.95, "mass": 1.05}),
+    ],
+)
+def test_five_runs_leave_a_twentieth(name: str, factors: dict[str, float]) -> None:
+    errors = runs(name, 6, **factors)
+    assert errors[5] < errors[0] / 20
+    # Monotone but for noise: 3 % of what is left.
+    assert np.all(errors[1:] < 1.03 * errors[:-1])
+    # As it was said beforehand, down to what the bandwidth leaves.
+    bound = contraction(arm_of(name), before_learning(name).reference[0], SETTINGS, KNOWN).ratio
+    assert bound < 1 and errors[1] < bound * errors[0]
+
+
+def test_a_resonance_off_by_30_percent_is_refused_or_converges() -> None:
+    """The stiffness is half of the model's."""
+    factors = {"stiffness": 0.49}
+    with pytest.raises(LearningError, match="learning may diverge"):
+        runs("sea_planar_2r", 2, uncertainty=Uncertainty(stiffness=0.51), **factors)
+    # If nobody says so, the first run that is worse ends it.
+    with pytest.raises(LearningError, match="the error has grown"):
+        runs("sea_planar_2r", 4, **factors)
+    # With less bandwidth and gain it is bounded with that error, too, and converges.
+    careful = Settings(bandwidth=1.0, gain=0.3)
+    errors = runs("sea_planar_2r", 4, careful, Uncertainty(0.51, 0.05, 0.05), **factors)
+    assert np.all(errors[1:] < errors[:-1])
+
+
+def test_errors_that_have_grown_are_refused() -> None:
+    arm, last = arm_of("planar_2r"), before_learning("planar_2r")
+    off = last.reference[0] + 1e-3
+    second = learn(arm, last, off, SETTINGS, uncertainty=KNOWN)
+    assert second.errors == pytest.approx((1e-3,))
+    with pytest.raises(LearningError, match=r"has grown from 0\.001 to 0\.0012"):
+        learn(arm, second, last.reference[0] + 1.2e-3, SETTINGS, uncertainty=KNOWN)
+
+
+def test_bound_is_one_less_gain_for_an_exact_model() -> None:
+    q, exact = before_learning("planar_2r").reference[0], Uncertainty(0.0, 0.0, 0.0)
+    for gain in (0.3, 1.0):
+        found = contraction(arm_of("planar_2r"), q, Settings(5.0, gain), exact)
+        assert found.ratio == pytest.approx(1 - gain, abs=1e-8)
+    # A delay that is not named, at the edge of the bandwidth: |1 - exp(-i w D)|.
+    late = contraction(arm_of("planar_2r"), q, Settings(5.0, 1.0), Uncertainty(0.0, 0.0, 0.0, delay=5e-3))
+    share = _low_pass(np.array([late.frequency / 5.0]))[0]
+    assert late.ratio == pytest.approx(share * 2 * np.sin(np.pi * late.frequency * 5e-3), rel=1e-9)
+    assert 3 < late.frequency < 6
+
+
+def test_correction_starts_on_the_reference_and_is_smooth() -> None:
+    arm, last = arm_of("planar_2r"), before_learning("planar_2r")
+    wave = 1e-3 * np.sin(2 * np.pi * 2 * last.t)[:, np.newaxis] ** 4 * np.ones(2)
+    found = learn(arm, last, last.reference[0] + wave, Settings(10.0, 1.0), uncertainty=KNOWN).correction
+    assert np.all(found[:, 0] == 0)
+    np.testing.assert_allclose(found[0][200:], -wave[200:], rtol=0, atol=2e-5)
+    for k in range(4):
+        step = np.diff(found[k], axis=0) / PERIOD
+        middle = 0.5 * (found[k + 1][1:] + found[k + 1][:-1])
+        np.testing.assert_allclose(step, middle, rtol=0, atol=2e-3 * (1e-12 + np.abs(middle).max()))
+
+
+def test_forgetting_leaves_a_part_and_repetitions_are_averaged() -> None:
+    arm, last = arm_of("planar_2r"), before_learning("planar_2r")
+    off = np.stack([last.reference[0] + 2e-3, last.reference[0]])
+    whole = learn(arm, last, off, Settings(5.0, 1.0), uncertainty=KNOWN)
+    assert whole.correction[0][1500] == pytest.approx([-1e-3, -1e-3], rel=2e-2)
+    settings = Settings(5.0, 0.5, 0.5)
+    kept = learn(arm, whole, last.reference[0], settings, uncertainty=KNOWN)
+    assert kept.correction[0][1500] == pytest.approx([-5e-4, -5e-4], rel=2e-2)
+
+
+def test_limits_are_kept() -> None:
+    arm, last = arm_of("panda"), before_learning("panda")
+    with pytest.raises(LimitError, match="the corrected motion exceeds limits"):
+        learn(arm, last, last.reference[0] + 4.0, SETTINGS, uncertainty=KNOWN)
+
+
+def test_file_is_a_motion_for_player_and_simulation(tmp_path: Path) -> None:
+    arm, last = arm_of("planar_2r"), before_learning("planar_2r")
+    found = learn(arm, last, last.reference[0] + 1e-3, SETTINGS, uncertainty=KNOWN)
+    found.write(tmp_path / "next.npz")
+    motion = read_motion(tmp_path / "next.npz", arm.robot)
+    np.testing.assert_array_equal(motion.derivatives(last.t[700], 0)[0], found.motion[0][700])
+    again = read_correction(tmp_path / "next.npz")
+    np.testing.assert_allclose(again.correction, found.correction, rtol=0, atol=1e-12 * np.abs(found.motion).max())
+    np.testing.assert_array_equal(again.reference, last.reference)
+    assert again.errors == found.errors and again.joint_names == arm.robot.joint_names
+
+
+@pytest.mark.parametrize("settings", [Settings(0.0), Settings(5.0, 0.0), Settings(5.0, 1.5), Settings(5.0, 1.0, -1.0)])
+def test_settings_that_cannot_be(settings: Settings) -> None:
+    last = before_learning("planar_2r")
+    with pytest.raises(StateError, match=r"bandwidth|gain|forgetting"):
+        learn(arm_of("planar_2r"), last, last.reference[0], settings)
+
+
+def test_arrays_that_cannot_be() -> None:
+    last = before_learning("planar_2r")
+    with pytest.raises(StateError, match="measured must be finite"):
+        learn(arm_of("planar_2r"), last, last.reference[0][1:])
+    with pytest.raises(StateError, match="equal steps"):
+        uncorrected(last.joint_names, last.t**2, last.reference)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics learn``: from bags of runs to the motion of the next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+
+from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write_bag
+
+from eom_dynamics import load_robot
+from eom_dynamics.learning import read_correction, uncorrected
+from eom_dynamics.tools.cli.main import main
+
+NAMES = load_robot("planar_2r").joint_names
+T = 1e-3 * np.arange(801)
+SURE = ("--stiffness-error", "0.05", "--mass-error", "0.05", "--rotor-inertia-error", "0.05")
+SHAPE = np.sin(np.pi * T / 0.8) ** 6
+
+
+def motion_file(folder: Path) -> Path:
+    w = 2 * np.pi / 0.8
+    rows = []
+    for k in range(5):
+        terms = ((10, 0), (-15, 1), (6, 2), (-1, 3))
+        rows.append(sum(c / 32 * (m * w) ** k * np.cos(m * w * T + k * np.pi / 2) for c, m in terms))
+    states = np.array(rows)[..., np.newaxis] * np.array([0.3, -0.2])
+    uncorrected(NAMES, T, states).write(folder / "motion.npz")
+    return folder / "motion.npz"
+
+
+def run_of(folder: Path, name: str, motion: Path, off: float) -> Path:
+    """A bag of a run that is off by some times the shape of the motion; joint states at 500 Hz, late by 0.4 ms."""
+    given = read_correction(motion)
+    commanded = [(START + 10**6 * k, setpoint(START + 10**6 * k, NAMES, given.motion[:, k])) for k in range(len(T))]
+    at = np.arange(-0.01, 0.83, 0.002) + 4e-4
+    shape = np.interp(at, T, SHAPE)
+    q = np.stack([np.interp(at, T, given.reference[0][:, i]) for i in range(2)], axis=1) + off * shape[:, np.newaxis]
+    stamps = START + np.round(at * 1e9).astype(np.int64)
+    measured = [(int(t), joint_state(int(t), NAMES, row)) for t, row in zip(stamps, q, strict=True)]
+    return write_bag(folder / name, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
+
+
+def test_runs_are_learned_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    motion = motion_file(tmp_path)
+    first = run_of(tmp_path, "first", motion, 2e-3)
+    command = ["learn", "--robot", "planar_2r", "--gain", "1", "--bandwidth", "5", "--json", *SURE]
+    assert main([*command, str(first), "--motion", str(motion), "-o", str(tmp_path / "second.npz")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    rms = 2e-3 * np.sqrt(np.mean(SHAPE**2))
+    assert answer["errors"] == pytest.approx([rms], rel=1e-2) and answer["contraction"]["ratio"] < 1
+    second = read_correction(tmp_path / "second.npz")
+    np.testing.assert_allclose(second.correction[0], np.repeat(-2e-3 * SHAPE[:, None], 2, axis=1), atol=1e-4)
+    # Two repetitions of the next run, and then one that is worse.
+    bags = [run_of(tmp_path, f"again_{k}", tmp_path / "second.npz", off) for k, off in enumerate((3e-4, -1e-4))]
+    arguments = [*map(str, bags), "--motion", str(tmp_path / "second.npz"), "-o", str(tmp_path / "third.npz")]
+    assert main([*command, *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["errors"][1] == pytest.approx(rms / 20, rel=0.05)
+    worse = run_of(tmp_path, "worse", tmp_path / "third.npz", 1e-3)
+    arguments = [str(worse), "--motion", str(tmp_path / "third.npz"), "-o", str(tmp_path / "fourth.npz")]
+    assert main([*command, *arguments]) == 1
+    assert "refused: the error has grown from 4." in capsys.readouterr().err
+    assert not (tmp_path / "fourth.npz").exists()
+
+
+def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    motion = motion_file(tmp_path)
+    bag = run_of(tmp_path, "run", motion, 1e-3)
+    command = ["learn", str(bag), "--motion", str(motion), "-o", str(tmp_path / "next.npz"), "--robot"]
+    assert main([*command, "sea_planar_2r", "--stiffness-error", "0.9"]) == 1
+    assert "refused: learning may diverge" in capsys.readouterr().err
+    assert main([*command, "iiwa"]) == 2
+    assert "has the joints joint_1, joint_2" in capsys.readouterr().err
+    states = write_bag(
+        tmp_path / "states", {"/joint_states": (JOINT_STATE, [(START, joint_state(START, NAMES, [0, 0]))])}
+    )
+    assert (
+        main(["learn", str(states), "--motion", str(motion), "-o", str(tmp_path / "x.npz"), "--robot", "planar_2r"])
+        == 2
+    )
+    assert "topics of type eom_dynamics/msg/JointTrajectorySetpoint" in capsys.readouterr().err
