@@ -138,8 +138,8 @@ def drive_delay(
 ) -> Delay:
     """Delay from the commands of an arm to its motion: that of the drives, and half the period for which they hold.
 
-    Inertia, friction, stiffness, gear loss and the gains of the PD are fitted with it; of the arm's file only the shapes
-    of the springs' laws count, and at rigid joints the inverse dynamics. Measured positions must be of the same clock.
+    Inertia, friction, stiffness, gear loss and the gains of the PD are fitted with it; of the arm's file only the
+    shapes of the springs' laws count, and at rigid joints the inverse dynamics. All is measured by one clock.
 
     Args:
         arm: the arm, without a transmission.
