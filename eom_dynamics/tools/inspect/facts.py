@@ -11,6 +11,8 @@ from ...codegen.programs import PROGRAMS
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
+from .plausibility import elastic_joints
+from .plausibility import warnings as implausible
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
 """Programs whose operations are counted; tracing some of the others takes a second."""
@@ -31,6 +33,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
     uncounted = _SQUARE if robot.n > MOST_JOINTS else ()
     if joints_without_inertia(robot):
         uncounted += ("forward_dynamics",)
+    elastic = elastic_joints(robot)
     return {
         "name": robot.name,
         "independent_joints": robot.n,
@@ -48,6 +51,8 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         ],
         "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
         "joint_friction": robot.joint_friction,
+        "elastic_joints": elastic,
+        "implausible": implausible(robot, elastic),
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],
     }

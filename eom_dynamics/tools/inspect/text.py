@@ -36,12 +36,32 @@ def as_text(facts: Mapping[str, Any]) -> str:
             if name not in counted
         ),
         "",
+        *_elastic(facts),
         *_friction(facts),
         *_passive_efforts(facts),
         *(f"merged: {line}" for line in facts["merged"]),
         *(f"assumed: {line}" for line in facts["assumed"]),
+        *(f"not plausible: {line}" for line in facts["implausible"]),
     ]
     return "\n".join(map(printable, lines))
+
+
+def _elastic(facts: Mapping[str, Any]) -> list[str]:
+    """Return a table of resonances and static deflections, if there are elastic joints."""
+    if not facts["elastic_joints"]:
+        return []
+    types = {joint["name"]: joint["type"] for joint in facts["joints"]}
+    header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
+    rows = [
+        (
+            row["joint"],
+            f"{row['link_frequency']:.3g}",
+            f"{row['motor_frequency']:.4g}",
+            f"{1e3 * row['sag']:.3g} {'mm' if types[row['joint']] == 'prismatic' else 'mrad'}",
+        )
+        for row in facts["elastic_joints"]
+    ]
+    return [*columns([header, *rows], right_from=1), ""]
 
 
 def _friction(facts: Mapping[str, Any]) -> list[str]:

@@ -43,7 +43,7 @@ def test_facts_are_those_of_the_robot(name: str) -> None:
     lines = as_text(found).splitlines()
     assert lines[0].startswith(f"{name}: ")
     for joint in robot.joints:
-        (line,) = [line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} ")]
+        line = next(line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} "))
         assert line.lstrip("│├└─ ").split()[1] == joint.type
         assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
 
