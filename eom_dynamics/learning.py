@@ -52,7 +52,7 @@ class LearningError(EomDynamicsError):
     """Learning is refused since it would diverge, or has."""
 
 
-class Settings(NamedTuple):
+class LearningSettings(NamedTuple):
     """Parameters of learning.
 
     Attributes:
@@ -81,8 +81,8 @@ class Uncertainty(NamedTuple):
     delay: float = 0.0
 
 
-DEFAULT, USUAL = Settings(), Uncertainty()
-"""Settings, and errors of a model, where none are given."""
+DEFAULT, USUAL = LearningSettings(), Uncertainty()
+"""LearningSettings, and errors of a model, where none are given."""
 
 
 class Contraction(NamedTuple):
@@ -170,7 +170,7 @@ def learn(
     arm: ElasticArm,
     last: Correction,
     measured: ArrayLike,
-    settings: Settings = DEFAULT,
+    settings: LearningSettings = DEFAULT,
     *,
     uncertainty: Uncertainty = USUAL,
     natural_frequency: float = 70.0,
@@ -223,7 +223,7 @@ def learn(
 def contraction(
     arm: ElasticArm,
     positions: ArrayLike,
-    settings: Settings = DEFAULT,
+    settings: LearningSettings = DEFAULT,
     uncertainty: Uncertainty = USUAL,
     *,
     natural_frequency: float = 70.0,
@@ -284,7 +284,7 @@ def contraction(
     return worst
 
 
-def check_settings(settings: Settings) -> None:
+def check_settings(settings: LearningSettings) -> None:
     """Raise StateError if a setting is out of range."""
     positive(settings.bandwidth, "bandwidth")
     for name in ("gain", "forgetting"):

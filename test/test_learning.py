@@ -15,7 +15,7 @@ from eom_dynamics.exceptions import LimitError, StateError
 from eom_dynamics.learning import (
     Correction,
     LearningError,
-    Settings,
+    LearningSettings,
     Uncertainty,
     _low_pass,
     contraction,
@@ -26,7 +26,7 @@ from eom_dynamics.learning import (
 from eom_dynamics.simulation.reference import read_motion
 
 PERIOD, COUNT, NOISE = 1e-3, 2000, 2e-5
-SETTINGS = Settings(bandwidth=10.0, gain=1.0)
+SETTINGS = LearningSettings(bandwidth=10.0, gain=1.0)
 KNOWN = Uncertainty(0.05, 0.05, 0.05)
 
 
@@ -55,7 +55,9 @@ def before_learning(name: str) -> Correction:
     return uncorrected(robot.joint_names, t, np.stack(Swing(robot.n).derivatives(t)))
 
 
-def runs(name: str, count: int, settings: Settings = SETTINGS, uncertainty: Uncertainty = KNOWN, **factors: float):
+def runs(
+    name: str, count: int, settings: LearningSettings = SETTINGS, uncertainty: Uncertainty = KNOWN, **factors: float
+):
     """Errors (count,) of runs, rad, with learning from noisy measurements between them."""
     pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
     from mujoco_arms import MujocoArm
@@ -102,7 +104,7 @@ def test_a_resonance_off_by_30_percent_is_refused_or_converges() -> None:
     with pytest.raises(LearningError, match="the error has grown"):
         runs("sea_planar_2r", 4, **factors)
     # With less bandwidth and gain it is bounded with that error, too, and converges.
-    careful = Settings(bandwidth=1.0, gain=0.3)
+    careful = LearningSettings(bandwidth=1.0, gain=0.3)
     errors = runs("sea_planar_2r", 4, careful, Uncertainty(0.51, 0.05, 0.05), **factors)
     assert np.all(errors[1:] < errors[:-1])
 
@@ -119,10 +121,10 @@ def test_errors_that_have_grown_are_refused() -> None:
 def test_bound_is_one_less_gain_for_an_exact_model() -> None:
     q, exact = before_learning("planar_2r").reference[0], Uncertainty(0.0, 0.0, 0.0)
     for gain in (0.3, 1.0):
-        found = contraction(arm_of("planar_2r"), q, Settings(5.0, gain), exact)
+        found = contraction(arm_of("planar_2r"), q, LearningSettings(5.0, gain), exact)
         assert found.ratio == pytest.approx(1 - gain, abs=1e-8)
     # A delay that is not named, at the edge of the bandwidth: |1 - exp(-i w D)|.
-    late = contraction(arm_of("planar_2r"), q, Settings(5.0, 1.0), Uncertainty(0.0, 0.0, 0.0, delay=5e-3))
+    late = contraction(arm_of("planar_2r"), q, LearningSettings(5.0, 1.0), Uncertainty(0.0, 0.0, 0.0, delay=5e-3))
     share = _low_pass(np.array([late.frequency / 5.0]))[0]
     assert late.ratio == pytest.approx(share * 2 * np.sin(np.pi * late.frequency * 5e-3), rel=1e-9)
     assert 3 < late.frequency < 6
@@ -131,7 +133,7 @@ def test_bound_is_one_less_gain_for_an_exact_model() -> None:
 def test_correction_starts_on_the_reference_and_is_smooth() -> None:
     arm, last = arm_of("planar_2r"), before_learning("planar_2r")
     wave = 1e-3 * np.sin(2 * np.pi * 2 * last.t)[:, np.newaxis] ** 4 * np.ones(2)
-    found = learn(arm, last, last.reference[0] + wave, Settings(10.0, 1.0), uncertainty=KNOWN).correction
+    found = learn(arm, last, last.reference[0] + wave, LearningSettings(10.0, 1.0), uncertainty=KNOWN).correction
     assert np.all(found[:, 0] == 0)
     np.testing.assert_allclose(found[0][200:], -wave[200:], rtol=0, atol=2e-5)
     for k in range(4):
@@ -143,9 +145,9 @@ def test_correction_starts_on_the_reference_and_is_smooth() -> None:
 def test_forgetting_leaves_a_part_and_repetitions_are_averaged() -> None:
     arm, last = arm_of("planar_2r"), before_learning("planar_2r")
     off = np.stack([last.reference[0] + 2e-3, last.reference[0]])
-    whole = learn(arm, last, off, Settings(5.0, 1.0), uncertainty=KNOWN)
+    whole = learn(arm, last, off, LearningSettings(5.0, 1.0), uncertainty=KNOWN)
     assert whole.correction[0][1500] == pytest.approx([-1e-3, -1e-3], rel=2e-2)
-    settings = Settings(5.0, 0.5, 0.5)
+    settings = LearningSettings(5.0, 0.5, 0.5)
     kept = learn(arm, whole, last.reference[0], settings, uncertainty=KNOWN)
     assert kept.correction[0][1500] == pytest.approx([-5e-4, -5e-4], rel=2e-2)
 
@@ -168,8 +170,11 @@ def test_file_is_a_motion_for_player_and_simulation(tmp_path: Path) -> None:
     assert again.errors == found.errors and again.joint_names == arm.robot.joint_names
 
 
-@pytest.mark.parametrize("settings", [Settings(0.0), Settings(5.0, 0.0), Settings(5.0, 1.5), Settings(5.0, 1.0, -1.0)])
-def test_settings_that_cannot_be(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [LearningSettings(0.0), LearningSettings(5.0, 0.0), LearningSettings(5.0, 1.5), LearningSettings(5.0, 1.0, -1.0)],
+)
+def test_settings_that_cannot_be(settings: LearningSettings) -> None:
     last = before_learning("planar_2r")
     with pytest.raises(StateError, match=r"bandwidth|gain|forgetting"):
         learn(arm_of("planar_2r"), last, last.reference[0], settings)

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
     require("simulate")
     from ...elastic import ElasticArm
-    from ...learning import LearningError, Settings, Uncertainty, contraction, learn, read_correction
+    from ...learning import LearningError, LearningSettings, Uncertainty, contraction, learn, read_correction
     from ..learn import measured_run
     from ..writing import whole_file
     from .console import complain
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(robot.joint_names)}"
         )
     arm = ElasticArm(robot)
-    settings = Settings(options.bandwidth, options.gain, options.forgetting)
+    settings = LearningSettings(options.bandwidth, options.gain, options.forgetting)
     uncertainty = Uncertainty(
         options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
     )
