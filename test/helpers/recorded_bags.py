@@ -117,7 +117,7 @@ def _topics(
         yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
     if contents.command and contents.motors and "command" not in without:
         motors = contents.motors
-        fixed = {"held": False, "status": 0, "motor_names": list(motors.names)}
+        fixed = {"held": False, "status": 0, "command_lead": 0.0, "motor_names": list(motors.names)}
         rows = _messages(contents.command, "joint_names", fixed)
         for k, (_, fields) in enumerate(rows):
             fields["status"] = status[k] if k < len(status) else 0

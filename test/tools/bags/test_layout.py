@@ -90,6 +90,7 @@ def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
         joint_names=names,
         motor_names=names,
         held=False,
+        command_lead=0.0,
         status=0,
         **{
             name: np.zeros(7)

@@ -97,7 +97,7 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
     def message(s: int, row: np.ndarray) -> object:
         values = {k: v for k, v in fields.items() if k in command.__dataclass_fields__}
         own = {"header": header(s), "joint_names": list(NAMES), "motor_names": list(NAMES), "motor_effort": row}
-        own |= {name: 0 for name in ("held", "status") if name in values}
+        own |= {name: 0 for name in ("held", "status", "command_lead") if name in values}
         return command(**(values | own))
 
     positions = [(s, joint_state(s, NAMES, row)) for s, row in zip(stamps(), Q, strict=True)]
