@@ -115,7 +115,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     written = set()
     for section in sections:
         if path := DOCUMENTS.get(section.name):
-            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {facts["date"]}, on {facts["processor"]}.'
+            command = f'make bench BENCH_ARGS="--only {section.name}{section.options}"'
+            source = f"`{command}`, {facts['date']}, on {facts['processor']}, load {facts['load before the run']}."
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)
     if len(sections) == len(SECTIONS):

@@ -88,6 +88,7 @@ def run(settings: Settings) -> Section:
             cells += ["refused" if (found := ratios[row]) is None else f"{found[k]:.3g}" for ratios in before]
         table.add(kind.replace("_", " "), name, *cells)
     section.tables = [table]
+    section.options = f" --beside {' '.join(settings.beside)}" if settings.beside else ""
     section.text = [f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls."]
     for what, ratio in zip(("one state", "a batch"), worst, strict=True):
         promise = f"feedforward of {what} with any spring at most {MOST} × the inverse dynamics of the arm"

@@ -45,6 +45,7 @@ class Section:
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
+    options: str = ""  # of the run, where they change the results
 
     def show(self) -> None:
         """Print the section."""
