@@ -93,7 +93,7 @@ def run(settings: Settings) -> Section:
             (
                 "springs",
                 "motors",
-                *(f"{what} at {name}" for name in settings.beside for what in ("one state", "batch")),
+                *(f"{what} at {name}" for name in settings.beside for what in ("one", "batch")),
             ),
         )
         for (kind, name), *found in zip(robots, *before, strict=True):
