@@ -120,8 +120,11 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     written = set()
     for section in sections:
         if path := DOCUMENTS.get(section.name):
-            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {facts["date"]}, on {facts["processor"]}.'
+            machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
+            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
+            if section.before is not None:
+                write_between_marks(path, f"{section.name} before", f"{section.before.markdown()}\n\n{machine}.")
             written.add(path)
     if len(sections) == len(SECTIONS):
         described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
