@@ -40,6 +40,7 @@ SECTIONS = (
     "elastic_identification",
     "excitation",
     "closed_circle",
+    "minimum_time",
 )
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -59,6 +60,7 @@ DOCUMENTS = {
     "elastic_identification": DOCS / "identification_of_springs.md",
     "excitation": DOCS / "excitation.md",
     "closed_circle": DOCS / "closed_circle.md",
+    "minimum_time": DOCS / "minimum_time.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 
