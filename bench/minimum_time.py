@@ -34,9 +34,9 @@ def run(settings: Settings) -> Section:
     _beside_toppra(section, count)
     _beside_finer(section, max(count // 10, 2))
     section.text = [
-        f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of the joints. Violations "
-        f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, solver "
-        "seidel; its velocities and efforts are those of its own parameterisation."
+        f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
+        f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
+        "solver seidel; its velocities and efforts are those of its own parameterisation."
     ]
     return section
 

@@ -3,7 +3,7 @@
 
 from ..elastic.bounds import UNITS
 from .cosine import Cosine, paper_motion, paper_wrench
-from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time
+from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
 from .fit import Fit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
@@ -34,6 +34,7 @@ __all__ = [
     "fit",
     "follow",
     "minimum_time",
+    "minimum_times",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",
