@@ -38,6 +38,7 @@ SECTIONS = (
     "elastic_identification",
     "excitation",
     "closed_circle",
+    "minimum_time",
 )
 
 ON_REQUEST = ("public_recordings",)
@@ -60,6 +61,7 @@ DOCUMENTS = {
     "elastic_identification": DOCS / "identification_of_springs.md",
     "excitation": DOCS / "excitation.md",
     "closed_circle": DOCS / "closed_circle.md",
+    "minimum_time": DOCS / "minimum_time.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 
