@@ -11,6 +11,7 @@ import argparse
 import importlib
 import os
 import time
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -73,7 +74,11 @@ def main() -> int:
         metavar="SECTION",
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
+    parser.add_argument(
+        "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too; slow"
+    )
     options = parser.parse_args()
+    settings = replace(QUICK if options.quick else FULL, beside=tuple(options.beside))
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -86,7 +91,7 @@ def main() -> int:
     for name in SECTIONS:
         if name in options.only:
             CONSOLE.print(f"\n{name} …", style="dim")
-            sections.append(importlib.import_module(name).run(QUICK if options.quick else FULL))
+            sections.append(importlib.import_module(name).run(settings))
             sections[-1].show()
     bars = [bar for section in sections for bar in section.bars]
     minutes = (time.perf_counter() - start) / 60

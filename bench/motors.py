@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from beside import ratios_at
 from report import Bar, Section, Table, seconds
 from settings import Settings
 
@@ -55,32 +56,37 @@ MOST = 2.0
 def run(settings: Settings) -> Section:
     """Compare the times of one state and of a batch; arms are interleaved with their own inverse dynamics."""
     section = Section("motors", "Feedforward with every kind of spring")
+    robots = {(spring.kind, name): robot for spring in SPRINGS for name, robot in _robots(spring).items()}
+    before = [ratios_at(commit, list(robots.values()), COUNT, settings) for commit in settings.beside]
     table = Table(
         "iiwa, tau to taudd and motor motion and effort, called from Python",
-        ("springs", "motors", "one state", "× inverse dynamics", "batch, a state", "× inverse dynamics"),
+        (
+            *("springs", "motors", "one state", "× inverse dynamics", *(f"× at {name}" for name in settings.beside)),
+            *("batch, a state", "× inverse dynamics", *(f"× at {name}" for name in settings.beside)),
+        ),
     )
     random, worst = np.random.default_rng(1), [0.0, 0.0]
     # Arrays of their own: taking rows of one array would cost more than what is measured.
     one = tuple(random.uniform(-1, 1, 7) for _ in range(5))
     many = tuple(random.uniform(-1, 1, (COUNT, 7)) for _ in range(5))
-    for spring in SPRINGS:
-        for name, robot in _robots(spring).items():
-            arm, links = ElasticArm(robot), Dynamics(robot)
-            tasks = {
-                "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*one)),
-                "links": TimedTask(lambda links=links: links.inverse_dynamics(*one)),
-            }
-            batches = {
-                "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*many), COUNT),
-                "links": TimedTask(lambda links=links: links.inverse_dynamics(*many), COUNT),
-            }
-            cells = []
-            for k, (each, rounds) in enumerate(((tasks, settings.rounds), (batches, settings.slow_rounds))):
-                times = interleaved(each, rounds)
-                ratio = times.ratio("feedforward", "links")
-                worst[k] = max(worst[k], ratio)
-                cells += [seconds(times.median("feedforward")), f"{ratio:.2f}"]
-            table.add(spring.kind.replace("_", " "), name, *cells)
+    for row, ((kind, name), robot) in enumerate(robots.items()):
+        arm, links = ElasticArm(robot), Dynamics(robot)
+        tasks = {
+            "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*one)),
+            "links": TimedTask(lambda links=links: links.inverse_dynamics(*one)),
+        }
+        batches = {
+            "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*many), COUNT),
+            "links": TimedTask(lambda links=links: links.inverse_dynamics(*many), COUNT),
+        }
+        cells = []
+        for k, (each, rounds) in enumerate(((tasks, settings.rounds), (batches, settings.slow_rounds))):
+            times = interleaved(each, rounds)
+            ratio = times.ratio("feedforward", "links")
+            worst[k] = max(worst[k], ratio)
+            cells += [seconds(times.median("feedforward")), f"{ratio:.2f}"]
+            cells += ["refused" if (found := ratios[row]) is None else f"{found[k]:.3g}" for ratios in before]
+        table.add(kind.replace("_", " "), name, *cells)
     section.tables = [table]
     section.text = [f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls."]
     for what, ratio in zip(("one state", "a batch"), worst, strict=True):

@@ -15,12 +15,14 @@ class Settings:
         slow_rounds: number of samples of slow tasks.
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
+        beside: other commits of this repository that sections compare with, where they can.
     """
 
     rounds: int
     slow_rounds: int
     most_joints: int
     fresh_processes: int
+    beside: tuple[str, ...] = ()
 
 
 FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)

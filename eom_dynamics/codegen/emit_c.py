@@ -267,9 +267,8 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
         parts = [_of_library(names, suffix)]
     tables = program.constants(Op.INDEX, Op.LOOKUP)
     if tables:
-        parts.append(
-            csrc("tables_lanes.h") if suffix == "lanes" else filled(csrc("tables.h.in"), **_real_values(suffix))
-        )
+        template = csrc("tables_lanes.h" if suffix == "lanes" else "tables.h.in")
+        parts.append(filled(template, **_real_values(suffix)))
     used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
     for k, table in enumerate(tables):
         if suffix == "lanes" and (Op.INDEX, table) not in used:
@@ -564,12 +563,10 @@ class _Lines:
             names = [values.name(operand) for operand in operands]
             kind = f"const {real}"
             if all(program.nodes[operand].op is Op.CONSTANT for operand in operands):
-                kind = "static EOM_ALIGNED const double"
+                numbers = [values.syntax.constant(program.nodes[operand].constant) for operand in operands]
+                kind, names = "static EOM_ALIGNED const double", numbers
                 if self._over_lanes:
-                    names = [
-                        f"EOM_EACH({self._values.syntax.constant(program.nodes[operand].constant)})"
-                        for operand in operands
-                    ]
+                    names = [f"EOM_EACH({number})" for number in numbers]
             entries = ", ".join(names + names[-1:] * (room - len(names)))
             body.append(f"{kind} a{k}[] = {{{entries}}};")
         names = [values.name(index) for index in group]

@@ -228,7 +228,7 @@ def _pose(frame: Frame, robot: Robot) -> Program:
     tree = link_tree(replace(robot, tools=(frame,)))
 
     def compute(x: Inputs) -> Outputs:
-        return {"C": _pose_entries(*kinematics.pose_on_base(tree, x["q"], _base(x["pose"])))}
+        return {"C": _pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))}
 
     return _traced("pose", _state(robot, ()), compute)
 
@@ -239,7 +239,7 @@ def _motion_of(frame: Frame, orders: int, robot: Robot) -> Program:
     def compute(x: Inputs) -> Outputs:
         states = [x["q"], *(x[name][BASE:] for name in rates)]
         twists = kinematics.body_twist(tree, states, [x[name][:BASE] for name in rates])
-        pose = _pose_entries(*kinematics.pose_on_base(tree, x["q"], _base(x["pose"])))
+        pose = _pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))
         return {"C": pose} | {"V" + k * "d": twist for k, twist in enumerate(twists)}
 
     return _traced("motion", _state(robot, rates), compute)
@@ -251,7 +251,7 @@ def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot) -> P
 
     def compute(x: Inputs) -> Outputs:
         states = [x["q"], *(x[name][BASE:] for name in rates)]
-        at = None if in_body else _base(x["pose"])
+        at = None if in_body else base_pose(x["pose"])
         levels = kinematics.jacobian_on_base(tree, states, representation, [x[name][:BASE] for name in rates], at)
         rows = [[column[i] for i in range(BASE) for column in columns] for columns in levels]
         return {"J" + k * "d": level for k, level in enumerate(rows)}
@@ -357,7 +357,8 @@ def _jets(levels: Sequence[Sequence[Scalar]]) -> Vector:
     return [Jet(entries) for entries in zip(*levels, strict=True)]
 
 
-def _base(pose: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
+def base_pose(pose: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
+    """Rotation and position of the input ``pose``."""
     return [list(pose[4 * i : 4 * i + 3]) for i in range(3)], _position(pose)
 
 
@@ -367,13 +368,13 @@ def _position(pose: Sequence[Scalar]) -> list[Scalar]:
 
 def _turned_out(pose: Sequence[Scalar], vector: Sequence[Scalar]) -> list[Scalar]:
     """R0 times a vector."""
-    rows, _ = _base(pose)
+    rows, _ = base_pose(pose)
     return [row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2] for row in rows]
 
 
 def _gravity(tree: LinkTree, pose: Sequence[Scalar]) -> list[Scalar]:
     """Gravitational acceleration in the frame of the base: R0' g."""
-    columns = zip(*_base(pose)[0], strict=True)
+    columns = zip(*base_pose(pose)[0], strict=True)
     x, y, z = tree.gravity.tolist()
     return [column[0] * x + column[1] * y + column[2] * z for column in columns]
 

@@ -106,6 +106,12 @@ class CompiledMethods:
         """Run a function; with a payload, that which reads its parameters."""
         if payload is not None:
             name, keywords = name + WITH_PAYLOAD, {**keywords, "payload": payload}
+            if out is None and type(payload) is tuple:
+                call = self.__dict__.get(name)
+                if call is None:
+                    call = self.__dict__[name] = self._function(name).state_call()
+                found = call(*arguments, **keywords)
+                return found if isinstance(found, tuple) else (found,)
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,8 +11,9 @@ S selects the rates that joints drive: all of them with a fixed base. Of h, nu a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,12 +21,16 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from ..arrays import Array
-from ..constraints import FrameMotion, at_rest, solve
+from ..codegen.backends import kernel_of
+from ..codegen.expressions import Expression, Scalar
+from ..codegen.functions import CompiledFunction, Signature, derivatives
+from ..codegen.program import Program, c_name, trace
+from ..constraints import FrameMotion, solve
 from ..exceptions import ContactError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..spelling import duplicates, hint, shown
-from ..states import number_or_vector, real_array, sequence
+from ..states import derivative_names, number_or_vector, real_array, sequence
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
 from .friction_cone import checked_faces
@@ -128,6 +133,7 @@ class ContactDynamics:
         if twice := duplicates([contact.name for contact in self.contacts]):
             raise ContactError(f"two contacts have the name {shown(twice[0])}")
         self._dynamics = dynamics
+        self._calls: dict[int, Callable[..., tuple[Array, ...]]] = {}
         self._mechanism = mechanism(dynamics)
         self.robot: Robot = self._mechanism.robot
         for contact in self.contacts:
@@ -376,20 +382,39 @@ class ContactDynamics:
 
     def _jacobian(self, state: Any, rates: Sequence[Array]) -> Jet:
         """Jet of J_c to the order of the rates."""
-        size = self._mechanism.base + self.robot.n
-        motions: dict[str | None, FrameMotion] = {None: at_rest(size, len(rates))}
-        levels: list[list[Array]] = [[np.zeros((0, size))] for _ in range(len(rates) + 1)]
-        for contact in self.contacts:
-            for name in (contact.frame, contact.on):
-                if name not in motions:
-                    motions[name] = self._mechanism.frame_motion(str(name), state, *rates)
-            motion = motions[contact.frame].at(contact.pose)
-            if contact.on is not None:
-                motion = motion.relative_to(motions[contact.on])
-            jacobian = motion.jacobian if contact.axes is None else motion.jacobian_along(contact.axes)
-            for level, J in zip(levels, jacobian, strict=True):
-                level.append(J[list(contact.rows)])
-        return Jet([np.concatenate(level) for level in levels])
+        orders, columns = len(rates), self._mechanism.base + self.robot.n
+        if not self.contacts:
+            return Jet([np.zeros((0, columns))] * (orders + 1))
+        call = self._calls.get(orders)
+        if call is None:
+            results = derivatives(
+                derivative_names("J", orders + 1), orders + 1, (self.size, columns), "contact Jacobian"
+            )
+            kernel = kernel_of(self._program(orders), self._mechanism.backend)
+            function = CompiledFunction(Signature(self._mechanism.vectors(orders), results), kernel)
+            call = self._calls[orders] = function.state_call()
+        return Jet(call(*(state if isinstance(state, tuple) else (state,)), *rates))
+
+    def _program(self, orders: int) -> Program:
+        """J_c and its time derivatives, in row-major order."""
+        mechanism = self._mechanism
+
+        def compute(x: Mapping[str, Sequence[Expression]]) -> Mapping[str, Sequence[Scalar]]:
+            motions: dict[str, FrameMotion] = {}
+            rows: list[list[Scalar]] = [[] for _ in range(orders + 1)]
+            for contact in self.contacts:
+                for name in (contact.frame, contact.on):
+                    if name is not None and name not in motions:
+                        motions[name] = mechanism.frame_motion(name, x, orders)
+                motion = motions[contact.frame].at(contact.pose)
+                if contact.on is not None:
+                    motion = motion.relative_to(motions[contact.on])
+                jacobian = motion.jacobian if contact.axes is None else motion.jacobian_along(contact.axes)
+                for row, J in zip(rows, jacobian, strict=True):
+                    row += J[list(contact.rows)].ravel().tolist()
+            return dict(zip(derivative_names("J", orders + 1), rows, strict=True))
+
+        return trace(c_name("contacts"), {x.name: prod(x.shape) for x in mechanism.vectors(orders)}, compute)
 
 
 def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:

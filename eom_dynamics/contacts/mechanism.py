@@ -7,22 +7,29 @@ is (pose, q), and nu = (V_0, qd).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ..arrays import Array
-from ..codegen.floating_programs import RATE_NAMES
+from ..arrays import AnyArray, Array
+from ..codegen.expressions import Expression
+from ..codegen.floating_programs import RATE_NAMES, base_pose
+from ..codegen.functions import Vector, joint_vectors
 from ..constraints import FrameMotion
 from ..dynamics import Dynamics
 from ..exceptions import StateError
 from ..floating_base import FloatingBase
 from ..jet import Jet
 from ..kinematics import Kinematics
+from ..recursion import kinematics, link_tree
+from ..recursion.scalars import Matrix, Numbers
 from ..robot import Frame, Robot
 from ..spelling import shown
 from ..states import STATE_NAMES, name_of, real_array
+
+Inputs: TypeAlias = Mapping[str, Sequence[Expression]]
 
 
 class Mechanism(Protocol):
@@ -31,10 +38,12 @@ class Mechanism(Protocol):
     Attributes:
         robot: the robot.
         base: number of rates that no joint drives, which come first: 0, or 6 of a floating base.
+        backend: of its compiled functions.
     """
 
     robot: Robot
     base: int
+    backend: str
 
     def frame(self, name: str) -> Frame:
         """The frame of a name; StateError if there is none."""
@@ -42,8 +51,11 @@ class Mechanism(Protocol):
     def state(self, configuration: Any, *rates: Any) -> tuple[Any, list[Array]]:
         """Configuration and rates nu, nud, … as arrays; StateError if they have other shapes or are not finite."""
 
-    def frame_motion(self, frame: str, configuration: Any, *rates: Array) -> FrameMotion:
-        """Motion of a frame, with as many derivatives of its Jacobian as rates."""
+    def vectors(self, orders: int) -> tuple[Vector, ...]:
+        """The configuration and its rates, as arguments of a compiled function."""
+
+    def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
+        """Motion of a frame over expressions, with derivatives of its Jacobian up to an order."""
 
     def mass_matrix(self, configuration: Any) -> Array:
         """M (base + n, base + n)."""
@@ -64,7 +76,7 @@ class FixedBase:
         self.robot = dynamics.robot
         self._dynamics = dynamics
         self._kinematics = Kinematics(dynamics.robot, backend=dynamics.backend)
-        self.frame = self._kinematics.frame
+        self.frame, self.backend = self._kinematics.frame, dynamics.backend
         self.mass_matrix = dynamics.mass_matrix
         self.bias = dynamics.bias
 
@@ -73,13 +85,15 @@ class FixedBase:
         q = real_array(configuration, STATE_NAMES[0], (self.robot.n,))
         return q, _checked(rates, STATE_NAMES[1:], self.robot.n)
 
-    def frame_motion(self, frame: str, configuration: Array, *rates: Array) -> FrameMotion:
-        """By compiled code for the frame."""
-        J = Jet(self._kinematics.jacobian_derivatives(configuration, *rates, frame=frame))
-        if not rates:
-            return FrameMotion(self._kinematics.pose(configuration, frame), Jet([]), J)
-        pose, *twist = self._kinematics.motion(configuration, *rates, frame=frame)
-        return FrameMotion(pose, Jet(twist), J)
+    def vectors(self, orders: int) -> tuple[Vector, ...]:
+        """q, qd, …."""
+        return joint_vectors(self.robot.n, orders + 1)
+
+    def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
+        """By the recursion."""
+        tree, states = link_tree(replace(self.robot, tools=(self.frame(frame),))), list(x.values())
+        twist = kinematics.body_twist(tree, states) if orders else []
+        return _frame_motion(kinematics.pose(tree, states[0]), twist, kinematics.jacobian(tree, states, "body"))
 
     def inverse_dynamics(self, configuration: Array, *rates: Array) -> tuple[Array, ...]:
         """By the compiled recursion."""
@@ -95,7 +109,7 @@ class MovingBase:
 
     def __init__(self, dynamics: FloatingBase) -> None:
         self.robot = dynamics.robot
-        self.frame = dynamics.frame
+        self.frame, self.backend = dynamics.frame, dynamics.backend
         self._dynamics = dynamics
 
     def state(self, configuration: Any, *rates: Any) -> tuple[tuple[Array, Array], list[Array]]:
@@ -106,13 +120,17 @@ class MovingBase:
         q = real_array(configuration[1], STATE_NAMES[0], (self.robot.n,))
         return (pose, q), _checked(rates, RATE_NAMES, self.base + self.robot.n)
 
-    def frame_motion(self, frame: str, configuration: tuple[Array, Array], *rates: Array) -> FrameMotion:
-        """By compiled code for the frame."""
-        J = Jet(self._dynamics.jacobian_derivatives(configuration[1], *rates, frame=frame))
-        if not rates:
-            return FrameMotion(self._dynamics.pose(*configuration, frame), Jet([]), J)
-        pose, *twist = self._dynamics.motion(*configuration, *rates, frame=frame)
-        return FrameMotion(pose, Jet(twist), J)
+    def vectors(self, orders: int) -> tuple[Vector, ...]:
+        """pose, q, nu, nud, …."""
+        return self._dynamics.signature("jacobian", orders).arguments
+
+    def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
+        """By the recursion."""
+        tree, (pose, q, *rates) = link_tree(replace(self.robot, tools=(self.frame(frame),))), x.values()
+        states, base = [q, *(nu[self.base :] for nu in rates)], [nu[: self.base] for nu in rates]
+        twist = kinematics.body_twist(tree, states, base) if orders else []
+        at = kinematics.pose_on_base(tree, q, base_pose(pose))
+        return _frame_motion(at, twist, kinematics.jacobian_on_base(tree, states, "body", base))
 
     def mass_matrix(self, configuration: tuple[Array, Array]) -> Array:
         """It depends on the joints alone."""
@@ -127,6 +145,13 @@ class MovingBase:
         if len(rates) == 2:
             return (self._dynamics.effort(*configuration, *rates),)
         return self._dynamics.inverse_dynamics(*configuration, *rates)[: len(rates) - 1]
+
+
+def _frame_motion(at: tuple[Matrix, Numbers], twist: list[Numbers], jacobian: list[list[Numbers]]) -> FrameMotion:
+    pose: AnyArray = np.eye(4, dtype=object)
+    pose[:3, :3], pose[:3, 3] = at
+    twists = Jet([np.array(V, dtype=object) for V in twist])
+    return FrameMotion(pose, twists, Jet([np.array(columns, dtype=object).T for columns in jacobian]))
 
 
 def _checked(rates: Sequence[Any], names: Sequence[str], size: int) -> list[Array]:

@@ -50,15 +50,7 @@ from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..robot.payload import Payload
-from ..states import (
-    EFFORT_NAMES,
-    PAYLOAD_NAMES,
-    STATE_NAMES,
-    WRENCH_NAMES,
-    joint_states,
-    refuse_overflow,
-    zeros_if_omitted,
-)
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -214,34 +206,27 @@ class ElasticArm(CompiledMethods):
             payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
                 of motor velocity and effort. The first use compiles code for it.
 
+        Returns:
+            Joint efforts, each (n,) or (N, n), and motor motion and efforts, each (m,) or (N, m).
+
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model.
         """
-        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
+        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection, "payload": payload}
         motion = (q, qd, qdd, qddd, qdddd)
-        given["payload"] = payload
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
         if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
-    def feedforward_partials(
-        self,
-        q: ArrayLike,
-        qd: ArrayLike,
-        qdd: ArrayLike,
-        qddd: ArrayLike | None = None,
-        qdddd: ArrayLike | None = None,
-        *,
-        wrench: Sequence[ArrayLike] = (),
-        stiffness: Sequence[ArrayLike] = (),
-        deflection: ArrayLike | None = None,
-    ) -> Feedforward:
+    def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
 
-        Arguments and errors are those of :meth:`feedforward`. The first use compiles code for it.
+        Args:
+            motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
+            given: wrench, stiffness and deflection, likewise.
 
         Returns:
             For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
@@ -249,9 +234,7 @@ class ElasticArm(CompiledMethods):
             each other. A deflection that is given is constant.
         """
         function, signature = self._directional, self.signature("feedforward")
-        given = {"wrench": wrench, "stiffness": stiffness, "deflection": deflection}
-        arguments = (q, qd, qdd, *zeros_if_omitted(q, qddd, qdddd))
-        inputs, samples = signature.checked(arguments, given, finite=True)
+        inputs, samples = signature.checked(motion, given, finite=True)
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
         known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))

@@ -42,6 +42,13 @@ class LimitCheck:
         self.most_effort = np.ascontiguousarray(self._bounds.largest["effort"])
         self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
+    def prepare(self) -> None:
+        """Compile the check and what reports and clips violations, which else the first of them would wait for."""
+        if self.limited:
+            _ = self._violations, self._clip
+            for name, details in (("shafts", {"clip": False}), ("drive", {})):
+                self._arm.functions.call(name, **details)
+
     @property
     def rate_limits(self) -> Array:
         """Limits of velocity, acceleration and jerk of the joints (3, n), with those of mimic joints."""

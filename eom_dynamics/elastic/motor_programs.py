@@ -8,6 +8,7 @@ arms with damped springs; for others these inputs do not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,8 +44,11 @@ SHAFT = ("torque", "speed", "current", "voltage", "clipped_effort")
 
 Vectors = Mapping[str, Sequence[Expression]]
 
+Run: TypeAlias = Callable[[str, Sizes, Callable[[Any], Mapping[str, Sequence[Scalar]]]], Any]
+"""What is done with the name of a program, its inputs and its computation: :func:`.trace`, or evaluation for arrays."""
 
-def motors(side: MotorSide, *, spin: bool = False) -> Program:
+
+def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
     """Motor motion and effort from motion and efforts of the links.
 
     With ``spin``, the efforts that accelerate carried rotors are an input: those of rotors that follow their links.
@@ -61,7 +65,7 @@ def motors(side: MotorSide, *, spin: bool = False) -> Program:
         rows = [[jet[k] for jet in position] for k in range(3)]
         return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
 
-    return trace(c_name("motors"), inputs | ({"spin": m} if spin else {}), compute)
+    return run(c_name("motors"), inputs | ({"spin": m} if spin else {}), compute)
 
 
 def directional(links: Program, of_motors: Program) -> Program:
@@ -155,7 +159,7 @@ def energies(side: MotorSide) -> Program:
     return trace(c_name("energies"), dict.fromkeys(DELTA_NAMES[:2], m), compute)
 
 
-def filtered(side: MotorSide) -> Program:
+def filtered(side: MotorSide, *, run: Run = trace) -> Any:
     """Deflections of damped springs after a time step from one setpoint of a stream to the next; zero at other joints.
 
     ``step`` is the time between them in s; if it is zero, the deflections stay the same, and if it is negative, they
@@ -175,17 +179,17 @@ def filtered(side: MotorSide) -> Program:
         ]
         return {"deflection_now": [select(step, new, old) for new, old in zip(later, still, strict=True)]}
 
-    return trace(c_name("filtered"), inputs, compute)
+    return run(c_name("filtered"), inputs, compute)
 
 
-def drive(side: MotorSide) -> Program:
+def drive(side: MotorSide, *, run: Run = trace) -> Any:
     """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
 
-    return trace(c_name("drive"), dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+    return run(c_name("drive"), dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
 def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:

@@ -8,10 +8,11 @@ They are what a controller with feedback and a simulation need beside the feedfo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.program import Program, c_name, trace
-from ..elastic.motor_programs import STIFFNESS_NAMES
+from ..elastic.motor_programs import STIFFNESS_NAMES, Run
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
@@ -32,19 +33,19 @@ MOTOR_STATE = ("theta", "thetad")
 Vectors = Mapping[str, Sequence[Expression]]
 
 
-def spring_efforts(robot: Robot, side: MotorSide) -> Program:
+def spring_efforts(robot: Robot, side: MotorSide, *, run: Run = trace) -> Any:
     """Efforts of the springs on the links, and commanded stiffness, with their rates; zero where not determined."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         stiffness = [Jet(row) for row in zip(x["k"], x["kd"], strict=True)] if "k" in x else None
-        tau, _, k = side.efforts(_deflections(side, x), stiffness)
+        tau, _, k = side.efforts(deflections(side, x), stiffness)
         # Rigid joints have none, and damped ones lack a further derivative.
         effort = [Jet([0.0, 0.0]) if rigid else jet for rigid, jet in zip(side.rigid, tau, strict=True)]
         rows = [[jet[0] for jet in effort], [jet[1] if len(jet) > 1 else 0.0 for jet in effort]]
         rows += [[jet[0] for jet in k], [jet[1] for jet in k]]
         return dict(zip(EFFORTS if "k" in x else EFFORTS[:2], rows, strict=False))
 
-    return trace(c_name("spring_efforts"), _state(side) | _commanded(side, 2), compute)
+    return run(c_name("spring_efforts"), _state(side) | _commanded(side, 2), compute)
 
 
 def plant(robot: Robot, side: MotorSide) -> Program:
@@ -55,7 +56,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         stiffness = [Jet([k, 0.0]) for k in x["k"]] if "k" in x else None
-        links, load, _ = side.efforts(_deflections(side, x), stiffness)
+        links, load, _ = side.efforts(deflections(side, x), stiffness)
         tau: list[Scalar] = [0.0 if rigid else jet[0] for rigid, jet in zip(side.rigid, links, strict=True)]
         added, net = [0.0] * n, list[Scalar]()
         for (motor, joint), behind in zip(motors, side.motor_loads([jet[0] for jet in load]), strict=True):
@@ -100,8 +101,8 @@ def why_no_plant(robot: Robot, side: MotorSide) -> str | None:
     return None
 
 
-def _deflections(side: MotorSide, x: Vectors) -> list[Jet]:
-    """Deflections of all springs with their rates; none at rigid joints."""
+def deflections(side: MotorSide, x: Mapping[str, Sequence[Any]]) -> list[Jet]:
+    """Deflections of all springs with their rates, from positions and velocities; zero at rigid joints."""
     rows = []
     for motor, link in zip(MOTOR_STATE, ("q", "qd"), strict=True):
         sides = side.joint_sides(x[motor])

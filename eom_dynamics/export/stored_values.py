@@ -2,7 +2,7 @@
 """Stored values: states with results of the closed form, against which exported code is tested.
 
 The closed form is independent of the recursion from which the code was traced. Results of the motor side are those of
-:class:`eom_dynamics.elastic.motor_side.MotorSide` over arrays, with the accelerations of the plant by the closed form.
+its programs over arrays, before they are traced, with the accelerations of the plant by the closed form.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..codegen.straight_line import angles
+from ..elastic import motor_programs
 from ..elastic.carried_rotors import SPIN, rotor_robot
-from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..elastic.motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..equations import equations_of_motion
 from ..equations.floating_base import floating_equations_of_motion
@@ -31,7 +33,7 @@ from ..robot import Robot
 from ..robot.payload import payload_shape, with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .functions import Function, Steps, links_of
-from .plant import ACCELERATIONS, EFFORTS, MOTOR_STATE
+from .plant import ACCELERATIONS, deflections, spring_efforts
 from .project import Project
 
 TOLERANCE = 1e-11
@@ -133,8 +135,11 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
 def _results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
     """Results (states, size) of a program by name."""
     if function in _OF_MOTORS:
-        results = _OF_MOTORS[function](project, inputs)
-        return {name: np.column_stack(np.broadcast_arrays(*columns)) for name, columns in results.items()}
+        results, count = _OF_MOTORS[function](project, inputs), len(inputs["q"])
+        return {
+            name: np.column_stack([np.broadcast_to(column, count) for column in columns])
+            for name, columns in results.items()
+        }
     closed_form = _CLOSED_FORMS[function]
     states = [closed_form(project, {name: x[i] for name, x in inputs.items()}) for i in range(len(inputs["q"]))]
     return {name: np.array([np.ravel(state[name]) for state in states]) for name in states[0]}
@@ -237,62 +242,10 @@ def _motor_states(side: MotorSide, q: Array) -> dict[str, Array]:
 Columns = Mapping[str, Sequence[Array]]
 
 
-def _motors(project: Project, x: Values) -> Columns:
-    """Motor motion and efforts."""
-    side, tau = project.side, _jets(x, EFFORT_NAMES)
-    state = [
-        np.where(column > 0.5 * SETTLED, settled, column)
-        for column, settled in zip(x[DEFLECTION].T, side.settled(tau), strict=True)
-    ]
-    spin = _jets(x, [SPIN]) if SPIN in x else None
-    position, effort = side.feedforward(_jets(x, STATE_NAMES[:3]), tau, _jets(x, STIFFNESS_NAMES), state, spin)
-    rows = [[jet[k] for jet in position] for k in range(3)]
-    return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
-
-
-def _drive(project: Project, x: Values) -> Columns:
-    """Motor shafts."""
-    rows = []
-    for k, joint in enumerate(project.side.motor_joint):
-        motor, ratio = project.side.actuators[joint].motor, project.side.gear_ratio[joint]
-        torque, speed = x["motor_effort"][:, k] / ratio, x["motor_velocity"][:, k] * ratio
-        clipped = ratio * motor.clipped(torque, speed)
-        rows.append((torque, speed, motor.current(torque), motor.voltage(torque, speed), clipped))
-    return dict(zip(("torque", "speed", "current", "voltage", "clipped_effort"), zip(*rows, strict=True), strict=True))
-
-
-def _filtered(project: Project, x: Values) -> Columns:
-    """Deflections of damped springs after a step."""
-    side, step, start = project.side, x["step"][:, 0], x[DEFLECTION].T
-    before, after = _jets(x, [f"{name}_before" for name in EFFORT_NAMES]), _jets(x, EFFORT_NAMES)
-    later = side.advanced(start, before, after, np.where(step > 0, step, 1.0))
-    rows = zip(side.springs, later, side.settled(after), start, strict=True)
-    now = [
-        np.where(step > 0, new, np.where(step < 0, settled, old)) if spring.is_damped else 0.0 * old
-        for spring, new, settled, old in rows
-    ]
-    return {"deflection_now": now}
-
-
-def _deflections(side: MotorSide, x: Values) -> list[Jet]:
-    """Deflections of all springs and their rates."""
-    motor, rate = (side.joint_sides(list(x[name].T)) for name in MOTOR_STATE)
-    rows = zip(side.motor_joint, motor, rate, strict=True)
-    return [Jet([y - x["q"][:, joint], yd - x["qd"][:, joint]]) for joint, y, yd in rows]
-
-
-def _spring_efforts(project: Project, x: Values) -> Columns:
-    """Efforts of the springs on the links, and stiffness."""
-    side, zero = project.side, np.zeros(len(x["q"]))
-    tau, _, k = side.efforts(_deflections(side, x), _jets(x, STIFFNESS_NAMES[:2]))
-    efforts = [[np.nan_to_num(jet[i] + zero) if i < len(jet) else zero for jet in tau] for i in range(2)]
-    return dict(zip(EFFORTS, [*efforts, *([jet[i] + zero for jet in k] for i in range(2))], strict=True))
-
-
 def _plant(project: Project, x: Values) -> Columns:
     """Accelerations of links and motors."""
     robot, side = project.robot, project.side
-    links, load, _ = side.efforts(_deflections(side, x), _jets(x, STIFFNESS_NAMES[:2]))
+    links, load, _ = side.efforts(deflections(side, _columns(x)), _jets(x, STIFFNESS_NAMES[:2]))
     behind = side.motor_loads([jet[0] for jet in load])
     zero, net = np.zeros_like(x["q"]), []
     tau, added = np.nan_to_num(np.column_stack(np.broadcast_arrays(*(jet[0] for jet in links)))), np.zeros(robot.n)
@@ -312,8 +265,27 @@ def _plant(project: Project, x: Values) -> Columns:
     return dict(zip(ACCELERATIONS, (list(qdd.T), thetadd), strict=True))
 
 
+def _columns(x: Values) -> dict[str, list[Array]]:
+    return {name: list(array.T) for name, array in x.items()}
+
+
+def _over_arrays(program: Callable[[Project, motor_programs.Run], Any]) -> Callable[[Project, Values], Columns]:
+    """The computation of a program, over arrays (states,) rather than expressions."""
+    return lambda project, x: program(project, lambda name, inputs, compute: compute(_columns(x)))
+
+
+def _motors(project: Project, run: motor_programs.Run) -> Any:
+    return motor_programs.motors(project.side, spin=project.robot.rotor_model == "complete", run=run)
+
+
 _OF_MOTORS: Mapping[str, Callable[[Project, Values], Columns]] = MappingProxyType(
-    {"motors": _motors, "drive": _drive, "filtered": _filtered, "spring_efforts": _spring_efforts, "plant": _plant}
+    {
+        "motors": _over_arrays(_motors),
+        "drive": _over_arrays(lambda project, run: motor_programs.drive(project.side, run=run)),
+        "filtered": _over_arrays(lambda project, run: motor_programs.filtered(project.side, run=run)),
+        "spring_efforts": _over_arrays(lambda project, run: spring_efforts(project.robot, project.side, run=run)),
+        "plant": _plant,
+    }
 )
 
 

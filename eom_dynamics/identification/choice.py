@@ -19,7 +19,6 @@ from .equations import predictions
 from .estimators import weighted
 from .exceptions import IdentificationError
 from .filtering import Filter, FilteredSamples
-from .joint_terms import Motion
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import root_mean_square
@@ -181,9 +180,7 @@ def _trial(
 
 def _errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
     """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
-    state = Motion(
-        part.qd, part.qdd, np.nan_to_num(part.tau), using.smoothing_velocity, using.stribeck_velocity, part.q
-    )
+    state = using.motion((part.q, part.qd, part.qdd), np.nan_to_num(part.tau))
     bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
     return predictions(regressor, replace(part, bases=bases), x) - part.measured
 

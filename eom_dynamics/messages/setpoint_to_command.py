@@ -79,6 +79,7 @@ class SetpointEvaluator:
         self.deflections = DeflectionFilter(arm)
         self.payload = PayloadBlend(arm.robot)
         self._limits = LimitCheck(arm)
+        self._limits.prepare()
 
     def order_of(self, message: Any) -> JointOrder:
         """The joint order of a message; StateError as for :meth:`evaluate`."""
@@ -139,7 +140,7 @@ class SetpointEvaluator:
         arm = self.arm
         deflection = None
         payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
-        loaded: dict[str, Any] = {"payload": payload} if payload else {}
+        loaded: dict[str, Any] = {"payload": tuple(payload)} if payload else {}
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             if stamp is not None and self.deflections.needed:

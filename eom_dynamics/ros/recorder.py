@@ -31,6 +31,7 @@ from .stopping import StopSignals
 
 TOPICS = {
     "setpoint": "eom_dynamics/msg/JointTrajectorySetpoint",
+    "payload": "eom_dynamics/msg/Payload",
     "task_setpoint": "eom_dynamics/msg/TaskSetpoint",
     "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
     "feedforward": "eom_dynamics/msg/FeedforwardCommand",

@@ -25,12 +25,13 @@ from eom_dynamics.identification import (
     identified_robot,
     not_in_file,
 )
+from eom_dynamics.identification.choice import _errors
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
 from eom_dynamics.identification.filtering import filtered_motion, prepare, settings
 from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bodies
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
-from eom_dynamics.identification.residuals import correlation_time, whiteness
+from eom_dynamics.identification.residuals import correlation_time, root_mean_square, whiteness
 from eom_dynamics.identification.training_data import blocks
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -202,6 +203,9 @@ def test_gas_spring() -> None:
     assert spring is not None and isinstance(spring.law, GasLaw)
     assert spring.law.force == pytest.approx(700.0, rel=0.02)
     assert found.terms["offset"][1] == pytest.approx(1.5, abs=0.4)
+    # Candidates of a filter are judged with the spring, too: what is left is the noise of the sensors.
+    (part,) = found.prepare(source)
+    assert np.all(root_mean_square(_errors(found.regressor, part, found.filter, found.vector)) < 2.0)
 
 
 @pytest.mark.parametrize("offset", ["arm", "sensor"])
@@ -237,12 +241,16 @@ def test_coupled_wrist() -> None:
         replace(x, joints=(x.joints[0], replace(x.joints[1], parallel_spring=spring))) for x in (robot, true)
     )
     loaded = replace(true, joints=(replace(true.joints[0], constant_effort=2.0), true.joints[1]))
-    found = fit(robot, recording(robot, loaded, "motor"), options=replace(QUICK, side="motor"))
+    source = recording(robot, loaded, "motor")
+    found = fit(robot, source, options=replace(QUICK, side="motor"))
     laws = [joint.actuator.friction for joint in true.joints]
     np.testing.assert_allclose(found.terms["viscous"], [law.viscous for law in laws], rtol=0.05)
     np.testing.assert_allclose(found.terms["coulomb"], [law.coulomb for law in laws], rtol=0.05)
     assert found.kept == ()
     assert np.all(found.training.of_fit < 0.01 * found.training.spread)
+    (part,) = found.prepare(source)
+    left = root_mean_square(_errors(found.regressor, part, found.filter, found.vector))
+    assert np.all(left < 0.03 * found.training.spread)
     again = identified_robot(found)
     error = 4 * float(np.sum(found.term_deviations["offset"]))
     assert error < 0.4

@@ -289,6 +289,27 @@ def test_every_refused_trajectory_has_a_status(stack):
     assert "the robot has no joint" in told()["names"] and "too fast" in told()["fast"]
 
 
+def test_two_refused_trajectories_with_the_same_header_are_told_apart(stack):
+    from eom_dynamics.msg import TrajectoryStatus
+
+    from eom_dynamics.messages.request_identity import checksum
+
+    statuses = stack.node.collect(TrajectoryStatus, "trajectory_status")
+    wrong = POSITIONS * 1e300, POSITIONS * 2e300
+    stack.node.repeat(lambda: stack.send(positions=wrong[0]), lambda: statuses, "the subscription")
+    sums = [f"{checksum(message(positions=positions)):08x}" for positions in wrong]
+
+    def parts():
+        return [status.request.split("/") for status in statuses if status.status == status.REFUSED]
+
+    stack.send(positions=wrong[1])
+    stack.node.wait(lambda: parts()[-1][2] == sums[1], "the second refusal")
+    assert {topic for topic, _, _ in parts()} == {"joint_trajectory"}
+    assert {of for _, _, of in parts()} == set(sums)
+    numbers = [int(number) for _, number, _ in parts()]
+    assert numbers == sorted(set(numbers))
+
+
 def test_a_trajectory_that_nobody_plays_is_refused(start):
     from eom_dynamics.msg import TrajectoryStatus
     from trajectory_msgs.msg import JointTrajectory

@@ -175,6 +175,21 @@ def test_a_burst_of_requests_is_answered_in_whole(node):
     assert all(answer.result().success for answer in answers)
 
 
+def test_twenty_clients_that_ask_at_once_are_all_answered(node):
+    """Each with the depth of rclpy's default."""
+    from eom_dynamics.srv import ComputeTrajectoryFeedforward
+
+    name = f"{node.process.namespace}/eom_dynamics/trajectory_feedforward"
+    clients = [node.node.create_client(ComputeTrajectoryFeedforward, name) for _ in range(20)]
+    node.wait(lambda: all(client.service_is_ready() for client in clients), "the service")
+    request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
+    answers = [client.call_async(request) for client in clients]
+    node.wait(lambda: all(answer.done() for answer in answers), "all answers")
+    assert all(answer.result().success for answer in answers)
+    for client in clients:
+        node.node.destroy_client(client)
+
+
 def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     answer = ask(node, message(TIMES / 2, fields=("positions",)), outputs=8)
     assert answer.success, answer.message

@@ -269,6 +269,17 @@ def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
     assert "missing.npz: cannot be read" in errors
 
 
+@pytest.mark.parametrize("answers", ["answers.npz", "answers"])
+def test_answers_are_not_overwritten_silently(tmp_path, ros, answers):
+    np.savez(tmp_path / "setpoints.npz", **motion(3))
+    kept = tmp_path / "answers.npz"
+    kept.write_bytes(b"of yesterday")
+    command = [sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", answers]
+    code, _, errors = processes.run(command, cwd=tmp_path)
+    assert (code, kept.read_bytes()) == (2, b"of yesterday")
+    assert "answers.npz: exists already; name another file, or use --force to overwrite it" in errors
+
+
 def test_probes_that_came_before_the_node_listened_are_not_waited_for(play, other):
     from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 

@@ -110,6 +110,21 @@ def test_requests_that_come_at_once_are_all_answered(iiwa):
     assert all(future.result().success for future in futures)
 
 
+def test_twenty_clients_that_ask_at_once_are_all_answered(iiwa):
+    """Each with the depth of rclpy's default."""
+    from eom_dynamics.srv import ComputeInverseDynamics
+
+    name = f"{iiwa.process.namespace}/{iiwa.process.name}/inverse_dynamics"
+    clients = [iiwa.node.create_client(ComputeInverseDynamics, name) for _ in range(20)]
+    iiwa.wait(lambda: all(client.service_is_ready() for client in clients), "the service")
+    request = ComputeInverseDynamics.Request(**message_fields(GOOD))
+    futures = [client.call_async(request) for client in clients]
+    iiwa.wait(lambda: all(future.done() for future in futures), "20 answers")
+    assert all(future.result().success for future in futures)
+    for client in clients:
+        iiwa.node.destroy_client(client)
+
+
 def test_requests_are_not_counted_as_setpoints(iiwa):
     _, _, before = iiwa.next_diagnostics()
     iiwa.inverse_dynamics(**GOOD)

@@ -148,6 +148,29 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher):
     ]
 
 
+def test_statuses_have_the_identity_of_the_request(node, publisher):
+    """Its own, or else one by topic, number and content, though no trajectory has a stamp."""
+    from eom_dynamics.msg import TrajectoryStatus
+
+    from eom_dynamics.messages.request_identity import checksum
+
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+    named = rest_to_rest(1)
+    named.request = "mine"
+    node.repeat(lambda: publisher.publish(named), lambda: statuses, "the subscription")
+    assert statuses[-1].request == "mine"
+    wrong = [rest_to_rest(degree=99), rest_to_rest(degree=99)]
+    wrong[1].coefficients = array("d", [1.0])
+    for message in wrong:
+        publisher.publish(message)
+    ends = [f"{checksum(message):08x}" for message in wrong]
+    node.wait(lambda: {status.request[-8:] for status in statuses} >= set(ends), "both refusals")
+    first, second = (next(s.request for s in statuses if s.request.endswith(end)) for end in ends)
+    assert first.startswith("spline_trajectory/") and second.startswith("spline_trajectory/")
+    assert int(second.split("/")[1]) == int(first.split("/")[1]) + 1
+
+
 def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher):
     from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 

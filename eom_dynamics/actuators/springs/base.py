@@ -150,7 +150,8 @@ class Spring(Declared, ABC):
             stiffness = Jet.constant(self.rest_stiffness, len(tau))
         low, high = self.stiffness_range(tau[0])
         k = stiffness[0]
-        return Jet([select(low - k, np.nan, select(k - high, np.nan, k)), *stiffness[1:]])
+        most = k if isinstance(high, float) and np.isposinf(high) else select(k - high, np.nan, k)
+        return Jet([select(low - k, np.nan, most), *stiffness[1:]])
 
     def load(self, delta: ArrayLike, deltad: ArrayLike = 0.0) -> Array:
         """Efforts at its motors, for deflections and their rates (…,), or (…, 2) with two motors."""

@@ -120,13 +120,8 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         near, far = s + 4.0, s * (rho + 1.0) + 2.0
         inverse_near_far = 1.0 / (near * far)
         slope = 2 * (K - k) * ((s * (2.0 - r) + 4.0) * inverse_near_far) + k
-        inverse_near = inverse_near_far * far
-        bend = (
-            (4 * (K - k) / b)
-            * c
-            * (g * g * (r * (4.0 - r) + 12 * square))
-            * (inverse_near * inverse_near * inverse_near)
-        )
+        g_near = g * (inverse_near_far * far)
+        bend = (4 * (K - k) / b) * c * (g_near * g_near * (inverse_near_far * far) * (r * (4.0 - r) + 12 * square))
         return inverted(lambda _: Jet([tau[0], slope, bend][: len(tau)]), delta, tau)
 
     def inverse_law(self, tau: Scalar) -> Scalar:

@@ -34,6 +34,7 @@ class _Pieces(NamedTuple):
         energy: (m + 1, 7) likewise.
         width: (m + 1,), of the interval, negative left of the origin; that of a unit beyond the table.
         inverse_rise: (m + 1,), one over the rise of the effort along the width.
+        shape: (m + 1, 4), coefficients of the first four powers where width and rise are one; all five sum up to one.
     """
 
     x: Array
@@ -43,6 +44,7 @@ class _Pieces(NamedTuple):
     energy: Array
     width: Array
     inverse_rise: Array
+    shape: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,7 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         """By the polynomial of the interval, whose width and rise are one: its coefficients sum up to one."""
         pieces = self._pieces
         at = index(tau[0], pieces.y)
-        powers = (pieces.width[:, np.newaxis] ** np.arange(1, 5)) * pieces.inverse_rise[:, np.newaxis]
-        slope, *others = _columns(at, pieces.effort[:, 1:5] * powers)
+        slope, *others = _columns(at, pieces.shape)
         last = 1.0 - slope - others[0] - others[1] - others[2]
         width = lookup(at, pieces.width)
         rise = (tau - lookup(at, pieces.effort[:, 0])) * lookup(at, pieces.inverse_rise)
@@ -120,15 +121,12 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
             energy[k, 0] = energy[k - 1, 0] + polynomial_at(energy[k - 1, 1:].tolist(), width[k - 2]) * width[k - 2]
         for k in range(first - 1, -1, -1):
             energy[k, 0] = energy[k + 1, 0] + polynomial_at(energy[k + 1, 1:].tolist(), width[k]) * width[k]
-        return _Pieces(
-            x,
-            y,
-            np.concatenate([x[:1], x[origin], x[-1:]]),
-            effort,
-            energy,
-            np.concatenate([[-1.0], width, [1.0]]),
-            1 / np.concatenate([-slope[:1], y[other] - y[origin], slope[-1:]]),
-        )
+        width = np.concatenate([[-1.0], width, [1.0]])
+        inverse_rise = 1 / np.concatenate([-slope[:1], y[other] - y[origin], slope[-1:]])
+        shape = effort[:, 1:5] * width[:, np.newaxis] ** np.arange(1, 5) * inverse_rise[:, np.newaxis]
+        shape[[0, -1]] = 1.0, 0.0, 0.0, 0.0  # to the last digit, or a fifth power would be left
+        places = np.concatenate([x[:1], x[origin], x[-1:]])
+        return _Pieces(x, y, places, effort, energy, width, inverse_rise, shape)
 
 
 def _rise(distance: Jet, *powers: Scalar) -> Jet:

@@ -24,6 +24,6 @@ EOM_APART void eom_lookup_rows(lanes at, const double *table, size_t width, lane
             part[l] = eom_row(row[l] + j);
         eom_transpose(part);
         EOM_UNROLL for (int l = 0; l < EOM_LANES; ++l)
-            y[j + l] = part[l];
+            y[j + (size_t)l] = part[l];
     }
 }

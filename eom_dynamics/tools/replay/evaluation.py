@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
+from ...messages.payloads import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic
@@ -115,13 +117,24 @@ class Evaluation:
         violations: of limits.
     """
 
-    def __init__(self, arm: ElasticArm, options: CommandOptions, refusals: Refusals) -> None:
+    def __init__(
+        self, arm: ElasticArm, options: CommandOptions, refusals: Refusals, payloads: Sequence[tuple[int, Any]] = ()
+    ) -> None:
+        """Prepare for an arm.
+
+        Args:
+            arm: the arm.
+            options: parameters of the node.
+            refusals: counts setpoints that are refused.
+            payloads: messages with their times of recording, ns, in order.
+        """
         self.arm, self.refusals, self.violations = arm, refusals, Violations()
         self._options = options
         self._solver = SetpointEvaluator(arm)
         self._orders = JointOrders(arm)
-        # Their deflection goes on from one setpoint to the next.
-        self._one_by_one = DeflectionFilter(arm).needed
+        self._payloads = list(payloads)
+        # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
+        self._one_by_one = DeflectionFilter(arm).needed or bool(payloads)
         self._limits = LimitCheck(arm)
         self._last: Commands | None = None
         # Largest ratio to a limit, by reason of refusal.
@@ -176,11 +189,21 @@ class Evaluation:
         return reason
 
     def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
-        stamp = int(batch.stamps.header[row])
+        stamp, recorded = int(batch.stamps.header[row]), int(batch.stamps.recorded[row])
+        while self._payloads and self._payloads[0][0] <= recorded:
+            self._take_payload(*self._payloads.pop(0))
+        self._solver.clock = lambda: recorded
         solution = self._solver.evaluate(batch.message(row), stamp=stamp, limits=self._options.limits)
         if solution.exceeded:
             self.violations.add(solution.exceeded, 1)
         return solution.efforts, solution.motors
+
+    def _take_payload(self, recorded: int, message: Any) -> None:
+        """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
+        try:
+            self._solver.payload.change(read_payload(message, self.arm.robot), message.blend_time)
+        except Exception as error:
+            self.refusals.add(f"payload: {refusal_reason(error)}", recorded)
 
     def _lengths_fit(self, batch: Batch, order: JointOrder) -> bool:
         n, tools = len(order.names), len(self.arm.robot.tools)

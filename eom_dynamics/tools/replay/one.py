@@ -19,6 +19,7 @@ from . import joint_states
 from .evaluation import Evaluation
 from .job import Job, Report, provenance
 from .joint_states import FitFigures
+from .payloads import recorded_payloads
 from .sinks import open_sink
 from .sources import Sampling, choose_topic, is_of_motors
 
@@ -53,7 +54,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report = Report(topic.name, robot.name, robot.joint_names)
         report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
         figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate, job.conventions)
-        evaluation = Evaluation(arm, job.options, report.refusals)
+        payloads = recorded_payloads(bag, topic, report.refusals)
+        evaluation = Evaluation(arm, job.options, report.refusals, payloads)
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:

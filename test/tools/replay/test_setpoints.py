@@ -31,7 +31,7 @@ from bag_files import (
 )
 from urdf_arms import urdf_arm
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, Payload, load_robot
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
@@ -41,6 +41,7 @@ from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
 
 ROBOT = load_robot("planar_2r")
+INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NAMES = list(ROBOT.joint_names)
 STATES = np.array(paper_motion(2).derivatives(np.arange(120) * 1e-3))
 
@@ -75,6 +76,33 @@ def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, s
         np.testing.assert_array_equal(motor.velocity, command.motor_velocity)
         np.testing.assert_array_equal(motor.effort, command.motor_effort)
         np.testing.assert_array_equal(effort.data, command.motor_effort)
+
+
+def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) -> None:
+    types, kind = STORE.types, "eom_dynamics/msg/Payload"
+
+    def payload(mass: float, blend_time: float) -> object:
+        com = types["geometry_msgs/msg/Vector3"](x=0.1, y=0.0, z=0.0)
+        body = types["geometry_msgs/msg/Inertia"](m=mass, com=com, **dict.fromkeys(INERTIA, 0.0))
+        return types[kind](tool="", inertia=body, blend_time=blend_time)
+
+    messages = setpoints(NAMES, STATES)
+    changes = {20: (0.5, 0.03), 40: (-1.0, 0.1), 90: (0.0, 0.0)}
+    recorded = [(START + k * STEP - 1, payload(*change)) for k, change in changes.items()]
+    topics = {
+        "/arm/setpoint": (SETPOINT, messages),
+        "/arm/payload": (kind, recorded),
+        "/other/payload": (kind, [(START, payload(9.0, 0.0))]),
+    }
+    report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
+    assert [reason for reason in report.refusals.reasons if "mass must not be negative" in reason]
+    solver = Solver(ElasticArm(ROBOT))
+    for k, (_, found) in enumerate(read_bag(tmp_path / "out")["/arm/feedforward"]):
+        if k in changes and changes[k][0] >= 0:
+            solver.payload.change(Payload(changes[k][0], [0.1, 0, 0]), changes[k][1])
+        for name, values in solver.solve(messages[k][1], stamp=START + k * STEP - 7).fields().items():
+            np.testing.assert_array_equal(getattr(found, name), values)
+    assert not solver.payload.present
 
 
 def test_two_runs_make_the_same_bytes(tmp_path: Path) -> None:
