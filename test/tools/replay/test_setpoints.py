@@ -96,11 +96,11 @@ def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) ->
     }
     report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
     assert [reason for reason in report.refusals.reasons if "mass must not be negative" in reason]
-    solver = Solver(ElasticArm(ROBOT))
+    solver = SetpointEvaluator(ElasticArm(ROBOT))
     for k, (_, found) in enumerate(read_bag(tmp_path / "out")["/arm/feedforward"]):
         if k in changes and changes[k][0] >= 0:
             solver.payload.change(Payload(changes[k][0], [0.1, 0, 0]), changes[k][1])
-        for name, values in solver.solve(messages[k][1], stamp=START + k * STEP - 7).fields().items():
+        for name, values in solver.evaluate(messages[k][1], stamp=START + k * STEP - 7).fields().items():
             np.testing.assert_array_equal(getattr(found, name), values)
     assert not solver.payload.present
 
