@@ -40,6 +40,9 @@ SECTIONS = (
     "closed_circle",
 )
 
+ON_REQUEST = ("public_recordings",)
+"""Sections whose data are not part of a checkout."""
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
@@ -53,6 +56,7 @@ DOCUMENTS = {
     "control_cycle": DOCS / "control_loop.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",
+    "public_recordings": DOCS / "identification.md",
     "elastic_identification": DOCS / "identification_of_springs.md",
     "excitation": DOCS / "excitation.md",
     "closed_circle": DOCS / "closed_circle.md",
@@ -69,7 +73,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=SECTIONS,
+        choices=(*SECTIONS, *ON_REQUEST),
         default=SECTIONS,
         metavar="SECTION",
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
@@ -77,8 +81,13 @@ def main() -> int:
     parser.add_argument(
         "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too; slow"
     )
+    parser.add_argument(
+        "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {ON_REQUEST[0]}"
+    )
     options = parser.parse_args()
-    settings = replace(QUICK if options.quick else FULL, beside=tuple(options.beside))
+    if ON_REQUEST[0] in options.only and options.recordings is None:
+        parser.error(f"{ON_REQUEST[0]} takes --recordings FOLDER")
+    settings = replace(QUICK if options.quick else FULL, beside=tuple(options.beside), recordings=options.recordings)
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -88,7 +97,7 @@ def main() -> int:
     CONSOLE.print(f"load before the run: {busy:.1f}")
     start = time.perf_counter()
     sections = []
-    for name in SECTIONS:
+    for name in (*SECTIONS, *ON_REQUEST):
         if name in options.only:
             CONSOLE.print(f"\n{name} …", style="dim")
             sections.append(importlib.import_module(name).run(settings))

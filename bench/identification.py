@@ -40,7 +40,7 @@ HONEST = (0.8, 1.25)
 _LAWS = {"tabulated": "table"}
 
 # Limits of the long recording: processor time, s, and memory, MB.
-_LONGEST, _MOST = 60.0, 2048.0
+_LONGEST, _MOST = 10.0, 2048.0
 
 _LONG = "--long"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Settings:
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
         beside: other commits of this repository that sections compare with, where they can.
+        recordings: folder with checkouts of public recordings, if there is one.
     """
 
     rounds: int
@@ -23,6 +25,7 @@ class Settings:
     most_joints: int
     fresh_processes: int
     beside: tuple[str, ...] = ()
+    recordings: Path | None = None
 
 
 FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)

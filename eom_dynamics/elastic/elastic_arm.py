@@ -246,6 +246,29 @@ class ElasticArm(CompiledMethods):
         found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
         return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
 
+    def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
+        """Derivatives of the feedforward along changes of q … qdddd, without a wrench, at nominal stiffness.
+
+        Deflections of damped springs are without transient. The first use compiles code for it.
+
+        Args:
+            states: q, qd, qdd, qddd, qdddd, each (N, n).
+            changes: of these, each (D, N, n) for D directions.
+
+        Returns:
+            Feedforward of the derivatives, each (D, N, n) or (D, N, m).
+        """
+        function, signature = self._directional, self.signature("feedforward")
+        inputs, _ = signature.checked(tuple(states), {}, finite=True)
+        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
+        count, samples = changes[0].shape[:2]
+        rows = []
+        for vector in function.signature.inputs[: -len(STATE_NAMES)]:
+            x = np.broadcast_to(known[vector.name], (count, samples, *vector.shape))
+            rows.append(np.ascontiguousarray(x).reshape(count * samples, *vector.shape))
+        rows += [np.ascontiguousarray(x).reshape(count * samples, -1) for x in changes]
+        return Feedforward(*(x.reshape(count, samples, -1) for x in function.results(*rows)))
+
     def signature(self, method: str) -> Signature:
         """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``.
 

@@ -31,7 +31,7 @@ from .training_data import FOLDS, blocks, others, prepared, training_data
 _ROUGH = 1e-2
 
 # Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
-_FLAT, _NEAR = 0.01, 0.1
+_FLAT, _NEAR = 0.003, 0.1
 
 # Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
 _ENDS = 0.1
@@ -122,7 +122,7 @@ def choose(
 
 
 def _parsimonious(trials: Sequence[Trial]) -> Trial:
-    """The lowest cut-off whose error is that of the best within the noise, and larger by 1 % at most.
+    """The lowest cut-off whose error is that of the best within the noise, and larger by 0.3 % at most.
 
     The noise is one standard deviation of the difference over the blocks.
 

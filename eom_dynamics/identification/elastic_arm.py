@@ -312,6 +312,8 @@ def _identify_joint(
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:
         raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
+    if np.array_equal(x.theta, x.q):
+        raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
     own: dict[str, Any] = {

@@ -267,12 +267,14 @@ def _best(
         found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept)
         found = robot if held.all() else found
         scores = _scores(judges, given, found, _unsaid(data.regressor, options, terms), data.filter)
-        worse = scores[-1].worse & ~held
+        worse = scores[-1].worse
         if not worse.any() or held.all():
             break
         rejected = rejected or scores[-1]
-        # A payload is one body, and the efforts of all joints before it are those of the same numbers.
-        held = np.ones_like(held) if options.keep == "file" or options.payload else held | worse
+        # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
+        # to hold a joint that is worse by the bodies of others.
+        everything = options.keep == "file" or options.payload is not None or not np.any(worse & ~held)
+        held = np.ones_like(held) if everything else held | worse
         if (T := data.regressor.transmission) is not None and held[coupled(T)].any():
             held = held | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)

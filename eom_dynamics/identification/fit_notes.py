@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import compress
+from itertools import compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,15 @@ _UNEXPLAINED = 0.5
 
 # Factor of a mass that no estimate from drawings is off by.
 _PLAUSIBLE = 10.0
+
+# Steps between samples that differ by this share from the usual one, and share of them, of a clock that is irregular.
+_IRREGULAR, _MANY = 0.5, 0.05
+
+# Factor between measured velocities and the rates of positions that no filter explains, and standard deviations.
+_CLOCK, _SURE = 0.03, 5.0
+
+# Parts of a recording whose clocks are compared, and samples of a mean of velocities.
+_PARTS, _MEAN = 4, 5
 
 # Base parameters that are named.
 _NAMED = 6
@@ -44,6 +53,7 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
     motions = list(clean.motions())
     if len(motions) > recording.pieces:
         notes.append(f"pauses or jumps of the clock separate {len(motions)} motions")
+    notes += _clock(clean)
     still = np.ptp(clean.q, axis=0) <= REST
     silent = np.asarray(np.isnan(clean.tau).all(axis=0))
     if still.all():
@@ -62,6 +72,54 @@ def _notes(robot: Robot, recording: Recording) -> list[str]:
         for name in compress(robot.joint_names, silent)
     ]
     return notes
+
+
+def _clock(recording: Recording) -> list[str]:
+    """Lines on times that are irregular, and on a clock that measured velocities contradict."""
+    lines = []
+    steps = np.concatenate([np.diff(motion.t) for motion in recording.motions()] or [np.zeros(0)])
+    if len(steps) and np.mean(np.abs(steps / np.median(steps) - 1) > _IRREGULAR) > _MANY:
+        low, high = np.quantile(steps, (0.05, 0.95))
+        lines.append(
+            f"times are irregular: steps are {1e3 * low:.2g} to {1e3 * high:.2g} ms; record the stamps of the "
+            "measurement rather than those of its arrival, or even steps"
+        )
+    if recording.qd is None:
+        return lines
+    factors = [_rate(motion[rows]) for motion in recording.motions() for rows in _parts(len(motion))]
+    known = np.array([factor for factor in factors if np.isfinite(factor)])
+    if not len(known):
+        return lines
+    middle = float(np.median(known))
+    spread = 1.4826 * float(np.median(np.abs(known - middle)))
+    if abs(middle - 1) > max(_CLOCK, _SURE * spread):
+        lines.append(
+            f"positions change {middle:.3g} times as fast as recorded velocities say: the clock, or the unit of "
+            "velocities, is wrong"
+        )
+    elif len(known) >= _PARTS and np.ptp(known) > _CLOCK and np.all(np.diff(known) * np.sign(known[-1] - known[0]) > 0):
+        lines.append(
+            f"the clock drifts: positions change {known[0]:.3g} times as fast as recorded velocities say at first, "
+            f"{known[-1]:.3g} times at the end"
+        )
+    return lines
+
+
+def _parts(count: int) -> list[slice]:
+    edges = np.linspace(0, count, _PARTS + 1).astype(int).tolist()
+    return [slice(start, end) for start, end in pairwise(edges)]
+
+
+def _rate(motion: Recording) -> float:
+    """Rates of positions over measured velocities, by least squares over all joints; NaN without motion."""
+    assert motion.qd is not None
+    if len(motion) <= 2 * _MEAN:
+        return np.nan
+    # Differences over several samples, beside the mean of the velocities in between by the trapezoidal rule.
+    area = np.cumsum(0.5 * (motion.qd[1:] + motion.qd[:-1]) * np.diff(motion.t)[:, np.newaxis], axis=0)
+    moved, by_velocity = motion.q[_MEAN + 1 :] - motion.q[1:-_MEAN], area[_MEAN:] - area[:-_MEAN]
+    size = float(np.sum(np.square(by_velocity)))
+    return float(np.sum(moved * by_velocity)) / size if size > 0 else np.nan
 
 
 def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:

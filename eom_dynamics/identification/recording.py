@@ -44,6 +44,7 @@ class Recording:
         name: of the recording, for messages.
         notes: what is to be known of the recording, a line each.
         pieces: number of parts, with pauses in between, of which it was made up.
+        assumed: joints whose positions were not recorded, and are taken to be zero.
     """
 
     joint_names: tuple[str, ...]
@@ -54,6 +55,7 @@ class Recording:
     name: str = "recording"
     notes: tuple[str, ...] = ()
     pieces: int = 1
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""

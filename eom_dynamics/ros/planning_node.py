@@ -35,7 +35,7 @@ from .planning.planning_parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
 from .planning.tool_motions import tool_motion
-from .planning.trajectories import fitted
+from .planning.trajectories import fitted, timed
 from .planning.transport import share_memory
 from .robot_node import RobotNode
 from .robot_sources import Loaded
@@ -195,6 +195,9 @@ class PlanningNode(RobotNode):
         return self._checked(arm, tool_motion(arm.robot, message, start)[1])
 
     def _checked(self, arm: ElasticArm, motion: Spline) -> _Planned:
+        moves = motion.end > motion.start
+        if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
+            motion = timed(arm, motion, motion.times, _Constants.FASTEST)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         return arm.robot.joint_names, motion
 

@@ -25,8 +25,8 @@ PLANNED_LIMITS = replace(
     TRAJECTORY_LIMITS,
     description="what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it "
     "down until it meets them, or refuse it where that does not help (slow_down), publish it and report it (warn), or "
-    "publish it (ignore)",
-    choices=("refuse", "slow_down", "warn", "ignore"),
+    "publish it (ignore); or play each trajectory as fast along its path as limits allow, from rest to rest (fastest)",
+    choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
 )
 """The same parameter where motions are planned."""
 
@@ -97,6 +97,6 @@ def _enforce(node: RobotNode, verdict: Verdict, reason: Callable[[], str]) -> No
     policy = node.get_parameter("trajectory_limits").value
     if policy == "ignore" or verdict.ok:
         return
-    if policy in ("refuse", "slow_down"):
+    if policy in ("refuse", "slow_down", "fastest"):
         raise TrajectoryError(reason())
     node.get_logger().warning(f"trajectory {printable(reason())}", throttle_duration_sec=node.warning_period)

@@ -4,6 +4,7 @@
 from ..elastic.bounds import UNITS
 from ..renamed import former_names
 from .cosine import Cosine, paper_motion, paper_wrench
+from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time
 from .fit import TrajectoryFit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
@@ -18,13 +19,16 @@ __getattr__ = former_names(__name__, {"Fit": "TrajectoryFit"})
 
 __all__ = [
     "UNITS",
+    "ActiveLimit",
     "Cosine",
+    "FastestMotion",
     "Fourier",
     "Peak",
     "PoseSpline",
     "Samples",
     "Scaled",
     "Spline",
+    "ToolLimits",
     "ToolMotion",
     "Trajectory",
     "TrajectoryFit",
@@ -32,6 +36,7 @@ __all__ = [
     "check",
     "fit",
     "follow",
+    "minimum_time",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",

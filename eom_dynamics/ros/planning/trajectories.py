@@ -11,13 +11,13 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...exceptions import LimitError, StateError
+from ...exceptions import LimitError, StateError, TrajectoryError
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.samples import doubles, write
 from ...messages.waypoints import fill_in, read_points, read_times
-from ...trajectory import Peak, Spline, through
-from ...trajectory.feedforward import TrajectoryFeedforward, trajectory_feedforward
+from ...trajectory import Peak, Spline, minimum_time, through
+from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
 from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
 from .tool_motions import requested_start, tool_motion
 
@@ -68,21 +68,28 @@ def answer_trajectory(
     else:
         times = read_times(request.trajectory)
         motion = fitted(request.trajectory, times, order, request)
+    begin = 0.5 if of_tool else 0.0
+    retimed = request.timing not in ("", _Constants.GIVEN)
+    if retimed:
+        times, motion = timed(arm, motion, times, request.timing, _part(progress, begin, 0.5 * (1 + begin)))
+        begin = 0.5 * (1 + begin)
+        for point, t in zip(request.trajectory.points, times, strict=True):
+            point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
     found = trajectory_feedforward(
         arm,
         motion,
         times,
         rate=request.sample_rate,
         most=_Constants.MAX_SAMPLES,
-        progress=(lambda x: progress(0.5 + 0.5 * x)) if of_tool else progress,
+        progress=_part(progress, begin, 1.0),
     )
     if limits == "refuse" and not found.verdict.ok:
         raise LimitError(f"exceeds limits: {found.verdict}")
     fill_in(request.trajectory, "effort", found.efforts, order)
     # Replace given derivatives that the motion does not follow.
-    for k in range(0 if of_tool else len(followed(request)), len(_POINT_FIELDS)):
+    for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
         values = motion.derivatives(times, k)[k]
-        fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not of_tool)
+        fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
     response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]
@@ -90,6 +97,42 @@ def answer_trajectory(
     response.time = doubles(found.samples.t)
     _write_samples(response, found, order, request.outputs or _ALL)
     return response
+
+
+def timed(
+    arm: ElasticArm,
+    motion: Spline,
+    times: Array,
+    timing: str,
+    progress: Callable[[float], Any] = lambda fraction: None,
+) -> tuple[Array, Spline]:
+    """Change the timing of a motion, and the times (K,) of its waypoints, as a request asks for.
+
+    Args:
+        arm: the arm.
+        motion: the motion.
+        times: of its waypoints, s.
+        timing: ``slow_down`` or ``fastest``.
+        progress: as for :func:`answer_trajectory`.
+
+    Raises:
+        StateError: the timing is unknown.
+        TrajectoryError: no timing meets the limits.
+    """
+    if timing == _Constants.FASTEST:
+        fastest = minimum_time(arm, motion, progress=progress)
+        return motion.start + fastest.times_at(times), Spline(motion.start + fastest.times, fastest.states)
+    if timing != _Constants.SLOW_DOWN:
+        raise StateError(f"timing must be given, slow_down or fastest, is {timing!r:.60}")
+    scaling = checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES).time_scaling
+    if scaling is None:
+        raise TrajectoryError("no longer duration meets all limits; change the path")
+    return motion.start + scaling * (times - motion.start), motion.stretched(scaling)
+
+
+def _part(progress: Callable[[float], Any], begin: float, end: float) -> Callable[[float], Any]:
+    """Progress of a part of a computation."""
+    return lambda fraction: progress(begin + (end - begin) * fraction)
 
 
 def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spline:

@@ -20,7 +20,7 @@ from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, convert, demo, excite, identify, inspect, record, replay, report, simulate
+from . import bench, codegen, convert, demo, excite, identify, inspect, record, replay, report, retime, simulate
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _COMMANDS = {
     "record": record,
     "replay": replay,
     "report": report,
+    "retime": retime,
     "simulate": simulate,
 }
 

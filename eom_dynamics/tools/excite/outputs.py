@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...identification.excitation import Excitation, OptimalExcitation
-from ...states import STATE_NAMES
 from ...trajectory import sample
 from ..bags import Storage
+from ..states_files import write_states
 from ..writing import whole_folder
 from .messages import trajectory_fields, write_setpoints, write_trajectory
 from .summary import as_json
@@ -54,12 +51,7 @@ def write_outputs(
             write(aside / name, motion, names, each, storage)
         _dump(aside / "joint_trajectory.json", trajectory_fields(motion, names, waypoints), indent=None)
         _dump(aside / "excitation.json", as_json(task, found), indent=2)
-        arrays: dict[str, Any] = dict(zip(STATE_NAMES, samples[1:], strict=True))
-        np.savez_compressed(aside / "setpoints.npz", t=samples.t, joint_names=np.array(names), **arrays)
-        header = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in names)]
-        with (aside / "trajectory.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(header)
-            np.savetxt(file, np.hstack([samples.t[:, np.newaxis], *samples[1:]]), fmt="%.17g", delimiter=",")
+        write_states(aside, samples, names)
 
 
 def _dump(path: Path, content: dict[str, Any], indent: int | None) -> None:

@@ -20,7 +20,7 @@ from ...identification.elastic_options import ElasticOptions, check_elastic
 from ...identification.elastic_robot import with_resonance
 from ...identification.elastic_scores import ElasticScore, elastic_score
 from ...robot import Robot
-from .sides import MotorSource, Sides, arm_recordings, motors_in_joint_units
+from .sides import MotorSource, Sides, arm_recordings, motors_alone, motors_in_joint_units
 
 MODES = ("auto", "both", "resonance", "off")
 """Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
@@ -146,11 +146,14 @@ def link_recordings(
             name = "a recording" if each.motors is None else each.motors.name
             raise IdentificationError(f"{name}: has motors only, but links are to be identified")
         sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
-        if sensed or found is None or each.motors is None:
+        if found is None or each.motors is None or (sensed and not motors_alone(each)):
             recordings.append(each.links)
             continue
         name = each.links.name
         parts, _ = arm_recordings([each], robot, source)
+        if sensed:
+            recordings += [x.links(robot, name) for x in parts]
+            continue
         recordings += [with_spring_efforts(robot, found.elasticity, x).links(robot, name) for x in parts]
         notes.append(f"{name}: efforts of the links were not recorded; those of the identified springs are used")
     return recordings, notes

@@ -24,7 +24,7 @@ from ..pages.units import effort_units, position_units, together
 from .elastic_section import elastic_section
 from .elastic_summary import method
 from .run import Identified
-from .summary import base_rows, rows, term_rows
+from .summary import base_rows, percent, rows, term_rows
 
 # Dots of a friction map: more hide each other.
 _DOTS = 1500
@@ -108,7 +108,21 @@ def _verdict(found: Identified, fit: Fit) -> str:
             f"<p>What is left is systematic at {escape(', '.join(names))}: look for friction of another shape below, "
             "flexibility, a payload, or efforts of cables.</p>"
         )
-    return f'{failed}<p class="verdict {kind}">{escape(lead)}</p>{remaining}'
+    return f'{failed}<p class="verdict {kind}">{escape(lead)}</p>{_by_joint(fit, score)}{remaining}'
+
+
+def _by_joint(fit: Fit, score: Score) -> str:
+    """A table of what the new file changes at each joint, and what is still unexplained."""
+    header = ("joint", "given file", "new file", "change", "unexplained")
+    values = zip(fit.robot.joint_names, effort_units(fit.robot), score.before, score.after, score.relative, strict=True)
+    lines = []
+    for name, unit, before, after, relative in values:
+        change = percent(after / before - 1) if before > 0 else percent(np.nan)
+        lines.append((name, f"{number(before)} {unit}", f"{number(after)} {unit}", change, percent(relative)))
+    return table([header, *lines], text_columns=1) + (
+        '<p class="soft">RMS errors of predicted effort; unexplained: that of the new file, relative to the standard '
+        "deviation of the measured effort.</p>"
+    )
 
 
 def _template(name: str) -> Template:

@@ -303,7 +303,9 @@ def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Re
     if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
         qd = None
     t = _seconds(columns.stamp, columns.stamp)
-    return Recording(robot.joint_names, t, of_robot("position", 0.0), tau, qd, name, tuple(notes))
+    return Recording(
+        robot.joint_names, t, of_robot("position", 0.0), tau, qd, name, tuple(notes), assumed=tuple(missing)
+    )
 
 
 def _with_efforts(recording: Recording, columns: _Columns, efforts: _Columns, source: Source) -> Recording:

@@ -187,8 +187,27 @@ def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) ->
         converted, unit = _in_joint_units(own, robot, source.unit, each.motors.name)
         if unit != "rad" and source.unit == "auto":
             notes.append(f"{each.motors.name}: motor positions are {_MEANING[unit]}; converted")
+        if filled := motors_alone(each):
+            notes.append(
+                f"{each.links.name}: positions of {', '.join(filled)} were not recorded; those of their motors are "
+                "used, and their springs and motors stay as in the file"
+            )
+            converted = [_with_positions_of_motors(part, robot, filled) for part in converted]
         parts += [part.centered(source.delay) if source.delay else part for part in converted]
     return parts, notes
+
+
+def motors_alone(sides: Sides) -> list[str]:
+    """Joints whose motors were recorded, but not their links."""
+    if sides.links is None or sides.motors is None:
+        return []
+    return [name for name in sides.links.assumed if name not in sides.motors.assumed]
+
+
+def _with_positions_of_motors(part: ArmRecording, robot: Robot, names: Sequence[str]) -> ArmRecording:
+    """The recording with motor positions for those of the links of these joints."""
+    q = np.where([name in names for name in robot.joint_names], part.theta, part.q)
+    return replace(part, q=q, qd=None)
 
 
 def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recording:

@@ -391,3 +391,22 @@ def test_options_name_what_the_library_has() -> None:
     assert elastic_options.SPRING_TERMS == command._SPRING_TERMS
     assert (*elastic_options.joint_laws(), elastic_options.KEEP) == command._LAWS
     assert elastic.MODES == command._SPRINGS
+
+
+def test_link_encoders_on_a_part_of_the_joints(
+    source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The spring of the joint with an encoder is identified, the other one stays as in the file."""
+    values = {name: x for name, x in columns(source).items() if name not in ("position", "effort", "current")}
+    header = ["t", *(f"{name}.{joint}" for name in values for joint in NAMES)]
+    header += [f"position.{NAMES[0]}", f"effort.{NAMES[0]}"]
+    rows = np.column_stack([source.t, *values.values(), source.q[:, 0], source.tau[:, 0]])
+    path, output = tmp_path / "part.csv", tmp_path / "found.yaml"
+    np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
+    assert identify(path, described, output, "--hold-out", "0") == 0
+    found, given = load_robot(str(output)), load_robot(described)
+    known, kept = found.joints[0].spring, found.joints[1].spring
+    assert known.rest_stiffness == pytest.approx(ROBOT.joints[0].spring.rest_stiffness, rel=STIFFNESS)
+    assert kept.rest_stiffness == given.joints[1].spring.rest_stiffness
+    notes = capsys.readouterr().out
+    assert f"positions of {NAMES[1]} were not recorded; those of their motors are used" in notes

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification from public recordings of real arms: what the written file predicts, beside what was printed.
+
+``make bench BENCH_ARGS="--only public_recordings --recordings FOLDER"`` takes a folder with checkouts of
+marcocognetti/FrankaEmikaPandaDynModel, YanjunLIU-ac/Dynamic_Parameter_Identification_for_Rokae_xMate and
+thanhndv212/figaroh-examples; those that are not there are skipped. The last 30 % of each recording is for validation.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from report import CONSOLE, Bar, Section, Table
+from settings import Settings
+
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.identification import Recording
+from eom_dynamics.identification.filtering import prepare, settings
+from eom_dynamics.identification.residuals import root_mean_square
+from eom_dynamics.identification.verification import feedforward_efforts
+from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+from eom_dynamics.tools.identify.read import read_recording
+
+sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
+from paths import PANDA_BAG
+
+HELD_OUT = 0.3
+
+CLAIMED, WORSE, LEAST_SQUARES = 1.10, 1.02, 1.15
+"""Largest ratios of the RMS of the file: to the printed one, that of the given robot, and that of least squares."""
+
+# Iterations of the weights of joints.
+_ITERATIONS = 5
+
+
+class Source(NamedTuple):
+    """A recording, and the robot that it is of: a name or a file; efforts are of the joints or of motors."""
+
+    recording: Recording
+    robot: str
+    side: str
+
+
+def run(settings: Settings) -> Section:
+    """Identify each arm by the command, and judge the file that it writes."""
+    section = Section("public_recordings", "Identification from public recordings")
+    ratios: dict[str, list[float]] = {"claimed": [], "worse": [], "least squares": []}
+    assert settings.recordings is not None
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, (about, source) in _SOURCES.items():
+            try:
+                found = source(settings.recordings, Path(scratch))
+            except OSError as error:
+                section.text.append(f"{name}: skipped, {error.filename} is missing.")
+                continue
+            table = _judged(f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios)
+            section.tables.append(table)
+            CONSOLE.print(table.title, *table.rows, sep="\n")
+    section.text.append(
+        "Each figure is of held-out efforts, filtered at the cut-off that was chosen, and predicted for the filtered "
+        "motion. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
+        "wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction "
+        "and offsets (and rotors on the motor side), weighted by joint, without possible inertias, from the same "
+        "samples; its friction is predicted like that of the file."
+    )
+    section.bars = [
+        Bar(f"{what}, of all joints of all arms", f"{max(ratios[key]):.2f}", max(ratios[key]) <= most)
+        for what, key, most in (
+            (f"RMS of the written file at most {CLAIMED:g} times the printed one", "claimed", CLAIMED),
+            (f"RMS of the written file at most {WORSE:g} times that of the given robot", "worse", WORSE),
+        )
+        if ratios[key]
+    ]
+    means = ratios["least squares"]
+    section.bars.append(
+        Bar(
+            f"geometric mean over joints at most {LEAST_SQUARES:g} times that of least squares",
+            " ".join(f"{x:.2f}" for x in means),
+            max(means, default=np.inf) <= LEAST_SQUARES,
+        )
+    )
+    return section
+
+
+def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[float]]) -> Table:
+    training, validation = source.recording.split(HELD_OUT)
+    files = [scratch / "training.csv", scratch / "validation.csv"]
+    for path, part in zip(files, (training, validation), strict=True):
+        _write(path, part)
+    written = scratch / "identified.yaml"
+    command = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "identify", str(files[0]), "--validate"]
+    command += [str(files[1]), "--robot", source.robot, "--side", source.side, "-o", str(written), "--force", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout:
+        raise RuntimeError(done.stderr)
+    results = json.loads(done.stdout)
+    robot, motor = load_robot(source.robot), source.side == "motor"
+    terms = ("viscous", "coulomb", "offset", *(("rotor_inertia",) if motor else ()))
+    using = replace(
+        settings(robot, results["cutoff"], motor_side=motor),
+        measured_velocity=results["velocity"].startswith("measured"),
+    )
+    train = prepare(training, terms, using)
+    judge = prepare(validation, terms, replace(using, decimate=False))
+
+    def of_robot(each: Robot) -> Array:
+        arm = ElasticArm(each)
+        return root_mean_square(
+            np.concatenate(
+                [
+                    feedforward_efforts(arm, (s.q, s.qd, s.qdd, 0 * s.qd, 0 * s.qd), motor_side=motor) - s.tau
+                    for s in judge
+                ]
+            )
+        )
+
+    rows = _Rows(robot, using.smoothing_velocity, motor=motor)
+    x = rows.solved(
+        np.concatenate([rows(s.q, s.qd, s.qdd) for s in train]),
+        np.concatenate([s.tau for s in train]),
+        np.concatenate([s.used for s in train]),
+    )
+    plain = root_mean_square(np.concatenate([rows(s.q, s.qd, s.qdd) @ x - s.tau for s in judge]))
+    given, after = of_robot(robot), of_robot(load_robot(str(written)))
+    printed = np.array([np.nan if v is None else v for v in results["validation"]["rms_after"]], dtype=float)
+    ratios["claimed"] += (after / printed).tolist()
+    ratios["worse"] += (after / given).tolist()
+    ratios["least squares"].append(float(np.exp(np.mean(np.log(after / plain)))))
+    ending = f"; {results['cutoff']:.2g} Hz; exit code {done.returncode}"
+    table = Table(title + ending, ("", *robot.joint_names))
+    for what, values in (("given", given), ("least squares", plain), ("written", after), ("printed", printed)):
+        table.add(what, *(f"{value:.3g}" for value in values))
+    return table
+
+
+class _Rows:
+    """Pinocchio's regressor with columns of friction, offsets, and rotors on the motor side."""
+
+    def __init__(self, robot: Robot, smoothing: Array, *, motor: bool) -> None:
+        self._model, self._smoothing, self._motor = pinocchio_model(robot), smoothing, motor
+        self._data = self._model.createData()
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        states = zip(q, qd, qdd, strict=True)
+        Y = np.array([pin.computeJointTorqueRegressor(self._model, self._data, *state).copy() for state in states])
+        own = [qd, np.tanh(qd / self._smoothing), np.ones_like(qd), *([qdd] if self._motor else [])]
+        return np.concatenate([Y, *(x[..., np.newaxis] * np.eye(q.shape[1]) for x in own)], axis=-1)
+
+    @staticmethod
+    def solved(Y: Array, tau: Array, used: Array) -> Array:
+        """Least squares weighted by the residual of each joint."""
+        weights = np.ones(tau.shape[1])
+        for _ in range(_ITERATIONS):
+            x = np.linalg.lstsq((Y * weights[:, np.newaxis])[used], (tau * weights)[used], rcond=1e-8)[0]
+            residual = np.where(used, Y @ x - tau, 0.0)
+            weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
+        return np.asarray(x)
+
+
+def _write(path: Path, recording: Recording) -> None:
+    fields = {"position": recording.q, "effort": recording.tau}
+    fields |= {} if recording.qd is None else {"velocity": recording.qd}
+    header = ["t", *(f"{field}.{joint}" for field in fields for joint in recording.joint_names)]
+    table = np.column_stack([recording.t, *fields.values()])
+    np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.9g")
+
+
+def _panda(folder: Path, scratch: Path) -> Source:
+    robot = load_robot("panda")
+    if not PANDA_BAG.exists():
+        raise FileNotFoundError(2, "", PANDA_BAG.name)
+    return Source(read_recording(PANDA_BAG, robot), "panda", "joint")
+
+
+def _franka(folder: Path, scratch: Path) -> Source:
+    log = folder / "FrankaEmikaPandaDynModel" / "matlab/data/Exciting_Traj/Trajectory_1/rbt_log"
+    t = np.loadtxt(log / "exciting_traj_time.txt")
+    q, tau, qd = (
+        np.loadtxt(log / f"exciting_traj_{name}.txt").reshape(len(t), -1)
+        for name in ("positions", "torques", "velocity")
+    )
+    return Source(Recording(load_robot("panda").joint_names, t, q, tau, qd), "panda", "joint")
+
+
+# Modified Denavit-Hartenberg parameters of the arm, m and rad, and estimates of its masses, kg: its repository has no
+# description of the robot.
+_ROKAE_D = (0.3415, 0.0, 0.394, 0.0, 0.366, 0.0, 0.2503)
+_ROKAE_ALPHA = (0.0, *np.tile([-np.pi / 2, np.pi / 2], 3))
+_ROKAE_MASS = (4.0, 4.5, 3.0, 3.5, 2.5, 2.5, 1.0)
+
+
+def _rokae(folder: Path, scratch: Path) -> Source:
+    data = folder / "Dynamic_Parameter_Identification_for_Rokae_xMate" / "filtering/data/excit"
+    q, tau, qd = (np.loadtxt(data / f"excit_{name}_record.txt") for name in ("ang", "torque", "vel"))
+    parts = ['<link name="l0"/>']
+    for k, (d, alpha, mass) in enumerate(zip(_ROKAE_D, _ROKAE_ALPHA, _ROKAE_MASS, strict=True)):
+        parts.append(
+            f'<link name="l{k + 1}"><inertial><mass value="{mass}"/>'
+            '<inertia ixx="0.02" iyy="0.02" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="joint_{k + 1}" type="revolute"><parent link="l{k}"/><child link="l{k + 1}"/>'
+            f'<origin xyz="0 {-d * np.sin(alpha)} {d * np.cos(alpha)}" rpy="{alpha} 0 0"/><axis xyz="0 0 1"/>'
+            '<limit lower="-3" upper="3" effort="300" velocity="4"/></joint>'
+        )
+    path = scratch / "rokae.urdf"
+    path.write_text(f'<robot name="rokae">{"".join(parts)}</robot>')
+    names = tuple(f"joint_{k}" for k in range(1, 8))
+    return Source(Recording(names, np.arange(0.0, len(q)) * 1e-3, q, tau, qd), str(path), "joint")
+
+
+# Samples of the motion; gear ratios, and torque constants, N m/A: of the lift, currents are all that is known.
+_TIAGO_MOTION = slice(921, 6791)
+_TIAGO_RATIO = np.array([1, 100, 100, 100, 100, 336, 336, 336])
+_TIAGO_CONSTANT = np.array([1, 0.136, 0.136, -0.087, -0.087, -0.0613, -0.0613, -0.0613])
+
+
+def _tiago(folder: Path, scratch: Path) -> Source:
+    example = folder / "figaroh-examples" / "examples/tiago"
+    names = ("torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8)))
+    root = ET.parse(example / "urdf/tiago_schunk.urdf").getroot()
+    for transmission in root.findall("transmission"):
+        root.remove(transmission)
+    for joint in root.findall("joint"):
+        if joint.get("type") != "fixed" and joint.get("name") not in names:
+            joint.set("type", "fixed")
+            for tag in ("mimic", "limit", "axis", "dynamics", "safety_controller"):
+                for element in joint.findall(tag):
+                    joint.remove(element)
+    path = scratch / "tiago.urdf"
+    ET.ElementTree(root).write(path)
+    data = example / "data/identification/dynamic"
+    position, velocity, effort = (
+        np.genfromtxt(data / f"tiago_{name}.csv", delimiter=",", skip_header=1)[_TIAGO_MOTION]
+        for name in ("position", "velocity", "effort")
+    )
+    tau = effort[:, 1:] * _TIAGO_RATIO * _TIAGO_CONSTANT
+    return Source(Recording(names, position[:, 0], position[:, 1:], tau, velocity[:, 1:]), str(path), "motor")
+
+
+def _tx40(folder: Path, scratch: Path) -> Source:
+    example = folder / "figaroh-examples" / "examples/staubli_TX40"
+    effort, position = (
+        np.loadtxt(example / f"data/{name}.csv", delimiter=",", skiprows=1) for name in ("curr_data", "pos_read_data")
+    )
+    ratio = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
+    of_position, of_effort = ratio.copy(), ratio.copy()
+    of_position[5, 4] = of_effort[4, 5] = 32.0  # the fifth joint turns the sixth motor
+    q: Array = np.linalg.solve(of_position, position.T).T + np.array([0, -np.pi / 2, np.pi / 2, 0, 0, 0])
+    names = tuple(f"joint_{k}" for k in range(1, 7))
+    urdf = str(example / "urdf/tx40_mdh_modified.urdf")
+    return Source(Recording(names, np.arange(0.0, len(q)) * 2e-4, q, effort @ of_effort.T), urdf, "motor")
+
+
+_SOURCES: dict[str, tuple[str, Callable[[Path, Path], Source]]] = {
+    "Panda": ("bag of shared/, N m", _panda),
+    "Franka Emika Panda": ("marcocognetti/FrankaEmikaPandaDynModel, N m", _franka),
+    "Rokae xMate": ("YanjunLIU-ac/Dynamic_Parameter_Identification_for_Rokae_xMate, N m", _rokae),
+    "TIAGo": ("thanhndv212/figaroh-examples, N and N m", _tiago),
+    "Stäubli TX40": ("thanhndv212/figaroh-examples, N m", _tx40),
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the fastest motion along a path through waypoints within all limits of a robot, and write it.
+
+DIR gets index.html, trajectory.csv, setpoints.npz for the player, and joint_trajectory.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ...extras import require
+from ..writing import check_folder, whole_folder
+from .arguments import path, positive
+from .console import progress_bars
+from .robot_arguments import add_robot_arguments, load
+
+SUMMARY = "find the fastest motion along a path within all limits of a robot"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments of the command."""
+    add_robot_arguments(parser)
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        type=path,
+        help="waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
+        "positions, a .npz file with q, or a bag with a JointTrajectory; times in it do not matter",
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", type=path, required=True, help="folder to write")
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    parser.add_argument(
+        "--corner",
+        metavar="D",
+        type=positive,
+        help="move on straight lines in joint space, and pass waypoints at this distance, rad or m; default: the "
+        "smoothest curve through all waypoints",
+    )
+    parser.add_argument(
+        "--rate", metavar="HZ", type=positive, default=1000.0, help="of the samples; default: %(default)g"
+    )
+    parser.add_argument(
+        "--waypoints",
+        metavar="HZ",
+        type=positive,
+        default=100.0,
+        help="rate of the points of the JointTrajectory; default: %(default)g",
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the motion, write and print it; returns the exit code.
+
+    Raises:
+        EomDynamicsError: the robot or the path cannot be loaded, no motion meets the limits, or a library is missing.
+        OSError: a file cannot be read, or the folder cannot be written.
+    """
+    require("report")
+    # After the check for the libraries that these import.
+    from ...elastic import ElasticArm
+    from ...elastic.bounds import bounds
+    from ...trajectory import minimum_time, sample
+    from .. import provenance
+    from ..excite.messages import trajectory_fields
+    from ..retime.page import write_page
+    from ..retime.read import read_waypoints
+    from ..states_files import write_states
+
+    robot = load(options)
+    check_folder(options.output, force=options.force)
+    waypoints = read_waypoints(options.path, robot.joint_names)
+    arm = ElasticArm(robot)
+    with progress_bars("{task.completed:4.0%}") as bars:
+        bar = bars.add_task(robot.name, total=1.0)
+        motion = minimum_time(
+            arm, waypoints, corner=options.corner, progress=lambda done: bars.update(bar, completed=done)
+        )
+    about = {
+        "date": provenance.date(),
+        "software": provenance.software(),
+        "robot": f"{options.robot:.200}",
+        "path": str(options.path),
+        "waypoints": str(len(waypoints)),
+        "time to compute": f"{motion.computing_time:.3f} s",
+    }
+    with whole_folder(options.output, force=options.force) as aside:
+        write_states(aside, sample(motion, options.rate), robot.joint_names)
+        fields = trajectory_fields(motion, robot.joint_names, options.waypoints)
+        (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
+        write_page(aside / "index.html", arm, bounds(arm), motion, waypoints, about)
+    page = options.output / "index.html"
+    if options.json:
+        active = [each._asdict() for each in motion.active]
+        computed = {"duration": motion.duration, "computing_time": motion.computing_time}
+        print(json.dumps({**computed, "active": active, "page": str(page)}, indent=2))
+    else:
+        used = sorted({f"{each.quantity} of {each.name}" for each in motion.active})
+        print(f"duration: {motion.duration:.4f} s\nactive limits: {', '.join(used) or 'none'}\npage: {page}")
+    return 0

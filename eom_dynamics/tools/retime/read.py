@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waypoints of a path in a file: CSV, JSON, NumPy arrays, or a bag with a JointTrajectory."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...exceptions import StateError
+from ...messages.joint_order import JointOrder
+from ...messages.waypoints import read_points
+from ...spelling import listed
+from ..bags import Bag, BagError, Layout, LayoutError
+
+_TYPE = "trajectory_msgs/msg/JointTrajectory"
+
+MOST = 1000
+"""Largest number of waypoints; dense samples of a motion are no waypoints."""
+
+
+def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
+    """Waypoints (K, n) in a robot's order of joints, rad or m.
+
+    Args:
+        path: a ``.csv`` file with a column for each joint, under its name or ``q.NAME``, other columns are ignored; a
+            ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
+            with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
+        joint_names: of the robot.
+
+    Raises:
+        StateError: the file has no waypoints of these joints.
+        BagError: the bag cannot be read.
+        OSError: the file cannot be read.
+    """
+    readers = {".csv": _csv, ".json": _json, ".npz": _npz}
+    try:
+        names, positions = readers.get(path.suffix, _bag)(path)
+        waypoints = np.asarray(positions, dtype=float)
+    except (ValueError, KeyError, TypeError, EOFError, csv.Error, zipfile.BadZipFile) as error:
+        if isinstance(error, (StateError, BagError)):
+            raise
+        raise StateError(f"{path}: cannot be read as waypoints: {error}") from None
+    if waypoints.ndim != 2 or not len(waypoints):
+        raise StateError(f"{path}: has no table of waypoints, one row for each")
+    if len(waypoints) > MOST:
+        raise StateError(f"{path}: has {len(waypoints)} waypoints, may have {MOST}; a path needs few of them")
+    names = list(names) if names is not None else list(joint_names)
+    if lacking := [name for name in joint_names if name not in names]:
+        raise StateError(f"{path}: lacks {listed(lacking)}; it has {listed(names)}")
+    if waypoints.shape[1] != len(names):
+        raise StateError(f"{path}: rows have {waypoints.shape[1]} positions, must have {len(names)}")
+    found: Array = waypoints[:, [names.index(name) for name in joint_names]]
+    return found
+
+
+def _csv(path: Path) -> tuple[list[str] | None, Any]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.reader(file) if row]
+    header = [name.strip().removeprefix("q.") for name in rows[0]] if rows else []
+    try:
+        [float(each) for each in header]
+    except ValueError:
+        return header, [[float(each) for each in row] for row in rows[1:]]
+    return None, [[float(each) for each in row] for row in rows]
+
+
+def _json(path: Path) -> tuple[list[str] | None, Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(content, list):
+        return None, content
+    return content.get("joint_names") or None, [point["positions"] for point in content["points"]]
+
+
+def _npz(path: Path) -> tuple[list[str] | None, Any]:
+    with np.load(path, allow_pickle=False) as content:
+        return content["joint_names"].tolist() if "joint_names" in content else None, content["q"]
+
+
+def _bag(path: Path) -> tuple[list[str] | None, Any]:
+    with Bag(path) as bag:
+        for topic in bag.topics:
+            if topic.type == _TYPE:
+                for _, messages in bag.messages(topic):
+                    try:
+                        message: Any = Layout(topic.types(), topic.type, messages[0]).message
+                    except LayoutError as error:
+                        raise StateError(f"{path}: {error}") from None
+                    names = list(message.joint_names)
+                    positions = read_points(message, "positions", JointOrder(names, []))
+                    if positions is None or np.isnan(positions).any():
+                        raise StateError(f"{path}: positions of a point are empty; each point must have positions")
+                    return names, positions
+    raise StateError(f"{path}: the bag has no {_TYPE}")

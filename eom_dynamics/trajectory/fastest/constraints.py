@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of a motion along a path, at nodes of the path, as functions of x and its derivatives 1 … 3 there.
+
+A row is a quantity f of a joint or motor with |f| <= limit. Of a rigid-body system without friction, acceleration and
+effort are affine in x and x', jerk and effort rate are √x times affine functions A of x, x', x''. The former are convex
+limits; the latter are |A| <= limit/√x, where the right side is convex, and its tangent therefore safe. The derivatives
+of all these by x … are constant; those of motors come from the compiled feedforward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds
+from ...exceptions import StateError
+from ...kinematics import Kinematics
+from ...states import STATE_NAMES
+from .path import GeometricPath, chain
+from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
+
+_RATES = STATE_NAMES[1:]
+
+# Squared speeds above which a path is not limited in its velocity at a node: it hardly moves there.
+_LARGEST_SPEED = 1e30
+
+
+class ToolLimits(NamedTuple):
+    """Limits of the origin of a frame.
+
+    Attributes:
+        speed: m/s.
+        acceleration: m/s².
+        frame: its name; None is the first tool.
+    """
+
+    speed: float = np.inf
+    acceleration: float = np.inf
+    frame: str | None = None
+
+
+def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -> Array:
+    """Factors (N,) by which states q, qd, qdd, …, each (N, n), must be slowed down for the limits of a tool."""
+    if not (np.isfinite(tool.speed) or np.isfinite(tool.acceleration)):
+        return np.zeros(len(states[0]))
+    _, V, Vd = Kinematics(arm.robot).motion(*states[:3], frame=tool.frame)
+    acceleration = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
+    return np.maximum(
+        np.linalg.norm(V[:, 3:], axis=1) / tool.speed,
+        np.sqrt(np.linalg.norm(acceleration, axis=1) / tool.acceleration),
+    )
+
+
+class Rows(NamedTuple):
+    """Two-sided limits at M nodes: |value| <= bound, scaled so that the bound is about 1.
+
+    Attributes:
+        value, bound: (M, R).
+        change: derivatives of the values by x and its derivatives (4, M, R); zeros if they were not asked for.
+        bound_change: derivative of the bounds by x (M, R).
+    """
+
+    value: Array
+    bound: Array
+    change: Array
+    bound_change: Array
+
+
+class _Kind(NamedTuple):
+    """Limits of a quantity.
+
+    Attributes:
+        name: of the quantity.
+        columns: its joints or motors with a limit.
+        limits: of these.
+        rooted: whether rows are divided by √x.
+        affine: whether they are affine then.
+    """
+
+    name: str
+    columns: NDArray[np.intp]
+    limits: Array
+    rooted: bool
+    affine: bool
+
+
+class Constraints:
+    """Limits of an arm at nodes of a path.
+
+    Attributes:
+        largest: upper bound of x by velocities (M,).
+    """
+
+    def __init__(
+        self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds, tool: ToolLimits
+    ) -> None:
+        """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
+        nodes = speed.nodes
+        self._arm = arm
+        self.q, self._path = path.derivatives(nodes)
+        kinds = _kinds(arm, limits)
+        ratios = np.abs(arm.robot.coupling[0])
+        with np.errstate(divide="ignore", over="ignore"):
+            most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
+            self.largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
+        self._tool: tuple[Array, Array] | None = None
+        if np.isfinite(tool.speed) or np.isfinite(tool.acceleration):
+            _, V, Vd = Kinematics(arm.robot).motion(self.q, *self._path[:2], frame=tool.frame)
+            with np.errstate(divide="ignore", over="ignore"):
+                self.largest = np.minimum(self.largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
+            curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
+            if np.isfinite(tool.acceleration):
+                self._tool = 0.5 * V[:, 3:] / tool.acceleration, curved / tool.acceleration
+        self.largest = speed.capped(np.minimum(self.largest, _LARGEST_SPEED))
+        self._reference = np.ones((len(nodes), 1))
+        self._shares: Array = np.ones(())
+        self._general = [kind for kind in kinds if not kind.affine]
+        affine = [kind for kind in kinds if kind.affine]
+        self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
+        unit = np.zeros((4, len(nodes)))
+        unit[0] = 1.0
+        value, _ = self._evaluated(affine, unit, changes=False)
+        steps = [unit + np.eye(4)[:, [k]] for k in range(4)]
+        self._slopes = np.array([self._evaluated(affine, step, changes=False)[0] - value for step in steps])
+        self._offset = value - self._slopes[0]
+
+    def set_reference(self, x: Array) -> None:
+        """Scale rows with a factor 1/√x so that it is 1 at these x (M,)."""
+        self._reference = np.sqrt(x)[:, np.newaxis]
+
+    def tighten(self, rows: Array, speeds: Array) -> None:
+        """Reduce limits by factors: of the rows (M, R), and of speeds along the path (M,)."""
+        self._shares = self._shares * rows
+        self.largest = self.largest * speeds**2
+
+    def rows(self, x: Array, *, changes: bool) -> Rows | None:
+        """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
+        root = self._reference / np.sqrt(x[0])[:, np.newaxis]
+        slope = -0.5 * root / x[0][:, np.newaxis]
+        factor = np.where(self._rooted, self._reference, 1.0)
+        value = [(np.einsum("kmr,km->mr", self._slopes, x) + self._offset) * factor]
+        bound, bound_change = [np.where(self._rooted, root, 1.0)], [np.where(self._rooted, slope, 0.0)]
+        change = [self._slopes * factor] if changes else []
+        if self._general:
+            try:
+                general, by_x = self._evaluated(self._general, x, changes=changes)
+            except StateError:
+                return None
+            factor = np.where(self._general_rooted, self._reference, 1.0)
+            value.append(general * factor)
+            bound.append(np.where(self._general_rooted, root, 1.0))
+            bound_change.append(np.where(self._general_rooted, slope, 0.0))
+            change.append(by_x * factor if changes else by_x)
+        if self._tool is not None:
+            along, curved = self._tool
+            a = along * x[1][:, np.newaxis] + curved * x[0][:, np.newaxis]
+            value.append(np.sum(a * a, axis=1, keepdims=True))
+            bound.append(np.ones_like(value[-1]))
+            bound_change.append(np.zeros_like(value[-1]))
+            of_tool = np.zeros((4, len(a), 1))
+            of_tool[0, :, 0], of_tool[1, :, 0] = 2 * np.sum(a * curved, axis=1), 2 * np.sum(a * along, axis=1)
+            change.append(of_tool)
+        values = np.concatenate(value, axis=1)
+        if not np.all(np.isfinite(values)):
+            return None
+        return Rows(
+            values,
+            np.concatenate(bound, axis=1) * self._shares,
+            np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),
+            np.concatenate(bound_change, axis=1) * self._shares,
+        )
+
+    def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
+        """Values (M, R) relative to the limits, and derivatives by x and its derivatives (4, M, R) if asked for.
+
+        Those of rooted kinds are divided by √x.
+        """
+        rates = time_derivatives(x)
+        states = dict(zip(_RATES, chain(self._path, rates), strict=True))
+        values: dict[str, Array] = dict(states)
+        needs_arm = any(kind.name not in _RATES for kind in kinds)
+        if needs_arm:
+            with np.errstate(all="ignore"):
+                values |= self._with_voltage(self._arm.feedforward(self.q, *states.values())._asdict())
+        slopes = self._changes(x, rates, states, needs_arm=needs_arm) if changes else {}
+        root = 1 / np.sqrt(x[0])[:, np.newaxis]
+        none = np.zeros((len(self.q), 0))
+        value, change = [none], [np.zeros((4, *none.shape))]
+        for kind in kinds:
+            factor = root if kind.rooted else np.ones_like(root)
+            f = values[kind.name][:, kind.columns] / kind.limits * factor
+            value.append(f)
+            if changes:
+                by_x = slopes[kind.name][:, :, kind.columns] / kind.limits * factor
+                if kind.rooted:
+                    by_x[0] -= 0.5 * f / x[0][:, np.newaxis]
+                change.append(by_x)
+        return np.concatenate(value, axis=1), np.concatenate(change, axis=2)
+
+    def _changes(self, x: Array, rates: Array, states: Mapping[str, Array], *, needs_arm: bool) -> dict[str, Array]:
+        """Derivatives of the quantities by x and its derivatives, each (4, M, number of joints or motors)."""
+        p1, p2, p3, p4 = self._path
+        a, b, c, _ = rates[..., np.newaxis]
+        by_x: dict[str, list[Array]] = {name: [] for name in _RATES}
+        for da, db, dc, dd in time_derivative_changes(x)[..., np.newaxis]:
+            by_x["qd"].append(p1 * da)
+            by_x["qdd"].append(2 * p2 * a * da + p1 * db)
+            by_x["qddd"].append(3 * p3 * a**2 * da + 3 * p2 * (da * b + a * db) + p1 * dc)
+            by_x["qdddd"].append(
+                4 * p4 * a**3 * da
+                + 6 * p3 * (2 * a * da * b + a**2 * db)
+                + p2 * (6 * b * db + 4 * (da * c + a * dc))
+                + p1 * dd
+            )
+        result: dict[str, Array] = {name: np.array(values) for name, values in by_x.items()}
+        if needs_arm:
+            changes = [np.zeros((4, *self.q.shape)), *result.values()]
+            command = self._arm.feedforward_along((self.q, *states.values()), changes)
+            result |= self._with_voltage(command._asdict())
+        return result
+
+    def _with_voltage(self, command: dict[str, Array]) -> dict[str, Array]:
+        """The command with the voltage of the motors, a linear function of velocity and effort behind the gears."""
+        if np.any(np.isfinite(self._arm.motor.voltage_limit)):
+            ratio = self._arm.gear_ratio
+            found: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
+            command["voltage"] = np.asarray(found)
+        return command
+
+
+def _rooted(kinds: Sequence[_Kind]) -> NDArray[np.bool_]:
+    """Which rows of kinds are divided by √x."""
+    return np.repeat([kind.rooted for kind in kinds], [len(kind.columns) for kind in kinds]).astype(bool)
+
+
+def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
+    """Kinds of rows with a limit."""
+    ratios = np.abs(arm.robot.coupling[0])
+    motor, gear = arm.motor, np.abs(arm.gear_ratio)
+    largest = limits.largest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_leaders = {name: np.min(largest[name][:, np.newaxis] / ratios, axis=0) for name in ("acceleration", "jerk")}
+        torque = np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
+    smooth = not arm.robot.joint_friction
+    rows = (
+        ("qdd", of_leaders["acceleration"], False, True),
+        ("tau", largest["effort"], False, smooth),
+        ("qddd", of_leaders["jerk"], True, True),
+        ("taud", largest["effort_rate"], True, smooth),
+        ("motor_velocity", largest["motor_speed"] / gear, True, False),
+        ("motor_effort", np.broadcast_to(torque, gear.shape) * gear, False, False),
+        ("voltage", largest["motor_voltage"], False, False),
+    )
+    return [
+        _Kind(name, np.flatnonzero(np.isfinite(most)), most[np.isfinite(most)], rooted, affine)
+        for name, most, rooted, affine in rows
+        if np.any(np.isfinite(most))
+    ]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fastest motion along a path, as a spline."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds
+from ..quantities import Load, quantities
+from ..spline import ORDERS, Spline
+from ..time_scaling import ratios
+from ..trajectory import sample
+from .path import GeometricPath, chain
+from .speed import SquaredSpeed, time_derivatives
+
+# Parts of an interval between knots of the speed, each a piece of the motion; of the first and last interval, in which
+# accelerations rise and fall; and the shortest piece, s: players accept pieces from 0.1 ms on.
+_PARTS = 3
+_END_PARTS = 12
+_SHORTEST = 1.1e-4
+
+# Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
+_GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))
+_GAUSS = _GAUSS + 0.5
+
+# Rate at which the active limits are determined, Hz, and the share of a limit from which on it is active.
+_RATE = 1000.0
+_ACTIVE = 0.995
+
+
+class ActiveLimit(NamedTuple):
+    """An interval of a motion in which a limit determines its speed.
+
+    Attributes:
+        start, end: s.
+        quantity: one of :data:`.UNITS`.
+        name: of the joint or motor.
+    """
+
+    start: float
+    end: float
+    quantity: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.start:.3f} to {self.end:.3f} s: {self.quantity} of {self.name}"
+
+
+class FastestMotion(Spline):
+    """Result of :func:`.minimum_time`: a :class:`.Spline` of degree nine from rest to rest.
+
+    Attributes:
+        parameters: parameters of the given path at the knots (K,).
+        computing_time: s.
+    """
+
+    def __init__(
+        self, arm: ElasticArm, limits: Bounds, times: Array, states: Array, parameters: Array, computing_time: float
+    ) -> None:
+        """Set knots and states, as :func:`motion_of` computes them."""
+        super().__init__(times, states)
+        self._arm, self._limits = arm, limits
+        self.parameters, self.computing_time = parameters, computing_time
+
+    @property
+    def duration(self) -> float:
+        """Duration, s."""
+        return self.end - self.start
+
+    def times_at(self, parameters: ArrayLike) -> Array:
+        """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
+        found: Array = np.interp(np.asarray(parameters, dtype=float), self.parameters, self.times)
+        return found
+
+    @cached_property
+    def active(self) -> tuple[ActiveLimit, ...]:
+        """Limits of joints and motors that the motion uses up, in order of time; computed at first access."""
+        samples = sample(self, _RATE)
+        largest = self._limits.largest
+        limited = [quantity for quantity in largest if np.any(largest[quantity] < np.inf)]
+        names = [(quantity, name) for quantity in limited for name in self._limits.names[quantity]]
+        used = ratios(quantities(self._arm, Load(samples[1:])), self._limits) >= _ACTIVE
+        found = []
+        for column, (quantity, name) in enumerate(names):
+            edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))
+            for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
+                found.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
+        return tuple(sorted(found))
+
+
+def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:
+    """Times (K,), states (5, K, n) and values of σ (K,) at the knots of the motion with a squared speed."""
+    counts = np.full(len(speed.knots) - 1, _PARTS)
+    counts[[0, -1]] = _END_PARTS
+    sigma = divided(speed.knots, counts)
+    passed = np.searchsorted(sigma, path.breaks)
+    # Where a given spline has a knot, in the place of the nearest other one.
+    nearer = passed - (path.breaks - sigma[passed - 1] < sigma[passed] - path.breaks)
+    inside = (nearer > 0) & (nearer < len(sigma) - 1)
+    sigma[nearer[inside]] = path.breaks[inside]
+    inner = sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
+    pace = speed.values(c, inner.ravel())[0].reshape(inner.shape) ** -0.5
+    times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
+    kept = _apart(times, _SHORTEST)
+    times, sigma = times[kept], sigma[kept]
+    q, by_sigma = path.derivatives(sigma)
+    states = np.empty((ORDERS, *q.shape))
+    states[0], states[1:] = q, chain(by_sigma, time_derivatives(speed.values(c, sigma)))
+    return times, states, sigma
+
+
+def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
+    """Increasing knots with each interval divided into a number of equal parts."""
+    interval = np.repeat(np.arange(len(counts)), counts)
+    part = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(knots[interval] + part * (np.diff(knots) / counts)[interval], knots[-1])
+
+
+def _apart(times: Array, least: float) -> list[int]:
+    """Indices of increasing times, the first and the last among them, at least so far apart."""
+    kept = [0]
+    for i in range(1, len(times) - 1):
+        if times[i] - times[kept[-1]] >= least and times[-1] - times[i] >= least:
+            kept.append(i)
+    return [*kept, len(times) - 1]

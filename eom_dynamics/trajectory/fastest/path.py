@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Geometric paths over a parameter from 0 to 1 along which a motion with a smooth pace starts and ends at rest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from ...arrays import Array
+from ...exceptions import TrajectoryError
+from ..spline import Spline
+from ..trajectory import Trajectory
+
+# Parameters s = phi(σ) from 0 to 1 whose first four derivatives vanish at both ends, at the start, and nowhere.
+_BOTH = Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
+_START = Polynomial([0, 0, 0, 0, 0, 5, -4])
+_NEITHER = Polynomial([0.0, 1.0])
+
+# Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
+_REST = 1e-9
+
+# Parameters at which a path is examined.
+_SAMPLES = 400
+
+# Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
+_SMOOTH = 0.02
+
+# Of the bisection for a parameter.
+_HALVINGS = 52
+
+# Samples next to the ends of a path at rest there, where its motion is below rounding.
+_NEAR_END = 10
+
+
+def chain(outer: Array, inner: Array) -> Array:
+    """Derivatives 1 … 4 of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and of f by u (4, N)."""
+    p1, p2, p3, p4 = outer
+    a, b, c, d = inner[..., np.newaxis]
+    return np.array(
+        [
+            p1 * a,
+            p2 * a**2 + p1 * b,
+            p3 * a**3 + 3 * p2 * a * b + p1 * c,
+            p4 * a**4 + 6 * p3 * a**2 * b + p2 * (3 * b**2 + 4 * a * c) + p1 * d,
+        ]
+    )
+
+
+class GeometricPath:
+    """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at both ends.
+
+    Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
+    smooth, positive rate of σ is a C⁴ motion from rest to rest.
+
+    Attributes:
+        n: number of joints.
+        breaks: values of σ, between 0 and 1, at which a fifth derivative may jump: the inner knots of a spline.
+    """
+
+    def __init__(self, path: Trajectory) -> None:
+        """Take the curve of a trajectory; its timing does not matter.
+
+        Raises:
+            TrajectoryError: the path has no start or end, has no length, or is not smooth.
+        """
+        self._path, self.n = path, path.n
+        self._start, self._length = path.start, path.end - path.start
+        if not (np.isfinite(self._length) and self._length > 0):
+            raise TrajectoryError("a path must have a start and an end, with a positive duration between them")
+        s = path.start + self._length * np.linspace(0.0, 1.0, _SAMPLES + 1)
+        s[-1] = path.end
+        q, *rates = self._evaluated(s)
+        self._require_motion(s, q, *rates[:2])
+        scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
+        powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
+        ends = np.max(np.abs(np.array(rates)[:, [0, -1]] * powers), axis=(0, 2)) > _REST * scale
+        if ends.all():
+            phi = _BOTH
+        elif ends[0]:
+            phi = _START
+        elif ends[1]:
+            phi = 1 - _START(Polynomial([1.0, -1.0]))
+        else:
+            phi = _NEITHER
+        self._phi = [phi.deriv(k) if k else phi for k in range(5)]
+        self.breaks = self._inverse(path.times[1:-1]) if isinstance(path, Spline) else np.zeros(0)
+
+    def derivatives(self, sigma: Array) -> tuple[Array, Array]:
+        """q (N, n) and its derivatives 1 … 4 by σ (4, N, n)."""
+        phi = np.array([x(sigma) for x in self._phi])
+        s = np.clip(self._start + self._length * phi[0], self._start, self._start + self._length)
+        q, *rates = self._evaluated(s)
+        return q, chain(np.array(rates), self._length * phi[1:])
+
+    def parameter(self, sigma: Array) -> Array:
+        """Parameters of the given path at σ, in the shape of σ."""
+        found: Array = self._start + self._length * self._phi[0](sigma)
+        return found
+
+    def _evaluated(self, s: Array) -> tuple[Array, ...]:
+        values = self._path.derivatives(s, 4)
+        for x in values:
+            if not np.all(np.isfinite(x)):
+                at = s[np.argwhere(~np.isfinite(x))[0, 0]]
+                raise TrajectoryError(f"the path is not finite at {at:.6g}")
+        return values
+
+    def _require_motion(self, s: Array, q: Array, rate: Array, second: Array) -> None:
+        """Raise an error where a path pauses, or its derivative jumps."""
+        step = np.diff(s)[:, np.newaxis]
+        moved = np.diff(q, axis=0)
+        still = ~np.any(moved, axis=1)
+        still[:_NEAR_END], still[-_NEAR_END:] = np.all(still), np.all(still)
+        if np.any(still):
+            k = int(np.argmax(still))
+            where = "anywhere" if np.all(still) else f"between {s[k]:.6g} and {s[k + 1]:.6g}"
+            raise TrajectoryError(f"the path does not move {where}; remove repeated points and pauses")
+        # The corrected trapezoidal rule is off by the fifth derivative, and where the slope jumps.
+        expected = 0.5 * step * (rate[1:] + rate[:-1]) - step**2 / 12 * (second[1:] - second[:-1])
+        wrong = np.abs(moved - expected) > _SMOOTH * np.max(np.abs(rate) * step[0])
+        if np.any(wrong):
+            k, joint = np.argwhere(wrong)[0]
+            raise TrajectoryError(
+                f"the path has a corner between {s[k]:.6g} and {s[k + 1]:.6g}: joint {joint} moves by "
+                f"{moved[k, joint]:.3g}, its derivatives give {expected[k, joint]:.3g}; a path must be smooth"
+            )
+
+    def _inverse(self, s: Array) -> Array:
+        """Values of σ for increasing parameters of the given path."""
+        wanted = (s - self._start) / self._length
+        low, high = np.zeros_like(wanted), np.ones_like(wanted)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            above = self._phi[0](middle) > wanted
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return 0.5 * (low + high)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fastest motion along a path within all limits of an arm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import TOLERANCE, Bounds, bounds
+from ...elastic.limit_violations import beyond
+from ...exceptions import StateError, TrajectoryError
+from ...robot.model import Limits
+from ...units import SHAFT_UNITS
+from ..check_times import check_times
+from ..quantities import Load, quantities
+from ..spline import ORDERS, Spline
+from ..time_scaling import least_time_scaling, ratios
+from ..trajectory import Trajectory
+from .constraints import Constraints, ToolLimits, tool_slowdowns
+from .interior_point import feasible, minimise
+from .motion import FastestMotion, motion_of
+from .path import GeometricPath
+from .speed import SquaredSpeed
+from .waypoints import path_through
+
+# Knots of the speed: least number of intervals, number in a piece of a spline, and the length of the first and last.
+_INTERVALS = 120
+_PER_PIECE = 12
+_END = 0.03
+
+# Nodes at which limits are checked, in the place of one of the problem; with motors, whose friction and gear losses
+# change within a millisecond where they turn back.
+_FINE = 5
+_FINE_OF_MOTORS = 15
+
+# Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
+# left, the largest one in the last attempt, and the largest one after which limits of joints are surely met.
+_BETWEEN = 3e-4
+_ATTEMPTS = 8
+_SCALED = 1e-3
+_SLOWEST = 0.1
+_SURE = 1e-4
+
+# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
+_START, _TIGHTENED, _END_GAP = 1.0, 2e-3, 1e-4
+
+# Share of the squared speed with which to go on, and the distance from the shortest duration there.
+_INSIDE = 0.97
+_GO_ON = 1e-2
+
+# Rate at which the motion is checked, Hz, and the margin of its duration for peaks between these samples.
+_CHECK_RATE = 10_000.0
+_MARGIN = 1e-5
+
+
+def minimum_time(
+    arm: ElasticArm,
+    path: Trajectory | ArrayLike,
+    *,
+    limits: Mapping[str, Limits] | None = None,
+    tool: ToolLimits | None = None,
+    corner: float | None = None,
+    progress: Callable[[float], Any] = lambda fraction: None,
+) -> FastestMotion:
+    """The fastest motion from rest to rest along a path, C⁴ and within all limits of joints and motors.
+
+    Limits are those of :func:`.check`: position, velocity, acceleration, jerk, effort and effort rate of joints; speed,
+    torque, current and voltage of motors, with friction, gear losses and springs of the arm; and those of a tool.
+    Without limits of effort rate or jerk, efforts change within a millisecond.
+
+    Args:
+        arm: the arm.
+        path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
+            smoothest curve through them, or straight lines with ``corner``.
+        limits: limits by name of joint, in place of those in the robot's file.
+        tool: limits of a tool.
+        corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
+            between waypoints are straight but for the blends there.
+        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
+
+    Returns:
+        The motion, which starts at 0 s.
+
+    Raises:
+        TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
+            exceeds a limit), the path is not smooth, or there are no limits. The message has the place on the path.
+    """
+    begin = time.perf_counter()
+    own, tool = _limits(arm, limits), tool or ToolLimits()
+    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner)
+    if given.n != arm.robot.n:
+        raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
+    curve = GeometricPath(given)
+    speed = SquaredSpeed(_knots(curve))
+    _require_limits(own, tool)
+    _require_positions(arm, own, curve, speed.nodes)
+    _require_statics(arm, own, curve, speed.nodes)
+    constraints = Constraints(arm, curve, speed, own, tool)
+    with_motors = any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS)
+    finer = _FINE_OF_MOTORS if with_motors else _FINE
+    fine = SquaredSpeed(speed.knots, speed.counts * finer)
+    everywhere = Constraints(arm, curve, fine, own, tool)
+
+    def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
+        part = done[1] - done[0]
+        return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+
+    def inside(c: Array, share: float) -> Array:
+        found = feasible(speed, constraints, c, share)
+        if found is None:
+            raise TrajectoryError("no speed along the path meets the limits")
+        return found
+
+    c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+    _tighten(constraints, everywhere, fine, c, finer)
+    for attempt in range(_ATTEMPTS):
+        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt))
+        last = attempt == _ATTEMPTS - 1
+        if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
+            continue
+        times, states, sigma = motion_of(curve, speed, c)
+        of_nodes = np.interp(speed.nodes, sigma, times)
+        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last=last):
+            break
+    else:
+        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+    progress(1.0)
+    parameters = curve.parameter(sigma)
+    return FastestMotion(arm, own, motion.times, motion.states, parameters, time.perf_counter() - begin)
+
+
+def _knots(curve: GeometricPath) -> Array:
+    count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
+    end = _END * _INTERVALS / count
+    return np.concatenate([[0.0], np.linspace(end, 1.0 - end, count - 1), [1.0]])
+
+
+def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
+    own = bounds(arm, limits)
+    for quantity, largest in own.largest.items():
+        for name, most in zip(own.names[quantity], largest, strict=True):
+            if not most > 0:
+                raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
+    for name, lower, upper in zip(own.names["position"], own.lower, own.upper, strict=True):
+        if not lower <= upper:
+            raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
+    return own
+
+
+def _require_limits(own: Bounds, tool: ToolLimits) -> None:
+    for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
+        if not value > 0:
+            raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
+    if not any(np.any(np.isfinite(largest)) for largest in own.largest.values()) and not np.isfinite(min(tool[:2])):
+        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
+
+
+def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+    E, e = arm.robot.coupling
+    sigma = np.concatenate([[0.0], nodes, [1.0]])
+    q = curve.derivatives(sigma)[0] @ E.T + e
+    scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
+    distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
+    if np.max(distance) > 0:
+        k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
+        raise TrajectoryError(
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {own.units['position'][joint]} at "
+            f"{curve.parameter(sigma[k]):.6g} of the path is out of its range, {own.lower[joint]:g} to "
+            f"{own.upper[joint]:g}; change the path"
+        )
+
+
+def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+    """Raise an error where an effort at rest exceeds its limit."""
+    q = curve.derivatives(nodes)[0]
+    try:
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))))
+    except StateError as error:
+        raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
+    for quantity, value in values.items():
+        used = np.nan_to_num(np.abs(value) / own.largest[quantity], nan=0.0)
+        if np.max(used) >= 1:
+            k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+            unit = own.units[quantity][i]
+            raise TrajectoryError(
+                f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
+                f"{curve.parameter(nodes[k]):.6g} of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{unit} for motion; change the path, the payload or the limit"
+            )
+
+
+def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
+    """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
+    x = fine.at_nodes(c)
+    everywhere.set_reference(x[0])
+    rows = everywhere.rows(x, changes=False)
+    if rows is None:
+        return np.inf
+    used = np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / everywhere.largest)[:, np.newaxis]], axis=1)
+    worst = np.max(used.reshape(-1, finer, used.shape[1]), axis=1)
+    around = worst.copy()
+    around[1:] = np.maximum(around[1:], worst[:-1])
+    around[:-1] = np.maximum(around[:-1], worst[1:])
+    share = 1 / np.maximum(around, 1.0)
+    constraints.tighten(share[:, :-1], share[:, -1])
+    return float(np.max(used))
+
+
+def _within_limits(
+    arm: ElasticArm,
+    own: Bounds,
+    tool: ToolLimits,
+    motion: Spline,
+    constraints: Constraints,
+    times: Array,
+    *,
+    last: bool,
+) -> Spline | None:
+    """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
+
+    The last attempt may slow it down by more.
+
+    Args:
+        arm: the arm.
+        own: its limits.
+        tool: those of the tool.
+        motion: from 0 s.
+        constraints: limits to tighten.
+        times: of the nodes (M,), s.
+    """
+    for repeat in range(_ATTEMPTS if last else 2):
+        t = check_times(motion, _CHECK_RATE)
+        load = Load(motion.derivatives(t, ORDERS - 1))
+        of_tool = tool_slowdowns(arm, tool, load.states)
+        used = np.maximum(np.max(ratios(quantities(arm, load), own), axis=1), of_tool)
+        over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
+        if not len(over):
+            return motion
+        scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
+        if scaling is not None:
+            scaling = max(scaling, float(np.max(of_tool)))
+        if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
+            break
+        motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
+        # The quantities of joints decrease with a longer duration; a small excess of these needs no other look.
+        if scaling < 1 + _SURE and not any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS):
+            return motion
+    shares = np.ones(len(times))
+    near = np.searchsorted(times, t[over] * times[-1] / t[-1])
+    for k in (-1, 0, 1):
+        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))
+    constraints.tighten(shares[:, np.newaxis], shares)
+    return None

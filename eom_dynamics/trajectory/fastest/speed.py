@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The squared speed x = (dσ/dt)² along a path as a B-spline.
+
+With x(σ), the time derivatives of σ are functions of x, x', x'', x''' at the same point, without division:
+
+    σ' = √x,    σ'' = x'/2,    σ''' = √x x''/2,    σ'''' = x x'''/2 + x' x''/4.
+
+A spline of degree four is three times continuously differentiable: so is the speed over σ, and σ(t) four times. Near an
+end at rest, where the path is q - q_0 ~ σ⁵, a constant acceleration is σ ~ t^(2/5), hence x ~ σ^-3: the spline is
+multiplied by a weight with this power.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from ...arrays import Array
+
+DEGREE = 4
+"""Degree of the spline."""
+
+NODES = 3
+"""Number of nodes in an interval between knots."""
+
+END_NODES = 16
+"""Number of nodes in the first and the last interval."""
+
+# Least duration of these intervals, s.
+_END_TIME = 2e-3
+
+# Power of the weight at an end, and the distance from the end within which it is constant.
+_POWER = 3
+_LAYER = 0.01
+
+
+class SquaredSpeed:
+    """Space of functions x(σ) = w(σ) y(σ), y a B-spline with coefficients c (count,).
+
+    Attributes:
+        knots: increasing, from 0 to 1 (I + 1,).
+        count: number of coefficients, I + DEGREE.
+        counts: number of nodes in each interval (I,).
+        nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
+        steps: share of each node in the unit interval (M,).
+        rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (M, 4, DEGREE + 1).
+    """
+
+    def __init__(self, knots: Array, counts: NDArray[np.intp] | None = None) -> None:
+        """Set the knots, and the numbers of nodes between them."""
+        self.knots = knots
+        if counts is None:
+            counts = np.full(len(knots) - 1, NODES)
+            counts[[0, -1]] = END_NODES
+        self.counts = counts
+        self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
+        self.count = len(knots) - 1 + DEGREE
+        self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        interval = np.repeat(np.arange(len(counts)), counts)
+        self.steps = (np.diff(knots) / counts)[interval]
+        # In the middle of their steps, but for the first and last interval, in which both ends are nodes.
+        offset = np.full(len(interval), 0.5)
+        offset[: counts[0]], offset[-counts[-1] :] = 0.0, 1.0
+        self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
+        self.rows = self._rows(self.nodes, interval)
+
+    def at_nodes(self, c: Array) -> Array:
+        """x and its derivatives 1 … 3 at the nodes (4, M)."""
+        local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)
+        found: Array = np.einsum("mkd,md->km", self.rows, np.repeat(local, self.counts, axis=0))
+        return found
+
+    def capped(self, largest: Array) -> Array:
+        """Bounds of x at the nodes (M,), reduced in the intervals next to the ends.
+
+        A path q - q_0 ~ σ⁵ does not limit x by its velocity there. The bound grows no faster than the weight, and an
+        interval takes as long as two cycles of a drive at 1 kHz.
+        """
+        w, bound = _weight(self.nodes)[0], largest.copy()
+        for part, length in (
+            (slice(0, self.counts[0]), self.knots[1]),
+            (slice(-self.counts[-1], None), 1 - self.knots[-2]),
+        ):
+            bound[part] = np.minimum(bound[part], (length / _END_TIME) ** 2)
+        for part, edge in (
+            (slice(0, self.counts[0]), self.counts[0] - 1),
+            (slice(-self.counts[-1], None), -self.counts[-1]),
+        ):
+            bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
+        return bound
+
+    def gradient(self, by_values: Array) -> Array:
+        """Derivatives of a number by the coefficients (count,), from those by x … x''' at the nodes (4, M)."""
+        local = np.add.reduceat(np.einsum("km,mkd->md", by_values, self.rows), self._first, axis=0)
+        total = np.zeros(self.count)
+        for k in range(DEGREE + 1):
+            total[k : k + len(local)] += local[:, k]
+        return total
+
+    def bands(self, by_values: Array) -> Array:
+        """Lower bands (DEGREE + 1, count) of Σ Rᵀ K R, for symmetric K at the nodes (M, 4, 4) and their rows R."""
+        local = np.matmul(self.rows.transpose(0, 2, 1), np.matmul(by_values, self.rows))
+        local = np.add.reduceat(local, self._first, axis=0)
+        total = np.zeros((DEGREE + 1, self.count))
+        for i in range(DEGREE + 1):
+            for j in range(i + 1):
+                total[i - j, j : j + len(local)] += local[:, i, j]
+        return total
+
+    def values(self, c: Array, sigma: Array) -> Array:
+        """x and its derivatives 1 … 3 (4, N) at any σ (N,)."""
+        interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
+        local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)[interval]
+        found: Array = np.einsum("mkd,md->km", self._rows(sigma, interval), local)
+        return found
+
+    def _rows(self, sigma: Array, interval: NDArray[np.intp]) -> Array:
+        basis = BSpline(self._t, np.eye(self.count), DEGREE)
+        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]
+        w = _weight(sigma)
+        return np.stack(
+            [sum(comb(k, j) * w[j][:, np.newaxis] * y[k - j] for j in range(k + 1)) for k in range(4)], axis=1
+        )
+
+
+def _weight(sigma: Array) -> Array:
+    """The weight and its derivatives 1 … 3 (4, N)."""
+    ends = []
+    for distance, sign in ((sigma, 1.0), (1.0 - sigma, -1.0)):
+        power = [(distance + _LAYER) ** -_POWER]
+        for k in range(3):
+            power.append(power[-1] * -sign * (_POWER + k) / (distance + _LAYER))
+        ends.append(power)
+    return np.array([sum(comb(k, j) * ends[0][j] * ends[1][k - j] for j in range(k + 1)) for k in range(4)])
+
+
+def time_derivatives(x: Array) -> Array:
+    """Time derivatives 1 … 4 of σ (4, N) from x … x''' (4, N)."""
+    root = np.sqrt(x[0])
+    return np.array([root, 0.5 * x[1], 0.5 * root * x[2], 0.5 * x[0] * x[3] + 0.25 * x[1] * x[2]])
+
+
+def time_derivative_changes(x: Array) -> Array:
+    """Derivatives of :func:`time_derivatives` by x … x''' (4 by x … x''', 4, N)."""
+    root = np.sqrt(x[0])
+    result = np.zeros((4, *x.shape))
+    result[0, 0] = 0.5 / root
+    result[1, 1] = 0.5
+    result[0, 2], result[2, 2] = 0.25 * x[2] / root, 0.5 * root
+    result[:, 3] = 0.5 * x[3], 0.25 * x[2], 0.25 * x[1], 0.5 * x[0]
+    return result

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fastest motions: against the known optimum of one joint, within all limits, and refused where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.exceptions import TrajectoryError
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.trajectory import ToolLimits, Trajectory, check, minimum_time, rest_to_rest, through
+from eom_dynamics.trajectory.fastest.constraints import Constraints
+from eom_dynamics.trajectory.fastest.path import GeometricPath
+from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
+
+PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
+PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
+
+
+@cache
+def arm_of(name: str) -> eom.ElasticArm:
+    return eom.ElasticArm(eom.load_robot(name))
+
+
+def limits_of(arm: eom.ElasticArm, **changes: float) -> dict[str, Limits]:
+    return {joint.name: replace(joint.limits, **changes) for joint in arm.robot.joints}
+
+
+def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
+    return {joint.name: Limits(**limits) for joint in arm.robot.joints}
+
+
+def worst(arm: eom.ElasticArm, motion: Trajectory, limits: dict[str, Limits] | None = None) -> float:
+    verdict = check(arm, motion, rate=10_000.0, limits=limits)
+    return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit))
+
+
+# --- The optimum --------------------------------------------------------------------------
+
+
+def test_a_joint_under_an_acceleration_limit_is_bang_bang() -> None:
+    arm = arm_of("pendulum")
+    motion = minimum_time(arm, [[0.0], [1.0]], limits=only(arm, acceleration=4.0))
+    # Half of the way at full acceleration, half at full deceleration: 2 sqrt(d/a); 2 ms to start and to stop.
+    assert 1.0 <= motion.duration <= 1.004
+
+
+def test_a_joint_under_a_velocity_and_a_jerk_limit() -> None:
+    arm = arm_of("pendulum")
+    motion = minimum_time(arm, [[0.0], [2.0]], limits=only(arm, velocity=2.0, jerk=50.0))
+    # Up to the velocity v in 2 sqrt(v/j), on average at v/2, and down again.
+    assert 2.0 / 2.0 + 2 * np.sqrt(2.0 / 50.0) <= motion.duration <= 1.005 * (1.0 + 2 * np.sqrt(2.0 / 50.0))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_scaling_kinematic_limits_scales_the_time(k: int) -> None:
+    arm = arm_of("planar_2r")
+    names = ("velocity", "acceleration", "jerk")[:k]
+    own = dict(zip(names, (1.0, 3.0, 40.0), strict=False))
+    slower = {name: value / 2.0**order for order, (name, value) in enumerate(own.items(), start=1)}
+    fast, slow = (minimum_time(arm, PLANAR, limits=only(arm, **each)).duration for each in (own, slower))
+    # But for 2 ms to start and to stop.
+    assert slow == pytest.approx(2.0 * fast, rel=2e-4, abs=4e-3)
+
+
+def test_higher_limits_are_not_slower() -> None:
+    arm = arm_of("panda")
+    rates = [minimum_time(arm, PANDA, limits=limits_of(arm, effort_rate=rate)).duration for rate in (300.0, 1000.0)]
+    assert rates[1] < 0.99 * rates[0]
+
+
+def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
+    coarse = minimum_time(arm, PLANAR, limits=limits).duration
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._INTERVALS", 480)
+    assert coarse <= 1.005 * minimum_time(arm, PLANAR, limits=limits).duration
+
+
+# --- Limits -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "path"), [("panda", PANDA), ("sea_planar_2r", PLANAR)])
+def test_all_limits_are_met_and_one_is_used_up(name: str, path: list[list[float]]) -> None:
+    arm = arm_of(name)
+    motion = minimum_time(arm, path)
+    assert 0.98 < worst(arm, motion) <= 1.0 + 1e-6
+    assert motion.active
+
+
+def test_limits_of_motors_with_springs() -> None:
+    robot = eom.load_robot("pendulum")
+    motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)
+    motor = replace(motor, voltage_limit=12.0, current_limit=8.0)
+    joint = replace(robot.joints[0], actuator=replace(robot.joints[0].actuator, motor=motor), gear_ratio=50.0)
+    arm = eom.ElasticArm(replace(robot, joints=(joint,)), stiffness=100.0, rotor_inertia=0.2)
+    motion = minimum_time(arm, [[0.0], [1.5]])
+    assert 0.99 < worst(arm, motion) <= 1.0 + 1e-6
+    assert {each.quantity for each in motion.active} <= {
+        "motor_speed",
+        "motor_current",
+        "motor_voltage",
+        "motor_torque",
+    }
+
+
+def test_limits_of_a_tool() -> None:
+    arm = arm_of("panda")
+    tool = ToolLimits(speed=0.3, acceleration=1.5)
+    motion = minimum_time(arm, PANDA, tool=tool)
+    t = np.linspace(0.0, motion.end, 3000)
+    q, qd, qdd = motion.derivatives(t, 2)
+    _, V, Vd = eom.Kinematics(arm.robot).motion(q, qd, qdd)
+    speeds = np.linalg.norm(V[:, 3:], axis=1)
+    accelerations = np.linalg.norm(Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:]), axis=1)
+    assert 0.99 < np.max(speeds) / 0.3 <= 1.0 + 1e-6
+    assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
+
+
+# --- The motion ---------------------------------------------------------------------------
+
+
+def test_the_motion_is_at_rest_at_both_ends_and_on_the_path() -> None:
+    arm = arm_of("panda")
+    path = through([0.0, 1.0, 2.0], PANDA, ends="free")
+    motion = minimum_time(arm, path)
+    for end in (motion.start, motion.end):
+        assert np.max(np.abs(motion.derivatives(end, 4)[1:])) == 0.0
+    t = 0.5 * (motion.times[1:] + motion.times[:-1])
+    dense = path.derivatives(np.linspace(0.0, 2.0, 20001), 0)[0]
+    (q,) = motion.derivatives(t, 0)
+    away = [np.min(np.max(np.abs(dense - each), axis=1)) for each in q]
+    assert np.max(away) < 2e-4  # half the distance of the dense samples
+
+
+def test_the_timing_of_the_path_does_not_matter() -> None:
+    arm = arm_of("panda")
+    own = minimum_time(arm, through([0.0, 1.0, 2.0], PANDA, ends="free"))
+    other = minimum_time(arm, through([0.0, 10.0, 20.0], PANDA, ends="free"))
+    assert own.duration == pytest.approx(other.duration, rel=1e-6)
+
+
+def test_a_path_that_is_at_rest_at_its_ends() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    line = minimum_time(arm, [[0.0, 0.0], [1.0, -0.5]], limits=limits)
+    motion = minimum_time(arm, rest_to_rest([0.0, 0.0], [1.0, -0.5], 3.0), limits=limits)
+    assert motion.duration == pytest.approx(line.duration, rel=3e-3)
+
+
+def test_corners_are_blended_within_their_distance() -> None:
+    arm = arm_of("planar_2r")
+    waypoints, corner = np.array(PLANAR), 0.05
+    motion = minimum_time(arm, waypoints, corner=corner, limits=only(arm, velocity=1.0, acceleration=4.0))
+    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 20001), 0)
+    assert np.min(np.linalg.norm(q - waypoints[1], axis=1)) == pytest.approx(corner, rel=1e-3)
+    along = [(b - a) / np.linalg.norm(b - a) for a, b in pairwise(waypoints)]
+    lines = [q - a - np.outer((q - a) @ u, u) for a, u in zip(waypoints[:-1], along, strict=True)]
+    assert np.max(np.min([np.linalg.norm(line, axis=1) for line in lines], axis=0)) <= corner
+
+
+def test_progress_may_cancel() -> None:
+    class CancelledError(Exception):
+        pass
+
+    def progress(fraction: float) -> None:
+        assert 0.0 <= fraction <= 1.0
+        if fraction > 0.2:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        minimum_time(arm_of("panda"), PANDA, progress=progress)
+
+
+def test_derivatives_of_the_limits() -> None:
+    arm = arm_of("sea_planar_2r")
+    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
+    speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
+    constraints = Constraints(arm, path, speed, eom.elastic.bounds.bounds(arm), ToolLimits(acceleration=2.0))
+    x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
+    rows = constraints.rows(x, changes=True)
+    assert rows is not None
+    for k in range(4):
+        h = 1e-6 * x[k]
+        above, below = x.copy(), x.copy()
+        above[k] += h
+        below[k] -= h
+        after, before = constraints.rows(above, changes=False), constraints.rows(below, changes=False)
+        assert after is not None
+        assert before is not None
+        slope = (after.value - before.value) / (2 * h[:, np.newaxis])
+        assert rows.change[k] == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.max(np.abs(rows.change)))
+
+
+def test_time_derivatives_along_a_spline() -> None:
+    speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
+    c = np.random.default_rng(1).uniform(0.5, 1.5, speed.count)
+    x = speed.values(c, np.array([0.37]))
+    h = 1e-5
+    ahead = time_derivatives(speed.values(c, np.array([0.37 + h])))
+    behind = time_derivatives(speed.values(c, np.array([0.37 - h])))
+    own = time_derivatives(x)
+    # d/dt = σ' d/dσ.
+    assert own[1:] == pytest.approx((own[0] * (ahead - behind) / (2 * h))[:3], rel=1e-6)
+    steps = np.diag(1e-6 * x[:, 0])
+    for k in range(4):
+        slope = (time_derivatives(x + steps[:, [k]]) - time_derivatives(x - steps[:, [k]])) / (2e-6 * x[k])
+        assert time_derivative_changes(x)[k] == pytest.approx(slope, rel=1e-6, abs=1e-6 * np.max(np.abs(own)))
+
+
+# --- What is refused ----------------------------------------------------------------------
+
+
+class Corner:
+    """Two straight lines, whose slope jumps in the middle."""
+
+    n, start, end = 2, 0.0, 1.0
+
+    def derivatives(self, t: Any, order: int = 4) -> tuple[np.ndarray, ...]:
+        t = np.atleast_1d(np.asarray(t, dtype=float))
+        slope = np.where((t < 0.5)[:, np.newaxis], [1.0, 0.0], [0.0, 1.0])
+        q = np.stack([np.minimum(t, 0.5), np.maximum(t - 0.5, 0.0)], axis=1)
+        return (q, slope, *[np.zeros_like(q)] * (order - 1))
+
+
+def _planar(**limits: float) -> dict[str, Any]:
+    return {"limits": only(arm_of("planar_2r"), **limits)}
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
+        ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
+        ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
+        ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
+        ("path", {}, "path must be a trajectory, or waypoints"),
+        (PLANAR, {"corner": -1.0}, "corner must be a positive distance"),
+        ([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], {"corner": 0.1}, "turns back at waypoint 1"),
+        (PLANAR, _planar(), "there are no limits"),
+        (PLANAR, _planar(velocity=0.0), "joint_1: limit of velocity must be positive, is 0"),
+        (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
+        (PLANAR, _planar(upper=0.5, velocity=1.0), "joint_1: position 1.2.* rad at .* is out of its range"),
+        (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
+        (
+            PLANAR,
+            {**_planar(velocity=1.0), "tool": ToolLimits(speed=0.0)},
+            "limit of the tool's speed must be positive",
+        ),
+        (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
+        (Corner(), _planar(velocity=1.0), "the path has a corner between 0.4975 and 0.5: joint 0"),
+        (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
+        (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
+    ],
+)
+def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message):
+        minimum_time(arm_of("planar_2r"), path, **options)
+
+
+def test_a_part_without_limits_is_refused() -> None:
+    arm = arm_of("planar_2r")
+    first, second = arm.robot.joint_names
+    limits = {first: Limits(velocity=1.0), second: Limits()}
+    with pytest.raises(TrajectoryError, match="no shortest duration"):
+        minimum_time(arm, [[0.0, 0.0], [0.0, 1.0]], limits=limits)
+
+
+def test_a_path_backwards_takes_as_long_under_kinematic_limits() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=1.5, acceleration=5.0, jerk=60.0)
+    there, back = (minimum_time(arm, path, limits=limits).duration for path in (PLANAR, PLANAR[::-1]))
+    assert there == pytest.approx(back, rel=2e-4)
