@@ -39,6 +39,7 @@ SECTIONS = (
     "elastic_identification",
     "excitation",
     "closed_circle",
+    "minimum_time",
 )
 
 ON_REQUEST = ("public_recordings",)
@@ -62,6 +63,7 @@ DOCUMENTS = {
     "elastic_identification": DOCS / "identification_of_springs.md",
     "excitation": DOCS / "excitation.md",
     "closed_circle": DOCS / "closed_circle.md",
+    "minimum_time": DOCS / "minimum_time.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 
@@ -122,8 +124,11 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     written = set()
     for section in sections:
         if path := DOCUMENTS.get(section.name):
-            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {facts["date"]}, on {facts["processor"]}.'
+            machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
+            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
+            if section.before is not None:
+                write_between_marks(path, f"{section.name} before", f"{section.before.markdown()}\n\n{machine}.")
             written.add(path)
     if len(sections) == len(SECTIONS):
         described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])

@@ -26,6 +26,13 @@ class Table:
         """Add a row."""
         self.rows.append(cells)
 
+    def markdown(self) -> str:
+        """The table in Markdown, with its title."""
+        head = f"| {' | '.join(self.columns)} |"
+        line = f"|---|{'---:|' * (len(self.columns) - 1)}"
+        rows = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in self.rows]
+        return "\n".join([f"**{self.title}**", "", head, line, *rows])
+
 
 @dataclass
 class Bar:
@@ -45,6 +52,7 @@ class Section:
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
+    before: Table | None = None  # of other commits, with marks of its own: it is not measured with every run
 
     def show(self) -> None:
         """Print the section."""
@@ -63,12 +71,7 @@ class Section:
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
-        parts = []
-        for table in self.tables:
-            head = f"| {' | '.join(table.columns)} |"
-            line = f"|---|{'---:|' * (len(table.columns) - 1)}"
-            rows = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
-            parts.append("\n".join([f"**{table.title}**", "", head, line, *rows]))
+        parts = [table.markdown() for table in self.tables]
         parts += self.text
         if self.bars:
             parts.append(bars_markdown(self.bars))

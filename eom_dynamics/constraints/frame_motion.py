@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import AnyArray
-from ..equations.system import System
+from ..equations.system import SystemMatrices
 from ..jet import Jet, leibniz
 
 
@@ -73,7 +73,7 @@ def at_rest(size: int, order: int) -> FrameMotion:
     return FrameMotion(np.eye(4), Jet([np.zeros(6)] * max(order, 1)), Jet([np.zeros((6, size))] * (order + 1)))
 
 
-def body_motion(body: System, poses: Sequence[AnyArray], index: int) -> FrameMotion:
+def body_motion(body: SystemMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
     """Motion of a body of a robot by the closed form, for poses of the bodies in the base frame."""
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))

@@ -32,7 +32,7 @@ from ..jet import Jet
 from ..recursion.passive_efforts import passive_efforts, passive_joints
 from ..robot import Robot
 from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, wrenches
-from .system import System, block_diagonal, inertia_matrix, system, tool_matrix
+from .system import SystemMatrices, block_diagonal, inertia_matrix, system, tool_matrix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -168,17 +168,17 @@ def between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, 
     return tuple(terms)
 
 
-def mass_matrix(body: System, M_b: Jet) -> tuple[AnyArray, ...]:
+def mass_matrix(body: SystemMatrices, M_b: Jet) -> tuple[AnyArray, ...]:
     """M = J' M_b J, equation (27), and its derivatives, (37), (47): each (n, n)."""
     return between(body.J[0], M_b, body.J[0], body.S)
 
 
-def coriolis_matrix(body: System, M_b: Jet, form: Callable[[System, Jet], Jet]) -> tuple[AnyArray, ...]:
+def coriolis_matrix(body: SystemMatrices, M_b: Jet, form: Callable[[SystemMatrices, Jet], Jet]) -> tuple[AnyArray, ...]:
     """C = J' C_b J, equation (28), and its derivatives, (39), (50): each (n, n)."""
     return between(body.J[0], form(body, M_b), body.J[0], body.S)
 
 
-def gravity_forces(body: System, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
+def gravity_forces(body: SystemMatrices, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
     """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
     base_acceleration = np.concatenate([np.zeros(3), -gravity])
     return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
@@ -193,7 +193,7 @@ def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tupl
     return tuple(np.array(level) for level in zip(*passive_efforts(joints, robot.n, motion), strict=True))
 
 
-def external_forces(body: System, W: Jet) -> tuple[AnyArray, ...]:
+def external_forces(body: SystemMatrices, W: Jet) -> tuple[AnyArray, ...]:
     """Q_ext = J' W, equation (34), and its derivatives, (43), (59): each (n,).
 
     Args:
@@ -207,17 +207,17 @@ def external_forces(body: System, W: Jet) -> tuple[AnyArray, ...]:
     return tuple(terms)
 
 
-def _paper_form(body: System, M_b: Jet) -> Jet:
+def _paper_form(body: SystemMatrices, M_b: Jet) -> Jet:
     """C_b = -M_b S - b' M_b, equation (29)."""
     return -(M_b @ body.S) - body.b.T @ M_b
 
 
-def _skew_form(body: System, M_b: Jet) -> Jet:
+def _skew_form(body: SystemMatrices, M_b: Jet) -> Jet:
     """C_b = -M_b S - b' M_b + M_b b, equations (61)-(64); M_b b adds nothing to C qd, since b V = 0."""
     return _paper_form(body, M_b) + M_b @ body.b
 
 
-def _christoffel_form(body: System, M_b: Jet) -> Jet:
+def _christoffel_form(body: SystemMatrices, M_b: Jet) -> Jet:
     """C_b = -M_b S + (M_b b - b' M_b + H(M_b V)) / 2: linear in qd, hence the matrix of Christoffel symbols.
 
     H(h) w = -ad_w' h for each body, so that H(M_b V) V = -b' M_b V.
@@ -226,7 +226,7 @@ def _christoffel_form(body: System, M_b: Jet) -> Jet:
     return -(M_b @ body.S) + 0.5 * (M_b @ body.b - body.b.T @ M_b + H)
 
 
-CORIOLIS_FORMS: Mapping[str, Callable[[System, Jet], Jet]] = MappingProxyType(
+CORIOLIS_FORMS: Mapping[str, Callable[[SystemMatrices, Jet], Jet]] = MappingProxyType(
     {"christoffel": _christoffel_form, "skew": _skew_form, "paper": _paper_form}
 )
 """C_b of each form of the Coriolis matrix, by name."""

@@ -43,7 +43,7 @@ from .closed_form import (
     passive_forces,
     require_form,
 )
-from .system import System, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
+from .system import SystemMatrices, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
 
 _TWIST = 6
 
@@ -128,7 +128,7 @@ def _equations(
     )
 
 
-def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
+def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> SystemMatrices:
     """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in the place of J."""
     fixed = system(robot, q, [rate[_TWIST:] for rate in rates])
     zero = np.zeros((_TWIST, _TWIST))
@@ -142,7 +142,7 @@ def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> Sys
     V = H @ Jet(rates)
     b = Jet([ad_blocks(V_k) for V_k in V])
     S = Jet([block_diagonal([zero, S_k]) for S_k in fixed.S])
-    return System(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
+    return SystemMatrices(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
 
 
 def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:

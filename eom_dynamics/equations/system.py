@@ -22,7 +22,7 @@ from ..robot import Robot
 
 
 @dataclass(frozen=True)
-class System:
+class SystemMatrices:
     """Kinematics of a robot with N bodies and n independent joint variables in one state, as jets of order m.
 
     Attributes:
@@ -40,7 +40,7 @@ class System:
     b: Jet
 
 
-def system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
+def system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> SystemMatrices:
     """Kinematics for joint variables ``q`` (n,) and the m + 1 ``rates`` qd, qdd, …, each (n,)."""
     E, _ = robot.coupling
     speeds = [E @ rate for rate in rates]
@@ -54,7 +54,7 @@ def system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> System:
     U = _rates_by(S, A0 @ base_matrix(robot, steps))
     V = J @ Jet(rates)
     b = Jet([ad_blocks(V_k) for V_k in V])
-    return System(S=S, J=J, U=U, V=V, b=b)
+    return SystemMatrices(S=S, J=J, U=U, V=V, b=b)
 
 
 def screw_matrix(robot: Robot) -> AnyArray:

@@ -121,7 +121,10 @@ _MATRICES = {
 _NOTES = {
     "spring_efforts": ["Zero at rigid joints; spring_effort_rate is zero at damped springs, too."],
     "drive": ["current and voltage are NaN where the constants of the motor are unknown."],
-    PLANT: ["The motor of a rigid joint moves with its link: theta and thetad are not read there, but for friction."],
+    PLANT: [
+        "The motor of a rigid joint moves with its link: theta and thetad are not read there, but for friction.",
+        "Accelerations are NaN where the mass matrix is singular.",
+    ],
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import lie
 from ..arrays import AnyArray
 from ..constraints import FrameMotion, at_rest, body_motion
-from ..equations.system import System
+from ..equations.system import SystemMatrices
 from ..jet import Jet
 
 
@@ -52,7 +52,7 @@ class CutJoint:
         at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
         return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
 
-    def jacobian(self, body: System, poses: list[AnyArray]) -> Jet:
+    def jacobian(self, body: SystemMatrices, poses: list[AnyArray]) -> Jet:
         """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
         J = body.J
         predecessor = at_rest(J[0].shape[1], len(J) - 1)

@@ -4,7 +4,7 @@
 from ..elastic.bounds import UNITS
 from ..renamed import former_names
 from .cosine import Cosine, paper_motion, paper_wrench
-from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time
+from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
 from .fit import TrajectoryFit, fit
 from .fourier import Fourier
 from .limits import Peak, Verdict, check
@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "follow",
     "minimum_time",
+    "minimum_times",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",

@@ -59,17 +59,27 @@ class Load(NamedTuple):
         )
 
 
-def quantities(arm: ElasticArm, load: Load) -> dict[str, Array]:
-    """Values of all quantities except the position, each (N, number of names); NaN if a motor's constant is unknown."""
+def quantities(arm: ElasticArm, load: Load, *, motors: bool = True) -> dict[str, Array]:
+    """Values of all quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
+
+    Args:
+        arm: the arm.
+        load: its motion.
+        motors: whether to compute those of the motors.
+    """
     command = arm.feedforward(*load.states, wrench=load.wrench, stiffness=load.stiffness)
-    drive = arm.drive(command)
-    return {
+    of_joints = {
         **{
             name: all_joints(arm, x)
             for name, x in zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=True)
         },
         "effort": command.tau,
         "effort_rate": command.taud,
+    }
+    if not motors:
+        return of_joints
+    drive = arm.drive(command)
+    return of_joints | {
         "motor_speed": drive.velocity,
         "motor_torque": drive.torque,
         "motor_current": drive.current,

@@ -125,6 +125,18 @@ def test_results_in_given_arrays(native: Dynamics) -> None:
     np.testing.assert_array_equal(out, native.inverse_dynamics(*MOTION))
 
 
+def test_results_are_parts_of_one_array_of_their_call(native: Dynamics) -> None:
+    """They outlive each other, overlap in nothing, and may be written to."""
+    results = native.inverse_dynamics(*MOTION)
+    expected = [x.copy() for x in results]
+    tau, taud, taudd = results
+    assert tau.base is taud.base is taudd.base is not native.inverse_dynamics(*MOTION)[0].base
+    del results, taud
+    assert tau.flags.carray and tau.flags.aligned
+    tau[:] = -1.0
+    np.testing.assert_array_equal(taudd, expected[2])
+
+
 def test_calls_do_not_leak(native: Dynamics) -> None:
     """200,000 calls: a leaked array each would be 20 MB or more, a leaked reference would show in the counts."""
     q, qd, qdd, qddd, qdddd = (x.copy() for x in MOTION)

@@ -188,6 +188,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "select": lambda a, b, c: elementary.select(a - b, a * c, b),
     "select of numbers": lambda a, b, c: elementary.select(a * b, 2.0, -1.0) * c,
     "lookup": lambda a, b, c: elementary.lookup(elementary.index(a, POINTS), TABLE) * b,
+    "lookup in a table of more entries than fit into registers": lambda a, b, c: (
+        elementary.lookup(elementary.index(a, [0.1 * k for k in range(-9, 12)]), [k * k - 20.0 for k in range(22)]) * c
+    ),
+    "exp of a small number": lambda a, b, c: elementary.exp_times(elementary.tanh(a), -0.2) * c,
+    "exp of a number of at most 1.6": lambda a, b, c: elementary.exp_times(elementary.tanh(a), 1.6),
     "root": lambda a, b, c: root_of(a * 3.0, 5.0),
     "flat root": lambda a, b, c: root_of(b, 1e-3) * c,
     "root with a parameter": lambda a, b, c: root_of(a, elementary.exp(b)),

@@ -343,7 +343,10 @@ def test_cutoff_and_velocity_are_chosen() -> None:
     found = fit(robot, rough, options=Options(prior_weight=1.0))
     assert found.filter.measured_velocity
     assert len(found.trials) > 3
-    assert found.filter.cutoff == min(found.trials, key=lambda trial: trial.error).cutoff
+    # The lowest of those that are as good as the best one within 0.3 %, and within the noise of the blocks.
+    best = min(trial.error for trial in found.trials)
+    good = [trial.cutoff for trial in found.trials if trial.error <= best + 0.003]
+    assert found.filter.cutoff == min(good) < max(good)
     wrong = replace(rough, qd=2.0 * source.qd)  # velocities of another unit predict nothing
     assert not fit(robot, wrong, options=Options(prior_weight=1.0)).filter.measured_velocity
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import StateError
-from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.model_errors import WAYS, ModelError, _ErrorPlant, sweep
 from eom_dynamics.simulation.perturbation import perturbed
@@ -77,7 +77,8 @@ def test_plant_is_that_of_the_perturbed_robot(name: str) -> None:
     """Rates and initial states of the arms side by side; joints' own springs and friction have no error."""
     robot = load_robot("planar_2r" if name == "own springs" else name)
     if name == "own springs":
-        first = replace(robot.joints[0], parallel_spring=ParallelSpring(SignedLinearLaw(30.0), 0.2), damping=2.0, constant_effort=3.0)
+        spring = ParallelSpring(SignedLinearLaw(30.0), 0.2)
+        first = replace(robot.joints[0], parallel_spring=spring, damping=2.0, constant_effort=3.0)
         robot = replace(robot, joints=(first, *robot.joints[1:]), joint_friction=True)
     error = ModelError(0.1, 0.3, -0.2, 0.4)
     arms = _ErrorPlant(robot, [error])

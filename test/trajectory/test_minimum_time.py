@@ -14,7 +14,16 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.trajectory import ToolLimits, Trajectory, check, minimum_time, rest_to_rest, through
+from eom_dynamics.trajectory import (
+    FastestMotion,
+    ToolLimits,
+    Trajectory,
+    check,
+    minimum_time,
+    minimum_times,
+    rest_to_rest,
+    through,
+)
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
@@ -176,6 +185,17 @@ def test_progress_may_cancel() -> None:
 
     with pytest.raises(CancelledError):
         minimum_time(arm_of("panda"), PANDA, progress=progress)
+
+
+def test_many_paths_in_processes() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=1.5, acceleration=5.0)
+    paths = [PLANAR, [[0.0, 0.0]]]
+    motion, error = minimum_times(arm, paths, workers=1, limits=limits)
+    assert isinstance(error, TrajectoryError)
+    assert isinstance(motion, FastestMotion)
+    np.testing.assert_array_equal(motion.states, minimum_time(arm, PLANAR, limits=limits).states)
+    assert motion.active
 
 
 def test_derivatives_of_the_limits() -> None:

@@ -56,7 +56,7 @@ def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -
     )
 
 
-class Rows(NamedTuple):
+class ConstraintRows(NamedTuple):
     """Two-sided limits at M nodes: |value| <= bound, scaled so that the bound is about 1.
 
     Attributes:
@@ -138,7 +138,7 @@ class Constraints:
         self._shares = self._shares * rows
         self.largest = self.largest * speeds**2
 
-    def rows(self, x: Array, *, changes: bool) -> Rows | None:
+    def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
         root = self._reference / np.sqrt(x[0])[:, np.newaxis]
         slope = -0.5 * root / x[0][:, np.newaxis]
@@ -168,7 +168,7 @@ class Constraints:
         values = np.concatenate(value, axis=1)
         if not np.all(np.isfinite(values)):
             return None
-        return Rows(
+        return ConstraintRows(
             values,
             np.concatenate(bound, axis=1) * self._shares,
             np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),

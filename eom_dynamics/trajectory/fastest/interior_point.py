@@ -20,7 +20,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...exceptions import TrajectoryError
-from .constraints import Constraints, Rows
+from .constraints import ConstraintRows, Constraints
 from .speed import SquaredSpeed
 
 # Residual of the equations at which to stop, relative to the distance from the shortest duration.
@@ -52,7 +52,7 @@ _UNLIMITED = 1e10
 _INSIDE = 0.5
 
 
-class Solution(NamedTuple):
+class InteriorPointSolution(NamedTuple):
     """Result of :func:`minimise`.
 
     Attributes:
@@ -113,7 +113,7 @@ def minimise(
     *,
     gap: tuple[float, float] = (1.0, 1e-4),
     progress: Callable[[float], Any] = lambda fraction: None,
-) -> Solution:
+) -> InteriorPointSolution:
     """Coefficients of the fastest motion.
 
     Args:
@@ -152,7 +152,7 @@ def minimise(
         residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
         error = np.sum(np.abs(residual * point.c))
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
-            return Solution(point.c, steps)
+            return InteriorPointSolution(point.c, steps)
         matrix = speed.bands(_curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends))
         matrix[0] *= 1 + 1e-12
         pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
@@ -183,7 +183,7 @@ def minimise(
         point, rows = tried, following
         of_rows += dual * row_dual
         of_ends += dual * end_dual
-    return Solution(point.c, steps)
+    return InteriorPointSolution(point.c, steps)
 
 
 def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
@@ -194,7 +194,9 @@ def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
     return rows is not None and _point(speed, constraints, c, x, x[0], rows).inside
 
 
-def _point(speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: Rows) -> _Point:
+def _point(
+    speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: ConstraintRows
+) -> _Point:
     ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
     return _Point(c, x, np.stack([rows.bound - rows.value, rows.bound + rows.value]), ends)
 
@@ -206,7 +208,7 @@ def _first(by_x: Array) -> Array:
     return result
 
 
-def _pulled(constraints: Constraints, start: Array, rows: Rows, of_rows: Array, of_ends: Array) -> Array:
+def _pulled(constraints: Constraints, start: Array, rows: ConstraintRows, of_rows: Array, of_ends: Array) -> Array:
     """Σ multiplier · derivative of the distance by x … x''' (4, M)."""
     pull = np.einsum("mr,kmr->km", of_rows[1] - of_rows[0], rows.change)
     pull[0] += np.sum((of_rows[0] + of_rows[1]) * rows.bound_change, axis=1)
@@ -214,7 +216,9 @@ def _pulled(constraints: Constraints, start: Array, rows: Rows, of_rows: Array, 
     return pull
 
 
-def _distance_changes(constraints: Constraints, start: Array, rows: Rows, change: Array) -> tuple[Array, Array]:
+def _distance_changes(
+    constraints: Constraints, start: Array, rows: ConstraintRows, change: Array
+) -> tuple[Array, Array]:
     """Changes of the distances with those of x … x''' (4, M)."""
     value = np.einsum("kmr,km->mr", rows.change, change)
     bound = rows.bound_change * change[0][:, np.newaxis]
@@ -227,7 +231,7 @@ def _curvature(
     unit: float,
     start: Array,
     point: _Point,
-    rows: Rows,
+    rows: ConstraintRows,
     of_rows: Array,
     of_ends: Array,
 ) -> Array:

@@ -41,7 +41,7 @@ _FINE_OF_MOTORS = 15
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
 # left, the largest one in the last attempt, and the largest one after which limits of joints are surely met.
-_BETWEEN = 3e-4
+_BETWEEN = 6e-4
 _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
@@ -102,8 +102,7 @@ def minimum_time(
     _require_positions(arm, own, curve, speed.nodes)
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
-    with_motors = any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS)
-    finer = _FINE_OF_MOTORS if with_motors else _FINE
+    finer = _FINE_OF_MOTORS if _of_motors(own) else _FINE
     fine = SquaredSpeed(speed.knots, speed.counts * finer)
     everywhere = Constraints(arm, curve, fine, own, tool)
 
@@ -195,6 +194,11 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
             )
 
 
+def _of_motors(own: Bounds) -> bool:
+    """Whether there are limits of motors."""
+    return any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS)
+
+
 def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
     """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
     x = fine.at_nodes(c)
@@ -238,7 +242,8 @@ def _within_limits(
         t = check_times(motion, _CHECK_RATE)
         load = Load(motion.derivatives(t, ORDERS - 1))
         of_tool = tool_slowdowns(arm, tool, load.states)
-        used = np.maximum(np.max(ratios(quantities(arm, load), own), axis=1), of_tool)
+        values = quantities(arm, load, motors=_of_motors(own))
+        used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
         over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
         if not len(over):
             return motion
@@ -249,7 +254,7 @@ def _within_limits(
             break
         motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
         # The quantities of joints decrease with a longer duration; a small excess of these needs no other look.
-        if scaling < 1 + _SURE and not any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS):
+        if scaling < 1 + _SURE and not _of_motors(own):
             return motion
     shares = np.ones(len(times))
     near = np.searchsorted(times, t[over] * times[-1] / t[-1])

@@ -36,7 +36,9 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
         assert {f"c/planar_2r_{function}.c", f"matlab/planar_2r_{function}.m"} <= set(written)
         assert {f"casadi/planar_2r_{function}.casadi", f"cuda/planar_2r_{function}.cu"} <= set(written)
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
-        assert [int(x) for x in line.split()[1:]] == list(_traced(program).costs().values())
+        # Operations that this program has not have a column where another one has them.
+        counts = [int(x) for x in line.split()[1:] if int(x)]
+        assert counts == [x for x in _traced(program).costs().values() if x]
     feedforward = {name for name in written if "feedforward" in name}
     assert {name.partition("/")[0] for name in feedforward} == set(LANGUAGES)
     assert not [name for name in written if "on_base" in name]
@@ -199,7 +201,8 @@ def _traced(program: Any) -> Any:
 def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
     assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
     sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
-    functions = ("inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant")
+    functions = ["inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant"]
+    functions += ["inverse_dynamics_with_payload", "feedforward_with_payload"]
     assert sources == {f"planar_2r_{function}" for function in functions}
 
 
