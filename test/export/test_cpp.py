@@ -122,7 +122,7 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
         ),
         ("control_loop.hpp", "if (!output_.valid)\n            return;", ""),
         ("mailbox.hpp", "read_ = middle_.exchange(read_, ", "read_ = middle_.fetch_and(INDEX, "),
-        ("control_loop.hpp", "motor_position_ = leads ", "motor_position_ = !leads "),
+        ("control_loop.hpp", "feedback_.refer(apart ? present_", "feedback_.refer(apart ? result_"),
     ],
 )
 def test_the_test_of_the_loop_finds_errors(file: str, old: str, new: str, sea: Path, tmp_path: Path) -> None:

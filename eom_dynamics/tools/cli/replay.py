@@ -79,6 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # The name of the node's deprecated parameter.
     node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
     node.add_argument(
+        "--command-lead",
+        metavar="S",
+        type=not_negative,
+        help="time by which commands are ahead of setpoints, s; default: the one that the recording names, or else "
+        "that of the robot's file; measured and planned motions: 0",
+    )
+    node.add_argument(
         "--hold-last-command",
         choices=("stiffness", "always", "never"),
         default="stiffness",
