@@ -181,7 +181,7 @@ def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
 
 
 def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
-    export(robot("planar_pr"), "c", tmp_path, [PLANT])
+    export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
     for file in tmp_path.glob("planar_pr_*.c"):
         text = file.read_text()
         assert not any(f"eom_{name}_" in text for name in ("exp", "expm1", "log", "tanh", "select", "root", "index"))

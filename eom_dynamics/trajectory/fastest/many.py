@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -35,6 +33,10 @@ def minimum_times(
         workers: number of processes; by default that of the cores.
         options: ``limits``, ``tool`` and ``corner`` of :func:`.minimum_time`.
     """
+    # Most users of this package start no processes.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("spawn")
     own = bounds(arm, options.get("limits"))
     with ProcessPoolExecutor(workers or os.cpu_count(), context, _start, (arm, options)) as pool:

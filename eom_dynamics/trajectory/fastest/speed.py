@@ -16,7 +16,6 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 from ...arrays import Array
 
@@ -118,6 +117,9 @@ class SquaredSpeed:
         return found
 
     def _rows(self, sigma: Array, interval: NDArray[np.intp]) -> Array:
+        # Its import takes longer than that of this library.
+        from scipy.interpolate import BSpline
+
         basis = BSpline(self._t, np.eye(self.count), DEGREE)
         columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
         y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]
