@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedforward for a later motion: Taylor polynomials of motion, wrench, commanded stiffness and base."""
+"""Feedforward for a later motion: Taylor polynomials of motion, wrench, commanded stiffness, base and payload."""
 
 import numpy as np
 import pytest
@@ -64,6 +64,28 @@ def test_base_is_ahead_too():
     ahead = arm.ahead(lead, *state)[0]
     found = arm.feedforward(*state, base=BaseMotion(w, f), lead=lead)
     np.testing.assert_allclose(found.taudd, arm.feedforward(*ahead, base=base).taudd, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "dual_arm"])
+@pytest.mark.parametrize("on_base", [False, True])
+def test_payload_is_ahead_too(name, on_base):
+    arm, lead, rng = eom.ElasticArm(eom.load_robot(name)), 1e-2, np.random.default_rng(7)
+    shape = () if len(arm.robot.tools) == 1 else (len(arm.robot.tools),)
+    P = np.broadcast_to(eom.Payload(0.5, [0.1, 0.0, 0.2]).parameters, (*shape, 10))
+    rates, state = 0.1 * rng.normal(size=(2, *P.shape)), rng.normal(size=(5, arm.robot.n))
+    base = {"base": BaseMotion(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))} if on_base else {}
+    ahead, others = arm.ahead(lead, *state, payload=[P, *rates], **base)
+    wanted = [P + lead * rates[0] + lead**2 / 2 * rates[1], rates[0] + lead * rates[1], rates[1]]
+    for x, y in zip(others["payload"], wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)
+    found = arm.feedforward(*state, payload=[P, *rates], lead=lead, **base)
+    expected = arm.feedforward(*ahead, **others)
+    np.testing.assert_array_equal(found.motor_effort, expected.motor_effort)
+    assert np.abs(found.tau - arm.feedforward(*state, lead=lead, **base).tau).max() > 0.1
+    # A payload without rates stays what it is.
+    tool = arm.robot.tools[0].name
+    fixed = arm.ahead(lead, *state, payload=eom.Payload(0.5, tool=tool), **base)[1]["payload"]
+    assert np.max(fixed[0]) == 0.5 and not np.any(fixed[1:])
 
 
 def test_no_lead_leaves_the_bits_alone():

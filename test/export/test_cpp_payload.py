@@ -29,6 +29,7 @@ CYCLES, START = 90, 1_700_000_000_000_000_000
 
 PROGRAM = """
 #include <cstdio>
+#include <cstdlib>
 #include <eom/control_loop.hpp>
 #include <eom/robots/arm.hpp>
 
@@ -47,10 +48,11 @@ static void carry(double mass, double x, double inertia, double time)
     loop.payloads.send();
 }
 
-int main()
+int main(int, char **arguments)
 {
     eom::LoopParameters<Robot> parameters;
     parameters.limits = eom::LimitPolicy::ignore;
+    parameters.command_lead = std::atof(arguments[1]);
     if (loop.configure(parameters))
         return 1;
     for (int k = 0; k < @cycles@; ++k) {
@@ -91,8 +93,8 @@ def motion(k: int) -> np.ndarray:
     return np.outer([0.1 + t, 1 + 2 * t, 2 - t, -1, 5], [1, 1])
 
 
-def commands_of_the_solver(arm: eom.ElasticArm) -> np.ndarray:
-    solver = SetpointEvaluator(arm)
+def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
+    solver = SetpointEvaluator(arm, lead=lead)
     order, rows = JointOrders(arm).of([]), []
     for k in range(CYCLES):
         for cycle, mass, x, inertia, time in CHANGES:
@@ -117,11 +119,12 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], tmp_path / "c")
     objects = sorted((tmp_path / "c").glob("*.o"))
     succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], tmp_path)
-    lines = succeed([tmp_path / "probe"], tmp_path).splitlines()
-    found = np.array([[float(x) for x in line.split()] for line in lines[:CYCLES]])
-    wanted = commands_of_the_solver(eom.ElasticArm(arm))
-    # The blend is computed in another order of operations, by some roundings.
-    assert np.max(np.abs(found - wanted) / np.max(np.abs(wanted), axis=0)) < 1e-12
+    for lead in (2.5e-3, 0.0):
+        lines = succeed([tmp_path / "probe", str(lead)], tmp_path).splitlines()
+        found = np.array([[float(x) for x in line.split()] for line in lines[:CYCLES]])
+        wanted = commands_of_the_solver(eom.ElasticArm(arm), lead)
+        # The blend is computed in another order of operations, by some roundings.
+        assert np.max(np.abs(found - wanted) / np.max(np.abs(wanted), axis=0)) < 1e-12
     # The payload matters by far more, and nothing of it is left at the end.
     bare = SetpointEvaluator(eom.ElasticArm(arm)).command(JointOrders(eom.ElasticArm(arm)).of([]), motion(50))
     assert np.max(np.abs(found[50, :2] - bare.efforts[0])) > 0.1

@@ -421,11 +421,13 @@ def test_layouts_are_those_of_the_middleware(frame, names):
     assert not MessageLayout().header(frame + "x").describes(raw)
 
 
+@pytest.mark.parametrize("lead", [0.0, 2.5e-3])
 @pytest.mark.parametrize("robot", ["sea_planar_2r", "vsa_planar_2r"])
-def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot):
+def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
     setup = Setup(robot)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
     for solver in (setup.solver, setup.compiled.solver):
+        solver.lead = lead
         solver.prepare_payload()
         solver.payload.change(payload, 0.005)
     setup.draw(0.03)
