@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ..scratch import scratch_folder
 
@@ -87,7 +86,7 @@ def loadable(name: str, content: bytes) -> Iterator[Path]:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
             path = Path("/proc/self/fd", *_detour(next(_numbers)), str(file.fileno()))
         except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
-            path = Path(stack.enter_context(TemporaryDirectory(prefix=_SCRATCH, dir=cache_directory()))) / name
+            path = stack.enter_context(scratch_folder(cache_directory(), _SCRATCH)) / name
             file = path.open("wb")
         stack.enter_context(file)
         file.write(content)

@@ -261,7 +261,12 @@ class CompiledFunction:
                 signature.checked(arguments, keywords, finite=True)  # names the argument and the entry
                 if self._refuse is not None:
                     self._refuse(dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)))
-                raise StateError("the results are not finite: the arguments are too large")
+                unknown = [
+                    vector.name
+                    for vector, result in zip(signature.results, results, strict=True)
+                    if not np.isfinite(result).all()
+                ]
+                raise StateError(f"numbers too large: {', '.join(unknown) or 'a result'} would not be finite")
         return results
 
     def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -45,8 +45,9 @@ def test_some_sections_write_their_own_documents_alone(tmp_path: Path, monkeypat
     monkeypatch.setattr(bench, "DOCUMENTS", {"kinematics": own})
     monkeypatch.setattr(bench, "PERFORMANCE", shared)
     sections = [report.Section("kinematics", "Kinematics", ["a figure"]), report.Section("batch", "Batch")]
-    assert bench._write(sections, {"processor": "a processor", "date": "2026-01-02"}) == [own]
-    assert "a figure\n\n`make bench" in own.read_text() and "2026-01-02, on a processor." in own.read_text()
+    facts = {"processor": "a processor", "date": "2026-01-02", "load before the run": "0.1"}
+    assert bench._write(sections, facts) == [own]
+    assert "a figure\n\n`make bench" in own.read_text() and "2026-01-02, on a processor, load 0.1." in own.read_text()
     assert shared.read_text() == "untouched"
 
 

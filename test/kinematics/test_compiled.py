@@ -400,7 +400,7 @@ def test_without_mass_there_is_no_center() -> None:
 
 def test_unknown_representation_and_no_robot(iiwa: Kinematics) -> None:
     with pytest.raises(ValueError, match="reference must be one of body, space, world_aligned"):
-        iiwa.jacobian(np.zeros(7), reference="local")
+        iiwa.jacobian(np.zeros(7), reference="tool")
     with pytest.raises(TypeError, match="robot must be a Robot"):
         Kinematics("iiwa")
     with pytest.raises(ValueError, match="backend must be one of"):

@@ -241,7 +241,7 @@ def test_bad_batches_are_refused(node, changes, message):
         ({"effort": ZEROS[:3]}, "effort has 3 entries, must have 14, as position has"),
         ({"effort": entry(np.nan)}, "effort[9] (sample 1, joint 'iiwa_joint_3') is nan"),
         ({"wrench": np.zeros((3, 6))}, "wrench has 3 entries"),
-        ({"velocity": np.full(2 * N, 1e200)}, "numbers too large: acceleration would not be finite"),
+        ({"velocity": np.full(2 * N, 1e200)}, "numbers too large: qdd would not be finite"),
         ({"joint_names": ["x"] * N}, "joint_names[0]: the robot has no joint 'x'"),
     ],
 )

@@ -176,13 +176,17 @@ def test_a_burst_of_requests_is_answered_in_whole(node):
 
 
 def test_twenty_clients_that_ask_at_once_are_all_answered(node):
-    """Each with the depth of rclpy's default."""
+    """Each client has the answers to all of them in its queue, if it is not the first to take its own."""
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
+    from rclpy.qos import QoSProfile
 
     name = f"{node.process.namespace}/eom_dynamics/trajectory_feedforward"
-    clients = [node.node.create_client(ComputeTrajectoryFeedforward, name) for _ in range(20)]
-    node.wait(lambda: all(client.service_is_ready() for client in clients), "the service")
+    clients = [
+        node.node.create_client(ComputeTrajectoryFeedforward, name, qos_profile=QoSProfile(depth=100))
+        for _ in range(20)
+    ]
     request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
+    node.wait_until_known(clients, request)
     answers = [client.call_async(request) for client in clients]
     node.wait(lambda: all(answer.done() for answer in answers), "all answers")
     assert all(answer.result().success for answer in answers)
