@@ -114,7 +114,7 @@ def test_a_configuration_in_which_the_mass_matrix_is_singular_is_refused(q_2: fl
 
 def test_large_arguments_are_not_called_singular() -> None:
     dynamics = Dynamics(load_robot("planar_2r"))
-    with pytest.raises(StateError, match="not finite: the arguments are too large"):
+    with pytest.raises(StateError, match="numbers too large: qdd would not be finite"):
         dynamics.forward_dynamics([0.3, 0.2], [1e200, 1e200], [0.0, 0.0])
 
 
