@@ -297,3 +297,9 @@ def test_a_path_backwards_takes_as_long_under_kinematic_limits() -> None:
     limits = only(arm, velocity=1.5, acceleration=5.0, jerk=60.0)
     there, back = (minimum_time(arm, path, limits=limits).duration for path in (PLANAR, PLANAR[::-1]))
     assert there == pytest.approx(back, rel=2e-4)
+
+
+def test_springs_that_would_be_slack_are_refused() -> None:
+    arm = arm_of("vsa_planar_2r")
+    with pytest.raises(TrajectoryError, match=r"the springs cannot follow: .*; reduce the limits of effort"):
+        minimum_time(arm, PLANAR, limits=only(arm, velocity=5.0, effort_rate=3000.0))

@@ -20,7 +20,7 @@ from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
 from ...exceptions import StateError
 from ...kinematics import Kinematics
-from ...states import STATE_NAMES
+from ...states import EFFORT_NAMES, STATE_NAMES
 from .path import GeometricPath, chain
 from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
@@ -184,7 +184,10 @@ class Constraints:
         states = dict(zip(_RATES, chain(self._path, rates), strict=True))
         values: dict[str, Array] = dict(states)
         needs_arm = any(kind.name not in _RATES for kind in kinds)
-        if needs_arm:
+        if needs_arm and self._arm.rotors is None and all(kind.affine for kind in kinds):
+            # The springs need not follow at the speed of a slope.
+            values |= dict(zip(EFFORT_NAMES, self._arm.efforts(self.q, *states.values()), strict=True))
+        elif needs_arm:
             with np.errstate(all="ignore"):
                 values |= self._with_voltage(self._arm.feedforward(self.q, *states.values())._asdict())
         slopes = self._changes(x, rates, states, needs_arm=needs_arm) if changes else {}

@@ -242,7 +242,10 @@ def _within_limits(
         t = check_times(motion, _CHECK_RATE)
         load = Load(motion.derivatives(t, ORDERS - 1))
         of_tool = tool_slowdowns(arm, tool, load.states)
-        values = quantities(arm, load, motors=_of_motors(own))
+        try:
+            values = quantities(arm, load, motors=_of_motors(own))
+        except StateError as error:
+            raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
         over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
         if not len(over):
