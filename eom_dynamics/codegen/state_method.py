@@ -69,7 +69,7 @@ class CompiledMethods:
     def _kept(self, key: Key) -> Callable[..., Any] | None:
         """The function that is kept for a key; None if there is none, or if the key has something unhashable.
 
-        In the place of the name of a frame this is refused by the look-up of frames, as any other that is none.
+        Something unhashable given as the name of a frame is refused later, by the look-up of frames.
         """
         try:
             return self._calls.get(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One job of many: errors are part of its outcome, and an output that is there is told from one to be made."""
+"""One job of many: its outcome includes its errors, and says whether its output existed already or must be made."""
 
 from __future__ import annotations
 
