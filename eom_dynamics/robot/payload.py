@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,6 +91,10 @@ class Payload:
                 f"payload: {robot.name} has no tool {self.tool!r}; it has {', '.join(names) or 'none'}"
             )
         return names.index(self.tool)
+
+
+PayloadLike: TypeAlias = Payload | Sequence[Payload] | Sequence[ArrayLike]
+"""A payload, one at each of several tools, or (P, Pd, Pdd): :func:`payload_parameters` and time derivatives."""
 
 
 def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
