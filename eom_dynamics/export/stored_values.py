@@ -30,7 +30,7 @@ from ..jet import Jet
 from ..kinematics import body_poses
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from ..robot.payload import payload_shape, with_parameters
+from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .functions import Function, Steps, links_of
 from .plant import ACCELERATIONS, deflections, spring_efforts
@@ -321,8 +321,7 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
 
     def computed(project: Project, x: Values) -> Values:
         def of(parameters: Array) -> Values:
-            shape = payload_shape(project.robot)
-            return closed_form(replace(project, robot=with_parameters(project.robot, parameters.reshape(shape))), x)
+            return closed_form(replace(project, robot=with_parameters(project.robot, parameters)), x)
 
         none, now, first, second = (of(p) for p in (0.0 * x["P"], *(x[name] for name in PAYLOAD_NAMES)))
         tau, taud, taudd = EFFORT_NAMES
@@ -334,6 +333,10 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
         }
 
     return computed
+
+
+def _loaded_mass_matrix(project: Project, x: Values) -> Values:
+    return _mass_matrix(replace(project, robot=with_parameters(project.robot, x[PAYLOAD_NAMES[0]])), x)
 
 
 def _links_with_rotors(project: Project, x: Values) -> Values:
@@ -417,4 +420,5 @@ _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "efforts_on_base": _efforts_on_base,
     "inverse_dynamics" + WITH_PAYLOAD: _with_payload(_inverse_dynamics),
     "links_with_rotors" + WITH_PAYLOAD: _with_payload(_links_with_rotors),
+    "mass_matrix" + WITH_PAYLOAD: _loaded_mass_matrix,
 }

@@ -80,7 +80,7 @@ class PayloadTopic:
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
         solver = self._solver()
-        payload = read_payload(message, solver.arm.robot)
+        payload = read_payload(message)
         if solver is self._prepared and not self._waiting:
             solver.payload.change(payload, message.blend_time)
             return ""

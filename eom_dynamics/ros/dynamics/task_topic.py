@@ -16,7 +16,6 @@ from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
-from ...kinematics.frames import frames_by_name
 from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
@@ -24,6 +23,7 @@ from ...messages.poses import read_task_setpoint
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...robot import Robot
+from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint

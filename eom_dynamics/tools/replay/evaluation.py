@@ -214,7 +214,7 @@ class Evaluation:
     def _take_payload(self, recorded: int, message: Any) -> None:
         """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
         try:
-            self._solver.payload.change(read_payload(message, self.arm.robot), message.blend_time)
+            self._solver.payload.change(read_payload(message), message.blend_time)
         except Exception as error:
             self.refusals.add(f"payload: {refusal_reason(error)}", recorded)
 
