@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,6 +82,11 @@ def bars_markdown(bars: Sequence[Bar]) -> str:
     """Promises as a Markdown table."""
     rows = [f"| {bar.promise} | {bar.measured} | {'met' if bar.kept else '**missed**'} |" for bar in bars]
     return "\n".join(["| promised | measured | |", "|---|---|---|", *rows])
+
+
+def facts_markdown(facts: Mapping[str, str]) -> str:
+    """Facts of a run, such as its machine, as a Markdown table."""
+    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
 
 
 def write_between_marks(path: Path, name: str, text: str) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from report import CONSOLE, Bar, Section, Table, seconds, write_between_marks
+from report import CONSOLE, Bar, Section, Table, facts_markdown, seconds, write_between_marks
 
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.benchmark.machine import machine
@@ -60,8 +60,7 @@ def main() -> int:
             "load before the run": f"{load:.1f}",
             "date": datetime.now(timezone.utc).date().isoformat(),
         }
-        described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
-        write_between_marks(PAGE, "services", f"{section.markdown()}\n\n{described}")
+        write_between_marks(PAGE, "services", f"{section.markdown()}\n\n{facts_markdown(facts)}")
         CONSOLE.print(f"figures written to {PAGE}")
     return int(not all(bar.kept for bar in section.bars))
 
