@@ -246,8 +246,7 @@ def contraction(
     n, own = arm.robot.n, arm.motor_joint
     K = arm.spring_set.tangents(np.zeros(len(own)))[0]
     B = np.diag(arm.motor_inertia)
-    E = np.zeros((len(own), n))
-    E[np.arange(len(own)), own] = 1.0
+    E = np.eye(n)[own]
     if arm.rigid.any():
         # Stiff for the bound: a hundred times the stiffest spring, or a frequency far above the bandwidth.
         stiff = 100 * max(float(np.max(K, initial=0.0)), float(np.max(arm.motor_inertia)) * 1e6)
