@@ -78,9 +78,6 @@ def main() -> int:
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
     parser.add_argument(
-        "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too; slow"
-    )
-    parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {ON_REQUEST[0]}"
     )
     options = parser.parse_args()
@@ -88,7 +85,7 @@ def main() -> int:
         parser.error(f"{ON_REQUEST[0]} takes --recordings FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.beside, settings.recordings = tuple(options.beside), options.recordings
+    settings.recordings = options.recordings
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -124,8 +121,6 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
-            if section.before is not None:
-                write_between_marks(path, f"{section.name} before", f"{section.before.markdown()}\n\n{machine}.")
             written.add(path)
     if len(sections) == len(SECTIONS):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))

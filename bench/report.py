@@ -52,7 +52,6 @@ class Section:
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
-    before: Table | None = None  # of other commits, with marks of its own: it is not measured with every run
 
     def show(self) -> None:
         """Print the section."""
