@@ -48,6 +48,7 @@ class PoseSpline:
         times: of the waypoints (K,), s.
         poses: (K, 4, 4), m.
         twists: V, Vd, Vdd, Vddd there (4, K, 6), rad/s and m/s, and per s, s², s³.
+        start, end: first and last time, s.
     """
 
     def __init__(self, times: ArrayLike, poses: ArrayLike, twists: ArrayLike) -> None:
@@ -58,6 +59,7 @@ class PoseSpline:
                 is half a turn between two poses.
         """
         self.times, self.poses = _waypoints(times, poses)
+        self.start, self.end = float(self.times[0]), float(self.times[-1])
         self.twists = np.array(twists, dtype=float)
         expected = (ORDERS - 1, len(self.times), 6)
         if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
@@ -72,16 +74,6 @@ class PoseSpline:
             Spline(self.times[i : i + 2] - self.times[i], np.stack([starts[:, i], ends[:, i]], axis=1))
             for i in range(len(steps))
         ]
-
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return float(self.times[0])
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return float(self.times[-1])
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Pose and derivatives of the pose.
