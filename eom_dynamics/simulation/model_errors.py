@@ -216,9 +216,9 @@ class _ErrorPlant:
         return np.concatenate([qd, thetad, qdd, thetadd], axis=1)
 
 
-def _commands(known: ElasticPlant, motion: SupportsDerivatives, times: Array) -> tuple[Array, Array, Array]:
-    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times (N,)."""
-    y, position, velocity, effort = motor_references(known, motion.derivatives(times))
+def _commands(known: ElasticPlant, motion: SupportsDerivatives, t: Array) -> tuple[Array, Array, Array]:
+    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times t (N,)."""
+    y, position, velocity, effort = motor_references(known, motion.derivatives(t))
     return (
         np.stack([effort(velocity), effort(velocity), effort(y.motor_velocity), y.motor_effort], axis=1),
         np.stack([position, *[y.motor_position] * 3], axis=1),
