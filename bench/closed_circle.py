@@ -8,12 +8,11 @@ recorded with noise of sensors, identified, and track another motion at stiff ga
 
 from __future__ import annotations
 
-import sys
 from itertools import product
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table
-from settings import FULL, QUICK, Settings
+from settings import QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.tools.demo.circle.result import close_circle, simulated
@@ -62,7 +61,3 @@ def run(settings: Settings) -> Section:
             )
         ],
     )
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else FULL).show()

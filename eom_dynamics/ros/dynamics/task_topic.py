@@ -137,10 +137,10 @@ class TaskTopic:
             self._trackers[frame] = None
             self._worker.submit(partial(_prepared, robot, frame), partial(self._keep, robot, frame))
 
-    def _keep(self, robot: Robot, frame: str, tracker: ToolTracker | str) -> None:
+    def _keep(self, robot: Robot, frame: str, found: ToolTracker | Exception) -> None:
         if robot is self._robot:
-            self._trackers[frame] = tracker
-            if isinstance(tracker, ToolTracker):
+            self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
+            if isinstance(found, ToolTracker):
                 self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
@@ -176,13 +176,10 @@ class TaskTopic:
             self._states = None
 
 
-def _prepared(robot: Robot, frame: str) -> ToolTracker | str:
-    """Solver of a frame with its code, or why there is none; runs in the worker's thread."""
-    try:
-        tracker = ToolTracker(kinematics_of(robot), frame)
-        lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
-        q = np.zeros((1, robot.n))
-        tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
-    except Exception as error:
-        return refusal_reason(error)
+def _prepared(robot: Robot, frame: str) -> ToolTracker:
+    """Solver of a frame with its code; runs in the worker's thread."""
+    tracker = ToolTracker(kinematics_of(robot), frame)
+    lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
+    q = np.zeros((1, robot.n))
+    tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
     return tracker
