@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a module of ``eom_dynamics.ros`` as a child process that does not outlive its parent.
+"""Run a module as a child process that does not outlive its parent.
 
     python -m eom_dynamics.tools.demo.child MODULE ARGUMENT…
 
@@ -25,7 +25,7 @@ def main() -> int:
     module, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
     sys.argv = [module, *arguments]
-    return int(importlib.import_module(f"eom_dynamics.ros.{module}").main())
+    return int(importlib.import_module(module).main())
 
 
 def _end_with_parent() -> None:

@@ -26,8 +26,6 @@ from ..pages.units import effort_units, milli, position_units, together
 from ..simulate.simulation_page import error_over_time
 from ..simulate.summary import HEADER, endings, model_error
 from ..simulate.summary import rows as comparison_rows
-from .circle.result import IdentificationResult
-from .circle.section import section
 from .evaluate import CLOSED_FORM_SAMPLES, Answers, RunChecks
 from .motor_side import deflection, motor_load
 from .plan import Plan
@@ -37,13 +35,21 @@ from .summary import Row, keeps_up, rate_held, table
 _ROUND_TRIPS = 10_000
 
 
+_IDENTIFIED = """<section>
+<h2>Identification</h2>
+<p><a href="identification/index.html">A simulated robot that differs from its file</a>, identified from a recording,
+and its tracking before and after.</p>
+</section>"""
+
+
 def write_page(
     path: Path,
     plan: Plan,
     recording: Answers,
     evaluation: RunChecks,
     tracking: Comparison | str,
-    circle: IdentificationResult | None = None,
+    *,
+    identified: bool = False,
 ) -> None:
     """Write the page.
 
@@ -53,10 +59,9 @@ def write_page(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
-        circle: identification of a robot that differs from its file; None for none.
+        identified: whether there is a page of an identification, in the folder of that name.
     """
     figures = _figures(plan, recording, evaluation)
-    identification, drawn = ("", {}) if circle is None else section(circle)
     deflection = 1e3 * np.abs(recording.answers["motor_position"] - plan.arm.motors_following(_links(plan)))
     robot = escape(plan.robot.name)
     body = Template(resources.files(__package__).joinpath("demo_page.html").read_text(encoding="utf-8")).substitute(
@@ -70,7 +75,7 @@ def write_page(
         motors=_motors(plan),
         rotor="B θ̈" if plan.arm.rotors is None else "B θ̈ (with the motion of the links that carry the rotors)",
         tracking=_tracking(tracking),
-        identification=identification,
+        identification=_IDENTIFIED if identified else "",
         rate=f"{plan.rate:,.0f}",
         period=microseconds(1 / plan.rate),
         rows="".join(_row(row) for row in table(plan, recording, evaluation)),
@@ -80,7 +85,6 @@ def write_page(
     )
     if isinstance(tracking, Comparison):
         figures["tracking"] = error_over_time(tracking)
-    figures |= drawn
     path.write_text(page(f"{plan.robot.name}: eom_dynamics demo", body, figures), encoding="utf-8")
 
 

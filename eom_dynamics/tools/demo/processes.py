@@ -75,13 +75,14 @@ def _pass_on(player: Process, report: Callable[[int, int], None]) -> None:
 
 
 class Process(AbstractContextManager["Process"]):
-    """A module of ``eom_dynamics.ros`` run as a process, which ends with the context or with this one: :mod:`.child`.
+    """A module with a function ``main``, run as a process, which ends with the context or with this one: :mod:`.child`.
 
     It has its own session, so that Ctrl-C reaches this process only. Its output goes to files in ``folder``.
     """
 
     def __init__(self, module: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        self._output, self._errors = folder / f"{module}.out", folder / f"{module}.err"
+        name = module.rpartition(".")[2]
+        self._output, self._errors = folder / f"{name}.out", folder / f"{name}.err"
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 # In a scratch folder, since Python puts the working directory first on its path.

@@ -6,10 +6,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ...robot.writers.parameters import robot_as_yaml
 from ...simulation import Comparison
 from ..writing import whole_folder
-from .circle.result import IdentificationResult
 from .data import write_csv, write_npz
 from .demo_page import write_page
 from .evaluate import Answers, RunChecks
@@ -23,14 +21,11 @@ def write_results(
     recording: Answers,
     evaluation: RunChecks,
     tracking: Comparison | str,
+    identification: Path | None = None,
     *,
-    circle: tuple[IdentificationResult, Path] | None = None,
     force: bool = False,
 ) -> Path:
     """Write index.html, demo.png, data.npz and data.csv.
-
-    With an identification, the folder ``identification`` has its bags and the robot as described, as it is, and as
-    identified.
 
     Args:
         folder: created if necessary; other files in it stay.
@@ -38,7 +33,7 @@ def write_results(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
-        circle: an identification, and the folder with its bags.
+        identification: folder of an identification, which is copied and named by the page.
         force: write into a folder that is not empty.
 
     Returns:
@@ -51,14 +46,7 @@ def write_results(
         write_npz(aside / "data.npz", plan, recording)
         write_csv(aside / "data.csv", plan, recording)
         write_picture(aside / "demo.png", plan, recording, evaluation)
-        write_page(aside / "index.html", plan, recording, evaluation, tracking, circle and circle[0])
-        if circle is not None:
-            _write_identification(aside / "identification", *circle)
+        write_page(aside / "index.html", plan, recording, evaluation, tracking, identified=identification is not None)
+        if identification is not None:
+            shutil.copytree(identification, aside / "identification")
     return folder / "index.html"
-
-
-def _write_identification(folder: Path, result: IdentificationResult, bags: Path) -> None:
-    shutil.copytree(bags, folder)
-    robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
-    for name, robot in robots.items():
-        (folder / f"{name}.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")

@@ -47,9 +47,13 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
         # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
         values = ("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000")
         parameters = ("--params-file", str(file), *(word for value in values for word in ("-p", value)))
-        node = stack.enter_context(Process("dynamics_node", ("--ros-args", *parameters), folder, environment))
+        node = stack.enter_context(
+            Process("eom_dynamics.ros.dynamics_node", ("--ros-args", *parameters), folder, environment)
+        )
         limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
-        player = stack.enter_context(Process("player", ("setpoints.npz", "answers.npz", *limits), folder, environment))
+        player = stack.enter_context(
+            Process("eom_dynamics.ros.player", ("setpoints.npz", "answers.npz", *limits), folder, environment)
+        )
         follow({"the node": node}, player, report)
         return _recording(folder / "answers.npz")
 
