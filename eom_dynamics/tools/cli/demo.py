@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +168,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
         EomDynamicsError: the example is not installed.
         SystemExit: it failed, and has said why.
     """
-    from ..demo.processes import exit_by_signals
+    from ..demo.processes import child_command, exit_by_signals
 
     folders = ("examples", "share/eom_dynamics/examples")
     places = [parent / each for parent in Path(__file__).parents for each in folders]
@@ -177,8 +176,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
     if examples is None:
         raise EomDynamicsError(f"--identify runs examples/{_EXAMPLE} of the sources, which is not installed here")
     (folder / "robot.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    command = [sys.executable, "-m", "eom_dynamics.tools.demo.child", f"{_EXAMPLE}.__main__"]
-    command += ["--robot", "robot.yaml", "-o", "identification"]
+    command = child_command(f"{_EXAMPLE}.__main__", "--robot", "robot.yaml", "-o", "identification")
     command += [f"--{name}-error={error!r}" for name, error in errors.items()]
     python_path = os.pathsep.join(filter(None, [str(examples), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": python_path}

@@ -253,14 +253,12 @@ def _write_files(options: argparse.Namespace, results: Sequence[Result], failure
         from .. import provenance
         from ..replay.results_page import results_page
 
-        about = {
-            "date": provenance.date(),
-            "software": provenance.software(),
-            "robot": "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}",
-            **({"compared with": str(options.compare)} if options.compare else {}),
-        }
+        robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
+        compared = {"compared_with": str(options.compare)} if options.compare else {}
         with whole_file(options.page, force=True) as aside:
-            aside.write_text(results_page(results, failures, about), encoding="utf-8")
+            aside.write_text(
+                results_page(results, failures, provenance.about(robot=robot, **compared)), encoding="utf-8"
+            )
 
 
 def _complain(options: argparse.Namespace, results: Sequence[Result], checks: list[list[str]]) -> int:

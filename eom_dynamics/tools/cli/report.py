@@ -92,12 +92,8 @@ def run(options: argparse.Namespace) -> int:
             bars.update(task, completed=1.0)
         if records:
             task = bars.add_task("drawing", total=1.0)
-            about = {
-                "date": provenance.date(),
-                "software": provenance.software(),
-                "recordings": ", ".join(map(str, shown)),
-                "robot": _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}",
-            }
+            known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
+            about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
             page = report_page(records, about)
             bars.update(task, completed=1.0)
     for complaint in complaints:

@@ -67,14 +67,12 @@ def run(options: argparse.Namespace) -> int:
         motion = minimum_time(
             arm, waypoints, corner=options.corner, progress=lambda done: bars.update(bar, completed=done)
         )
-    about = {
-        "date": provenance.date(),
-        "software": provenance.software(),
-        "robot": f"{options.robot:.200}",
-        "path": str(options.path),
-        "waypoints": str(len(waypoints)),
-        "time to compute": f"{motion.computing_time:.3f} s",
-    }
+    about = provenance.about(
+        robot=f"{options.robot:.200}",
+        path=str(options.path),
+        waypoints=str(len(waypoints)),
+        time_to_compute=f"{motion.computing_time:.3f} s",
+    )
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, options.rate), robot.joint_names)
         fields = trajectory_fields(motion, robot.joint_names, options.waypoints)

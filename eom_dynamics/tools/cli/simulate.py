@@ -14,7 +14,7 @@ import json
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import packaged_robots
-from ..simulate.bounds import FASTEST, LONGEST, MOST_GAINS
+from ..simulate import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
 from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, positive
 from .console import complain, progress_bars
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     from ...simulation.integrators import check_method
     from ...simulation.model_errors import sweep
     from .. import provenance
-    from ..simulate.results import write_results
+    from ..simulate.simulation_page import write_results
     from ..simulate.summary import as_json, as_text, audit, endings, failures, model_error
     from ..simulate.sweep import HEADER, model_errors, rows, verdicts
     from ..simulate.sweep import LONGEST as SWEPT
@@ -151,12 +151,7 @@ def run(options: argparse.Namespace) -> int:
                 period=min(options.period, end - times[0]),
                 progress=lambda t: bars.update(over, completed=t),
             )
-    about = {
-        "date": provenance.date(),
-        "software": provenance.software(),
-        "robot": f"{options.robot:.200}",
-        "trajectory": options.trajectory,
-    }
+    about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
     if options.robot in packaged_robots():
         about["springs and rotors"] = "example values: the sources of the packaged robots give none"
     page = write_results(options.output, comparison, about, swept, force=options.force)
