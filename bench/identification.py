@@ -132,8 +132,8 @@ def run(settings: Settings) -> Section:
         f"base parameters of all {runs} runs; that of the runs of the parameter with the least; and that of runs with "
         "no parameter beyond, which independent normal errors leave at 0.9973 to the power of their number, 86 % for "
         "57. Base parameters and rotors of which only the sum is identifiable do not count. Friction and rotors of "
-        "rigid joints are those of the fit with possible inertias. Cut-off and weight of the file are chosen by the "
-        "first recording of each arm. *Time*: of the processor, with that choice. "
+        "rigid joints are those of the fit with physically consistent inertias. Cut-off and weight of the file are "
+        "chosen by the first recording of each arm. *Time*: of the processor, with that choice. "
         f"*Possible*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
     ]
     section.bars = _bars(covered, largest, possible)

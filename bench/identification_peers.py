@@ -58,7 +58,9 @@ def run(settings: Settings) -> Section:
     assert found.validation is not None
     table.add("robot file", *_cells(found.validation.before), "")
     table.add(
-        f"eom_dynamics, possible inertias, {found.filter.cutoff:.1f} Hz", *_cells(found.validation.after), seconds(took)
+        f"eom_dynamics, physically consistent inertias, {found.filter.cutoff:.1f} Hz",
+        *_cells(found.validation.after),
+        seconds(took),
     )
     table.add("the same, efforts not filtered", *_cells(found.validation.unfiltered), "")
     for cutoff in (found.filter.cutoff, _LOWER_CUTOFF):
@@ -91,7 +93,7 @@ def run(settings: Settings) -> Section:
             bool(np.all(rounded <= PROMISED)),
         ),
         Bar(
-            "Panda: possible inertias",
+            "Panda: physically consistent inertias",
             f"least eigenvalue of a pseudo-inertia {_least_eigenvalue(found):.1e}",
             _least_eigenvalue(found) > 0,
         ),

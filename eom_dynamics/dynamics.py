@@ -318,8 +318,8 @@ class Dynamics(CompiledMethods):
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
 
-        By the articulated-body algorithm in O(n) where joints are independent and bodies are possible; else by the mass
-        matrix.
+        By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
+        else by the mass matrix.
 
         Args:
             q, qd, tau: joint variables, velocities and efforts, each (n,) or (N, n); rad or m, per s, N m or N.

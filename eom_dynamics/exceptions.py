@@ -25,7 +25,10 @@ class RobotDescriptionError(EomDynamicsError, ValueError):
 
 
 class StateError(EomDynamicsError, ValueError):
-    """Joint state, setpoint or wrench of the wrong shape, or not finite."""
+    """Argument of the wrong shape, not finite, out of range, or none of the known names.
+
+    An object of the wrong class where a Robot, an arm or a function is needed raises Python's TypeError.
+    """
 
 
 class StiffnessError(StateError):

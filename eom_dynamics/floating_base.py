@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property, partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS, representation
+from .renamed import warn_renamed
 from .robot import Frame, Robot
 from .robot.model import frames_by_name
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
@@ -52,7 +53,7 @@ _SINGULAR = 1e-12
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
-_STATE = ("pose", "q")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 # Of each program the arguments, the number of wrenches that it reads, and the results.
 _PROGRAMS = {
@@ -116,6 +117,23 @@ _IMU = (
     _imu_keyword("angular_velocity", IMU_NAMES[0], 0, "of the base in its frame, rad/s"),
     _imu_keyword("specific_force", IMU_NAMES[1], 1, "acceleration less gravity, in the frame of the base, m/s²"),
 )
+
+
+def pose_was_last(method: _Method) -> _Method:
+    """Decorate a method (pose, q, …) that was (q, …, pose=…) in the release before, which still works, and warns."""
+
+    @wraps(method)
+    def either(self: FloatingBase, *arguments: Any, **keywords: Any) -> Any:
+        second = arguments[1] if len(arguments) > 1 else None
+        # After q came the name of a frame, or nu; after the pose comes q.
+        rates = (BASE + self.robot.n,)
+        former = second is None or isinstance(second, str | Frame) or shape_of(second, "q")[-1:] == rates
+        if former and arguments and "q" not in keywords:
+            warn_renamed(f"FloatingBase.{method.__name__}(q, …, pose=…)", f"{method.__name__}(pose, q, …)")
+            arguments = (keywords.pop("pose", None), *arguments)
+        return method(self, *arguments, **keywords)
+
+    return cast(_Method, either)
 
 
 class FloatingBase(CompiledMethods):
@@ -336,8 +354,8 @@ class FloatingBase(CompiledMethods):
     ) -> Array:
         """Rate of nu from M nud = tau - C nu - Q_grav - Q_ext.
 
-        By the articulated-body algorithm in O(n) where joints are independent and bodies are possible; else by the mass
-        matrix.
+        By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
+        else by the mass matrix.
 
         Args:
             pose, q, nu: as for :meth:`inverse_dynamics`.
@@ -469,21 +487,16 @@ class FloatingBase(CompiledMethods):
         found: tuple[Array, ...] = call(pose, q, *rates)
         return found
 
+    @pose_was_last
     def jacobian(
-        self,
-        q: ArrayLike,
-        frame: str | Frame | None = None,
-        reference: str = "body",
-        *,
-        pose: ArrayLike | None = None,
+        self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
     ) -> Array:
         """Jacobian of a frame: V = J nu.
 
         Args:
-            q, frame: as for :meth:`pose`.
+            pose, q, frame: as for :meth:`pose`; the body Jacobian does not depend on the pose, which may be None.
             reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base:
                 ``body``, ``space`` or ``world_aligned``.
-            pose: of the base; not needed for ``body``.
 
         Returns:
             J: (6, 6 + n) or (N, 6, 6 + n).
@@ -492,21 +505,22 @@ class FloatingBase(CompiledMethods):
             StateError: as for :meth:`pose`, or the pose of the base is missing.
             StateError: ``reference`` is none of these.
         """
-        found: Array = self._jacobians((q,), frame, reference, pose)
+        found: Array = self._jacobians(pose, (q,), frame, reference)
         return found
 
+    @pose_was_last
     def jacobian_derivatives(
         self,
+        pose: ArrayLike | None,
         q: ArrayLike,
         *rates: ArrayLike,
         frame: str | Frame | None = None,
         reference: str = "body",
-        pose: ArrayLike | None = None,
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives: Vd = J nud + Jd nu, and so on.
 
         Args:
-            q, frame, reference, pose: as for :meth:`jacobian`.
+            pose, q, frame, reference: as for :meth:`jacobian`.
             rates: nu, nud, …, any number.
 
         Returns:
@@ -515,7 +529,7 @@ class FloatingBase(CompiledMethods):
         Raises:
             StateError: as for :meth:`jacobian`.
         """
-        found = self._jacobians((q, *rates), frame, reference, pose)
+        found = self._jacobians(pose, (q, *rates), frame, reference)
         return found if rates else (found,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
@@ -574,7 +588,7 @@ class FloatingBase(CompiledMethods):
             raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
 
     def _jacobians(
-        self, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str, pose: ArrayLike | None
+        self, pose: ArrayLike | None, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str
     ) -> Any:
         orders = len(states) - 1
         if reference not in REPRESENTATIONS:

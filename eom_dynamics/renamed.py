@@ -6,7 +6,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def warn_renamed(old: str, new: str) -> None:
@@ -29,3 +32,29 @@ def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(sys.modules[module], names[name])
 
     return find
+
+
+def former_keywords(**names: str) -> Callable[[_Function], _Function]:
+    """Decorate a function whose arguments had other names before: present ones by former ones."""
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def either(*arguments: Any, **keywords: Any) -> Any:
+            for old in names.keys() & keywords.keys():
+                warn_renamed(f"{old}= of {function.__qualname__}", f"{names[old]}=")
+                keywords[names[old]] = keywords.pop(old)
+            return function(*arguments, **keywords)
+
+        return cast(_Function, either)
+
+    return decorate
+
+
+def former_attribute(old: str, new: str) -> Any:
+    """The property of a former name of an attribute."""
+
+    def find(instance: object) -> Any:
+        warn_renamed(f"{type(instance).__name__}.{old}", new)
+        return getattr(instance, new)
+
+    return property(find, doc=f"Former name of ``{new}``.")

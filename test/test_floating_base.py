@@ -149,7 +149,7 @@ def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: flo
     assert agree(floating.pose(pose, q), data.oMf[index].homogeneous)
     for kind, reference in (("body", pin.LOCAL), ("space", pin.WORLD), ("world_aligned", pin.LOCAL_WORLD_ALIGNED)):
         J = pin.computeFrameJacobian(model, data, x, index, reference)[linear_first]
-        assert agree(floating.jacobian(q, reference=kind, pose=pose), pinocchio.back(J.T).T)
+        assert agree(floating.jacobian(pose, q, reference=kind), pinocchio.back(J.T).T)
 
 
 def _example(name: str) -> Path:
@@ -259,12 +259,12 @@ class TestAlongAMotion:
         velocity = lie.inverse(C) @ derivative(lambda t: floating.pose(motion(t).pose, motion(t).q))
         assert deviation(twists[0][3:], velocity[:3, 3]) < 1e-11
         for reference in ("body", "space", "world_aligned"):
-            J = floating.jacobian_derivatives(q, *rates[:2], reference=reference, pose=pose)
-            assert deviation(J[0], floating.jacobian(q, reference=reference, pose=pose)) < 1e-14
+            J = floating.jacobian_derivatives(pose, q, *rates[:2], reference=reference)
+            assert deviation(J[0], floating.jacobian(pose, q, reference=reference)) < 1e-14
 
             def jacobians(t: float, reference: str = reference) -> Sequence[Array]:
                 now = motion(t)
-                return floating.jacobian_derivatives(now.q, *now.rates[:2], reference=reference, pose=now.pose)
+                return floating.jacobian_derivatives(now.pose, now.q, *now.rates[:2], reference=reference)
 
             for k in range(2):
                 assert deviation(J[k + 1], derivative(lambda t, k=k: jacobians(t)[k])) < 1e-10
@@ -336,7 +336,7 @@ def test_states_and_batches_on_each_backend(backend: str) -> None:
         "kinetic_energy": (q, nu),
         "center_of_mass": (pose, q, nu),
         "motion": (pose, q, nu),
-        "jacobian": (q,),
+        "jacobian": (pose, q),
     }
     for name, arguments in calls.items():
         one, same = getattr(floating, name)(*arguments), getattr(expected, name)(*arguments)
@@ -381,10 +381,10 @@ def test_frames_and_tools_on_the_base() -> None:
     pose, q, rates = state(2, 2)
     assert deviation(floating.pose(pose, q, "base"), pose) < 1e-15
     assert deviation(floating.pose(pose, q, foot), pose @ foot.pose) < 1e-15
-    J = floating.jacobian(q, foot)
+    J = floating.jacobian(None, q, foot)
     assert deviation(J, np.hstack([lie.Ad(lie.inverse(foot.pose)), np.zeros((6, 2))])) < 1e-14
     W = np.random.default_rng(1).uniform(-5, 5, (2, 6))
-    added = J.T @ W[0] + floating.jacobian(q, robot.tools[0]).T @ W[1]
+    added = J.T @ W[0] + floating.jacobian(None, q, robot.tools[0]).T @ W[1]
     tau = floating.effort(pose, q, *rates[:2])
     assert deviation(floating.effort(pose, q, *rates[:2], wrench=(W,)), tau + added) < 1e-13
     assert deviation(floating.forward_dynamics(pose, q, rates[0], tau + added, wrench=(W,)), rates[1]) < 1e-12
@@ -425,8 +425,8 @@ EYE, Q, NU = np.eye(4), np.zeros(2), np.zeros(8)
         ("center_of_mass", (EYE, Q, Q), "nu must have shape (8,), has (2,)"),
         ("motion", (EYE, Q), "motion requires pose, q and at least nu"),
         ("motion", (EYE, Q, [np.nan] * 8), "nu must be finite; entry [0] is nan"),
-        ("jacobian", (Q, "nowhere"), "planar_2r has no frame 'nowhere'"),
-        ("jacobian", (Q, None, "space"), "the space Jacobian requires the pose of the base"),
+        ("jacobian", (EYE, Q, "nowhere"), "planar_2r has no frame 'nowhere'"),
+        ("jacobian", (None, Q, None, "space"), "the space Jacobian requires the pose of the base"),
         ("pose", (EYE, Q, Frame("far", 7, EYE)), "planar_2r has no body 7 for the frame 'far'"),
         ("pose", (EYE, Q, Frame("odd", 0, EYE[:3])), "pose of the frame 'odd' must have shape (4, 4), has (3, 4)"),
     ],
@@ -435,6 +435,23 @@ def test_bad_input(name: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(StateError) as error:
         getattr(numpy_base(on_base("planar_2r")), name)(*arguments)
     assert str(error.value).startswith(message)
+
+
+def test_former_order_of_jacobian_works_with_a_warning() -> None:
+    floating = numpy_base(on_base("planar_2r"))
+    pose, q, (nu, *_) = state(2, 4)
+    for former, now in (
+        (lambda: floating.jacobian(q), floating.jacobian(None, q)),
+        (lambda: floating.jacobian(q, "base"), floating.jacobian(None, q, "base")),
+        (lambda: floating.jacobian(q, reference="space", pose=pose), floating.jacobian(pose, q, reference="space")),
+        (lambda: floating.jacobian_derivatives(q, nu), floating.jacobian_derivatives(None, q, nu)),
+        (
+            lambda: floating.jacobian_derivatives(q, nu, reference="world_aligned", pose=pose),
+            floating.jacobian_derivatives(pose, q, nu, reference="world_aligned"),
+        ),
+    ):
+        with pytest.warns(DeprecationWarning, match=r"FloatingBase\.jacobian\w*\(q, …, pose=…\) is now"):
+            np.testing.assert_array_equal(former(), now)
 
 
 def test_bad_options() -> None:
@@ -452,7 +469,7 @@ def test_bad_options() -> None:
         ValueError,
         match=r"^reference must be one of body, space, world_aligned, local, .*, is 'tool'",
     ):
-        floating.jacobian(Q, reference="tool")
+        floating.jacobian(None, Q, reference="tool")
     with pytest.raises(TypeError, match=r"^robot must be a Robot"):
         FloatingBase("iiwa")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="coriolis must be one of"):

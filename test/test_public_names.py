@@ -58,6 +58,18 @@ def test_former_methods_warn() -> None:
     assert (found[2] == dynamics.forward_dynamics_derivatives(zero, zero, zero)[2]).all()
 
 
+def test_former_names_of_times_warn() -> None:
+    with pytest.warns(DeprecationWarning, match=r"times= of through is now t="):
+        motion = eom.trajectory.through(times=[0.0, 1.0, 2.0], positions=[[0.0], [1.0], [0.0]])
+    with pytest.warns(DeprecationWarning, match=r"Spline\.times is now t"):
+        assert motion.times is motion.t
+    with pytest.warns(DeprecationWarning, match=r"times= of Spline.__init__ is now t="):
+        assert eom.trajectory.Spline(times=motion.t, states=motion.states).n == 1
+    peak = eom.trajectory.Peak("velocity", "elbow", "rad/s", 1.0, 2.0, 0.5, t=0.3, sample=30)
+    with pytest.warns(DeprecationWarning, match=r"Peak\.time is now t"):
+        assert peak.time == 0.3
+
+
 @pytest.mark.parametrize("kind", ["msg", "srv", "action"])
 def test_fields_of_interfaces_are_there(kind: str) -> None:
     now = interfaces(kind)

@@ -20,7 +20,6 @@ from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
-from ..recursion.joint_friction import joint_friction
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, minus, product, transposed
 from ..robot import Robot
@@ -126,7 +125,7 @@ def effort_partials(robot: Robot) -> Program:
 def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression]) -> Matrix:
     """2 C, and the slope of the friction of joints."""
     by_qd = [[2.0 * entry for entry in row] for row in _coriolis_matrix(tree, q, qd)]
-    for i, (effort, rate) in enumerate(zip(joint_friction(tree, [qd]), qd, strict=True)):
+    for i, (effort, rate) in enumerate(zip(tree.joint_friction([qd]), qd, strict=True)):
         by_qd[i][i] = by_qd[i][i] + Partials(rate)(effort[0])
     return by_qd
 

@@ -48,6 +48,7 @@ from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
+from ..renamed import former_keywords
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..robot.payload import PayloadLike
@@ -556,21 +557,22 @@ class ElasticArm(CompiledMethods):
                 exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
         return Drive._make((*shafts, tuple(exceeded)))
 
-    def deflections_over_time(self, time: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
+    @former_keywords(time="t")
+    def deflections_over_time(self, t: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
         """Deflections (N, n) of damped springs along a motion, zero at other joints.
 
         Args:
-            time: (N,), s, increasing.
+            t: (N,), s, increasing.
             efforts: tau, taud, taudd, each (N, n).
             start: (n,) deflection at the first time, rad or m; by default without transient.
 
         Raises:
             StateError: times do not increase, or shapes differ.
         """
-        t = np.asarray(time, dtype=float)
+        t = np.asarray(t, dtype=float)
         shape = (len(t), self.robot.n) if t.ndim == 1 else ()
         if any(np.shape(x) != shape for x in efforts) or not np.all(np.diff(t) > 0):
-            raise StateError(f"time must increase and have shape (N,), efforts must have shape (N, {self.robot.n})")
+            raise StateError(f"t must increase and have shape (N,), efforts must have shape (N, {self.robot.n})")
         result = np.zeros(shape)
         if not np.any(self.damped):
             return result

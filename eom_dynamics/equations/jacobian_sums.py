@@ -25,7 +25,6 @@ from .. import lie
 from ..arrays import AnyArray
 from ..kinematics.forward import body_poses
 from ..robot import Robot
-from ..robot.inertia import steiner
 from ..states import joint_vectors
 from .closed_form import passive_forces
 
@@ -119,8 +118,7 @@ def _single(robot: Robot, q: ArrayLike) -> list[tuple[AnyArray, AnyArray, AnyArr
         for j in _path(robot, i):
             axis, moment = twists[j][:3], twists[j][3:]
             J[:, j], w[:, j] = moment + lie.skew(axis) @ center, axis
-        about_center = joint.inertia_about_origin - steiner(joint.mass, joint.center_of_mass)
-        bodies.append((J, w, R @ about_center @ R.T))
+        bodies.append((J, w, R @ joint.inertial.about_center_of_mass @ R.T))
     return bodies
 
 

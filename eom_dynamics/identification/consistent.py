@@ -16,7 +16,7 @@ from .prior import RESIDUALS, Prior, packed, unpacked
 from .pseudo_inertia import log_cholesky, log_cholesky_derivatives, log_cholesky_parameters, parameters_of, possible
 
 SMALLEST = 0.01
-"""Least radius of gyration of a body of the prior, m: a point mass, or an impossible inertia, is made as fat."""
+"""Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
 
 # Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
 # where rounding alone decides whether a pseudo-inertia is positive definite.

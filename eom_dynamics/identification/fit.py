@@ -3,7 +3,7 @@
 
 Steps, each in a module of its own: choose the filter (:mod:`.choice`), filter samples and compress their equations
 (:mod:`.training_data`), estimate base parameters and terms (:mod:`.linear_estimate`), then find inertias of all bodies
-that are physically possible, explain the data as well, and are close to those of the file (:mod:`.solutions`).
+that are physically consistent, explain the data as well, and are close to those of the file (:mod:`.solutions`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Fit:
         trials: of filters, if one was chosen.
         estimate: of base parameters and terms by the linear estimator, without a prior.
         base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
-        parameters: inertial parameters of all bodies (10 B,), physically possible; kg, kg m, kg m².
+        parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
         parameter_deviations: (10 B,) of the data and the file together.
         terms: parameters of the terms by name, (n,).
         term_deviations: likewise.
@@ -98,7 +98,7 @@ class Fit:
 
     @property
     def vector(self) -> Array:
-        """Base parameters and terms (P,) of the possible inertias, for :attr:`regressor`."""
+        """Base parameters and terms (P,) of the physically consistent inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
     def predict(self, samples: FilteredSamples) -> Array:
@@ -182,7 +182,7 @@ def _fit(
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
     deviations = linear.estimate.deviations()
-    report("possible inertias", 0.0)
+    report("physically consistent inertias", 0.0)
     held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     best = _best(data, linear, options, held, training, validation, report)
     if not held.any() and (noise := unexplained(best.training)):
@@ -260,7 +260,7 @@ def _best(
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         held = np.ones_like(held) if attempt == _TRIES else held
-        solution = _solution(data, linear, options, held, lambda done: report("possible inertias", done))
+        solution = _solution(data, linear, options, held, lambda done: report("physically consistent inertias", done))
         terms = by_term(data.regressor, solution.terms)
         report("verify", 0.0)
         kept = tuple(compress(robot.joint_names, held))

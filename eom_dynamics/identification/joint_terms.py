@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..actuators.friction import FRICTIONLESS
 from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
+from ..exceptions import StateError
 from ..spelling import hint
 from .parallel_springs import LINE, SCALE, TABLE, basis
 
@@ -113,9 +114,9 @@ def check_terms(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names in the order of :data:`TERMS`.
 
     Raises:
-        ValueError: there is no such term.
+        StateError: there is no such term.
     """
     for name in names:
         if name not in TERMS:
-            raise ValueError(f"there is no term {name!r}; {hint(name, tuple(TERMS))}")
+            raise StateError(f"there is no term {name!r}; {hint(name, tuple(TERMS))}")
     return tuple(name for name in TERMS if name in names)

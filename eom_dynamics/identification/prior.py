@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import choice
 from ..arrays import Array
 from .pseudo_inertia import pseudo_inertia
 
@@ -44,8 +45,7 @@ class Prior:
 
     def __init__(self, parameters: Array, kind: str = "entropic") -> None:
         """Take the inertial parameters (10,) of the file, whose pseudo-inertia must be positive definite."""
-        if kind not in KINDS:
-            raise ValueError(f"prior must be {' or '.join(KINDS)}, is {kind!r}")
+        choice(kind, "prior", KINDS)
         self.factor: Array = np.asarray(np.linalg.cholesky(pseudo_inertia(parameters)))
         self._entropic = kind == "entropic"
 

@@ -67,7 +67,7 @@ class Regressor:
             backend: as for :class:`eom_dynamics.Dynamics`.
 
         Raises:
-            ValueError: there is no such term.
+            StateError: there is no such term.
         """
         self.robot, self.full = robot, full
         self.transmission = transmission_matrix(robot) if motor_side else None

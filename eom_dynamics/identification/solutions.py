@@ -33,7 +33,7 @@ class Solution:
     """Parameters of a robot with standard deviations.
 
     Attributes:
-        parameters, deviations: inertial parameters of all bodies (10 B,), physically possible; kg, kg m, kg m².
+        parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
         terms, term_deviations: parameters (k n,) of the terms, joint by joint.
         of_file: (k n,), whether the value of a term is that of the file.
         prior_weight: of the distance from the file; 0 without a prior.
@@ -56,7 +56,7 @@ def possible_inertias(
     held: NDArray[np.bool_],
     progress: Callable[[float], None],
 ) -> Solution:
-    """Possible inertias of all bodies with mass, and terms; joints (n,) that are held are as in the file.
+    """Physically consistent inertias of all bodies with mass, and terms; joints (n,) that are held are as in the file.
 
     They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances from the file) over possible pi and
     terms x_t within their bounds. Terms have a distance where they are not identifiable, and offsets always: one as
@@ -101,7 +101,7 @@ def possible_inertias(
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
-    """Parameters x (P,) of possible inertias of all blocks but one, for each block."""
+    """Parameters x (P,) of physically consistent inertias of all blocks but one, for each block."""
     regressor, start, found_x = data.regressor, None, []
     bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
     spread, _ = _spread(data, estimate)

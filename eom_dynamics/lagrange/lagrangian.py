@@ -21,9 +21,8 @@ from typing import Any
 import sympy as sp
 
 from ..arguments import choice
-from .errors import LagrangianError
 from .normal_form import exact, normal_form
-from .variables import check_coordinates, rate
+from .variables import LagrangianError, check_coordinates, rate
 
 FORMS: Mapping[str, Any] = MappingProxyType(
     {"christoffel": sp.Rational(1, 2), "mass_rate": sp.Integer(1), "momentum": sp.Integer(0)}
@@ -159,7 +158,7 @@ class Lagrangian:
             form: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
 
         Raises:
-            ValueError: the form is unknown.
+            StateError: the form is unknown.
         """
         choice(form, "form", FORMS)
         P = (self.M * sp.Matrix(self.qd)).jacobian(self.q)

@@ -8,7 +8,7 @@ import sympy as sp
 
 from .. import lie
 from ..robot import Joint, Robot
-from .errors import LagrangianError
+from .variables import LagrangianError
 
 
 def planar_arm(n: int) -> Robot:

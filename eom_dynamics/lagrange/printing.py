@@ -47,7 +47,7 @@ def code(system: Lagrangian, language: str = "python") -> str:
         language: ``python`` or ``c``.
 
     Raises:
-        ValueError: the language is unknown.
+        StateError: the language is unknown.
     """
     choice(language, "language", LANGUAGES)
     taken = {str(x) for x in system.q} | {str(x) for x in system.effort.free_symbols}

@@ -24,11 +24,10 @@ from ..codegen.backends import require_robot
 from ..exceptions import RobotDescriptionError
 from ..recursion.passive_efforts import passive_energy, passive_joints
 from ..robot import Joint, Robot
-from ..robot.inertia import steiner
-from .errors import LagrangianError
+from ..robot.inertia import Inertial
 from .lagrangian import Lagrangian
 from .normal_form import exact, normal_form, normal_forms
-from .variables import variables
+from .variables import LagrangianError, variables
 
 MOST_JOINTS = 5
 """The equations of robots with more joints fill pages, and take minutes or hours to simplify."""
@@ -199,18 +198,15 @@ def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
         pose = joint.reference_pose.copy()
         pose[:3, 3] = vector("p", pose[:3, 3], i)
         mass, center = named(f"m{i}", joint.mass), vector("c", joint.center_of_mass, i)
-        about_center = joint.inertia_about_origin - steiner(joint.mass, joint.center_of_mass)
+        about_center = joint.inertial.about_center_of_mass
         inertia = np.zeros((3, 3), dtype=object)
         for a in range(3):
             for b in range(a, 3):
                 inertia[a, b] = inertia[b, a] = named(f"I_{'xyz'[a]}{'xyz'[b]}{i}", _rounded(about_center[a, b], joint))
         joints.append(
             replace(
-                joint,
+                joint.with_inertial(Inertial.about_center(mass, center, inertia)),
                 reference_pose=pose,
-                mass=mass,
-                center_of_mass=center,
-                inertia_about_origin=inertia + steiner(mass, center),
                 rotor_inertia=named(f"B{i}", joint.rotor_inertia),
                 damping=named(f"d{i}", joint.damping),
                 friction=named(f"f{i}", joint.friction),

@@ -9,8 +9,12 @@ from typing import Any
 
 import sympy as sp
 
+from ..exceptions import EomDynamicsError
 from ..spelling import duplicates
-from .errors import LagrangianError
+
+
+class LagrangianError(EomDynamicsError, ValueError):
+    """Coordinates or energies that define no Lagrangian."""
 
 
 def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -108,19 +108,19 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     Raises:
         StateError: the motion has more coefficients, shorter pieces or later knots than a message may have.
     """
-    _check_knots(motion.times)
-    single = len(motion.times) == 1
-    count = (ORDERS if single else (DEGREE + 1) * (len(motion.times) - 1)) * motion.n
+    _check_knots(motion.t)
+    single = len(motion.t) == 1
+    count = (ORDERS if single else (DEGREE + 1) * (len(motion.t) - 1)) * motion.n
     if count > MAX_COEFFICIENTS:
         raise StateError(
-            f"{len(motion.times)} waypoints of {motion.n} joints make {count} coefficients, must be at most "
+            f"{len(motion.t)} waypoints of {motion.n} joints make {count} coefficients, must be at most "
             f"{MAX_COEFFICIENTS}: send the trajectory in parts"
         )
     degree = ORDERS - 1 if single else DEGREE
-    derivatives = motion.derivatives(motion.times[: max(len(motion.times) - 1, 1)], degree)
+    derivatives = motion.derivatives(motion.t[: max(len(motion.t) - 1, 1)], degree)
     coefficients = np.stack([values / factorial(p) for p, values in enumerate(derivatives)], axis=1)
     message.joint_names = list(joint_names)
-    message.knots = doubles(motion.times)
+    message.knots = doubles(motion.t)
     message.degree = degree
     message.coefficients = doubles(coefficients)
 

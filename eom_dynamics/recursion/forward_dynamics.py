@@ -22,7 +22,6 @@ import numpy as np
 from ..arrays import Array
 from .composite import BASE, mass_matrix
 from .inverse_mass_matrix import reciprocal_pivot
-from .joint_friction import joint_friction
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
 from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
@@ -114,7 +113,7 @@ def _articulate(
     base: _Body | None,
 ) -> None:
     """From the tips to the base, add to each link what it carries."""
-    friction, passive = joint_friction(tree, [qd]), passive_efforts(tree.passive, tree.n, [q])
+    friction, passive = tree.joint_friction([qd]), passive_efforts(tree.passive, tree.n, [q])
     scales = _largest_inertias(tree)
     for i in reversed(range(len(tree.links))):
         link, body = tree.links[i], bodies[i]

@@ -113,6 +113,17 @@ class LinkTree:
         """Number of joint variables."""
         return 1 + max(link.coordinate for link in self.links)
 
+    def joint_friction(self, rates: Sequence[Sequence[Any]]) -> list[Jet]:
+        """Efforts against friction of joints, D v + c tanh(v/v_0) of a rate v, with as many derivatives as qd, qdd, ….
+
+        A mimic joint with the rate r qd adds r times its friction to the effort of its leader.
+        """
+        efforts = [Jet.constant(0.0, len(rates)) for _ in range(self.n)]
+        for link, law in zip(self.links, self.friction, strict=False):
+            velocity = link.ratio * Jet([rate[link.coordinate] for rate in rates])
+            efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * law.effort_jet(velocity)
+        return efforts
+
 
 Body = TypeVar("Body", Link, Moments)
 

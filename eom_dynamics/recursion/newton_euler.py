@@ -24,7 +24,6 @@ from math import comb
 from typing import Any
 
 from ..jet import Jet
-from .joint_friction import joint_friction
 from .links import Link, LinkTree
 from .passive_efforts import passive_efforts
 from .scalars import Scalar, vector_cross
@@ -130,7 +129,7 @@ def passes(
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
 
-    rubbing = joint_friction(tree, states[1 : orders + 1])
+    rubbing = tree.joint_friction(states[1 : orders + 1])
     passive = passive_efforts(tree.passive, tree.n, states[:orders])
     efforts = [x + y for x, y in zip(rubbing, passive, strict=True)]
     for i in reversed(range(len(tree.links))):

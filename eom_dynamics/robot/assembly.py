@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..actuators.actuator import IDEAL_ACTUATOR
-from ..actuators.springs import RIGID
 from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
@@ -19,13 +17,19 @@ from .composite_joints import components
 from .description import Description, JointDescription, JointGroup, SharedElement
 from .inertia import Inertial
 from .mimic import resolve_mimics
-from .model import NO_LIMITS, Frame, Joint, Mimic, Robot, RotorMount
+from .model import Frame, Joint, Mimic, Robot, RotorMount
 from .physical_consistency import body_violation, is_rounding_of_zero, joints_without_inertia
 from .subtree import BRANCHES, link_of, select_subtree
 from .tree import root_link
 
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
+
+# What a joint with one variable has of its description.
+_OF_SINGLE = (
+    *("spring", "rotor_inertia", "limits", "damping", "friction"),
+    *("constant_effort", "parallel_spring", "gear_ratio", "actuator"),
+)
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.
 _MOST_JOINTS, _MOST_MOVING = 5000, 500
@@ -172,7 +176,7 @@ class _Bodies:
     def violations(self, part: Description) -> list[tuple[str, str]]:
         """Location and reason for each body with an inertia that none can have."""
         found = []
-        for i, body in enumerate((self.base, *map(_inertial, self.joints)), start=-1):
+        for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
             if reason is None:
                 continue
@@ -186,7 +190,7 @@ class _Bodies:
 
     def inconsistent_about_center(self) -> list[str]:
         """Names of the bodies with an inertia about the centre of mass that none can have."""
-        bodies = [("base", self.base), *((joint.name, _inertial(joint)) for joint in self.joints)]
+        bodies = [("base", self.base), *((joint.name, joint.inertial) for joint in self.joints)]
         return [name for name, body in bodies if body_violation(body)]
 
     def frames(self, part: Description) -> dict[str, Frame]:
@@ -219,40 +223,19 @@ class _Bodies:
             self.base = self.base + inertial.moved(pose)
         else:
             body = self.joints[parent.body]
-            total = _inertial(body) + inertial.moved(pose)
+            total = body.inertial + inertial.moved(pose)
             if total.mass == 0 and np.any(total.center_of_mass):
                 part.refuse(part.links[joint.child].where, f"its mass and that of the body of {body.name} add up to 0")
-            self.joints[parent.body] = _with_inertial(body, total)
+            self.joints[parent.body] = body.with_inertial(total)
 
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         row = components(joint)
-        single = len(row) == 1
+        given = {name: getattr(joint, name) for name in _OF_SINGLE} if len(row) == 1 else {}
         for component in row:
-            last = component is row[-1]
-            self.joints.append(
-                _with_inertial(
-                    Joint(
-                        name=component.name,
-                        screw=component.screw,
-                        reference_pose=pose,
-                        parent=parent,
-                        mass=0.0,
-                        center_of_mass=np.zeros(3),
-                        inertia_about_origin=np.zeros((3, 3)),
-                        spring=joint.spring if single else RIGID,
-                        rotor_inertia=joint.rotor_inertia if single else 0.0,
-                        limits=joint.limits if single else NO_LIMITS,
-                        damping=joint.damping if single else 0.0,
-                        friction=joint.friction if single else 0.0,
-                        constant_effort=joint.constant_effort if single else 0.0,
-                        parallel_spring=joint.parallel_spring if single else None,
-                        gear_ratio=joint.gear_ratio if single else 1.0,
-                        actuator=joint.actuator if single else IDEAL_ACTUATOR,
-                    ),
-                    inertial if last else Inertial.massless(),
-                )
-            )
+            body = inertial if component is row[-1] else Inertial.massless()
+            mass = body.mass, body.center_of_mass, body.about_origin
+            self.joints.append(Joint(component.name, component.screw, pose, parent, *mass, **given))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
@@ -305,19 +288,6 @@ def _base_gravity(description: Description, root: str | None) -> Array | None:
             "give gravity in its frame, too"
         )
     return description.base_gravity
-
-
-def _inertial(body: Joint) -> Inertial:
-    return Inertial(body.mass, body.center_of_mass, body.inertia_about_origin)
-
-
-def _with_inertial(body: Joint, inertial: Inertial) -> Joint:
-    return replace(
-        body,
-        mass=inertial.mass,
-        center_of_mass=inertial.center_of_mass,
-        inertia_about_origin=inertial.about_origin,
-    )
 
 
 def _add_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:

@@ -32,32 +32,16 @@ def components(joint: JointDescription) -> list[Component]:
 
     The frames of all of them coincide with the child link's at q = 0.
     """
-    if joint.type == "planar":
-        x, y, z = _plane(joint.screw[:3])
-        return [
-            Component(f"{joint.name}_x", _translation(x)),
-            Component(f"{joint.name}_y", _translation(y)),
-            Component(f"{joint.name}_yaw", _rotation(z)),
-        ]
-    if joint.type == "floating":
-        x, y, z = np.eye(3)
-        return [
-            Component(f"{joint.name}_x", _translation(x)),
-            Component(f"{joint.name}_y", _translation(y)),
-            Component(f"{joint.name}_z", _translation(z)),
-            Component(f"{joint.name}_yaw", _rotation(z)),
-            Component(f"{joint.name}_pitch", _rotation(y)),
-            Component(f"{joint.name}_roll", _rotation(x)),
-        ]
-    return [Component(joint.name, joint.screw)]
-
-
-def _translation(axis: Array) -> Array:
-    return np.concatenate([np.zeros(3), axis])
-
-
-def _rotation(axis: Array) -> Array:
-    return np.concatenate([axis, np.zeros(3)])
+    if joint.type not in ("planar", "floating"):
+        return [Component(joint.name, joint.screw)]
+    planar = joint.type == "planar"
+    x, y, z = _plane(joint.screw[:3]) if planar else np.eye(3)
+    moves, turns = {"x": x, "y": y} if planar else {"x": x, "y": y, "z": z}, {"yaw": z}
+    if not planar:
+        turns |= {"pitch": y, "roll": x}
+    screws = {name: [0.0, 0.0, 0.0, *axis] for name, axis in moves.items()}
+    screws |= {name: [*axis, 0.0, 0.0, 0.0] for name, axis in turns.items()}
+    return [Component(f"{joint.name}_{name}", np.array(screw)) for name, screw in screws.items()]
 
 
 def _plane(normal: Array) -> Array:
@@ -67,5 +51,5 @@ def _plane(normal: Array) -> Array:
     sine = float(np.linalg.norm(across))
     if sine == 0:
         return np.eye(3) if normal[2] > 0 else np.diag([1.0, -1.0, -1.0])
-    R: Array = lie.exp(_rotation(across / sine), np.arctan2(sine, normal[2]))[:3, :3]
+    R: Array = lie.exp([*(across / sine), 0.0, 0.0, 0.0], np.arctan2(sine, normal[2]))[:3, :3]
     return np.vstack([R[:, 0], R[:, 1], normal])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -185,6 +185,15 @@ class Joint:
             return "prismatic"
         return "helical" if abs(angular @ linear) > _NO_PITCH else "revolute"
 
+    @property
+    def inertial(self) -> Inertial:
+        """Mass and inertia of the body, in its own frame."""
+        return Inertial(self.mass, self.center_of_mass, self.inertia_about_origin)
+
+    def with_inertial(self, body: Inertial) -> Joint:
+        """The joint with a body of another mass and inertia."""
+        return replace(self, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin)
+
     @cached_property
     def spatial_inertia(self) -> Array:
         """Inertia matrix (6, 6) of the body in its own frame, equation (30)."""
@@ -288,6 +297,17 @@ class Robot:
     def wrench_shape(self) -> tuple[int, ...]:
         """Shape of an external wrench: (6,), or (number of tools, 6) for several tools."""
         return (6,) if len(self.tools) == 1 else (len(self.tools), 6)
+
+    def with_prefix(self, prefix: str) -> Robot:
+        """The robot with a prefix, such as ``left_``, before the names of its joints, motors, tools and frames."""
+        if not prefix:
+            return self
+        return replace(
+            self,
+            joints=tuple(replace(joint, name=f"{prefix}{joint.name}") for joint in self.joints),
+            tools=tuple(replace(tool, name=f"{prefix}{tool.name}") for tool in self.tools),
+            frames=tuple(replace(frame, name=f"{prefix}{frame.name}") for frame in self.frames),
+        )
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, n={self.n})"

@@ -142,8 +142,5 @@ def with_parameters(robot: Robot, parameters: Array) -> Robot:
             base = base + moved
             continue
         joint = joints[tool.joint]
-        body = Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) + moved
-        joints[tool.joint] = replace(
-            joint, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin
-        )
+        joints[tool.joint] = joint.with_inertial(joint.inertial + moved)
     return replace(robot, joints=tuple(joints), base=base)

@@ -192,7 +192,7 @@ class PlanningNode(RobotNode):
     def _checked(self, arm: ElasticArm, motion: Spline) -> _Planned:
         moves = motion.end > motion.start
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
-            motion = timed(arm, motion, motion.times, _Constants.FASTEST)[1]
+            motion = timed(arm, motion, motion.t, _Constants.FASTEST)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         return arm.robot.joint_names, motion
 

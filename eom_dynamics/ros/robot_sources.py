@@ -31,7 +31,6 @@ from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
-from ..robot.prefix import with_prefix
 from ..robot.readers.loading import read_description
 from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
@@ -82,7 +81,7 @@ class RawDescription:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
                 robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
-                arm = ElasticArm(with_prefix(robot, self.prefix))
+                arm = ElasticArm(robot.with_prefix(self.prefix))
                 solver = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))

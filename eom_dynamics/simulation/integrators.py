@@ -154,12 +154,12 @@ MOST_STEPS = 10_000_000
 
 
 def check_method(method: str, step: float | None) -> None:
-    """Raise ValueError unless the method is known, and has a step if, and only if, its step is fixed."""
+    """Raise StateError unless the method is known, and has a step if, and only if, its step is fixed."""
     choice(method, "method", (*ADAPTIVE, *FIXED_STEP))
     if method in ADAPTIVE and step is not None:
-        raise ValueError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
+        raise StateError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
     if method in FIXED_STEP and not is_positive(step):
-        raise ValueError(f"{method} needs a step, a number of seconds > 0, is {shown(step)}")
+        raise StateError(f"{method} needs a step, a number of seconds > 0, is {shown(step)}")
 
 
 def check_tolerances(relative: float, absolute: float) -> None:

@@ -24,7 +24,7 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
     t = sample_times(trajectory, rate)
     if not isinstance(trajectory, Spline):
         return t
-    starts, steps = trajectory.times[:-1], np.diff(trajectory.times)
+    starts, steps = trajectory.t[:-1], np.diff(trajectory.t)
     short = np.flatnonzero(steps * rate < PER_PIECE)
     if not len(short):
         return t

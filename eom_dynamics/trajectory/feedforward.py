@@ -43,7 +43,7 @@ class TrajectoryFeedforward(NamedTuple):
 def trajectory_feedforward(
     arm: ElasticArm,
     trajectory: Trajectory,
-    times: ArrayLike,
+    t: ArrayLike,
     *,
     rate: float = 0.0,
     most: int = 10_000_000,
@@ -57,8 +57,8 @@ def trajectory_feedforward(
     Args:
         arm: the arm.
         trajectory: of all its joints, with a start and an end.
-        times: (K,), s, for the efforts, for example those of the waypoints.
-        rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``times``, which must increase.
+        t: (K,), s, for the efforts, for example those of the waypoints.
+        rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``t``, which must increase.
         most: largest number of samples, for the check of limits, too.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
@@ -73,7 +73,7 @@ def trajectory_feedforward(
         raise TrajectoryError(f"rate must be a number of Hz, or 0 for samples at the given times; is {rate}")
     if duration * rate > most - 1:  # and the end
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples; lower the rate")
-    points = np.atleast_1d(np.asarray(times, dtype=float))
+    points = np.atleast_1d(np.asarray(t, dtype=float))
     if not rate and len(points) > most:
         raise TrajectoryError(f"{len(points)} times are more than {most}; reduce them")
     t = sample_times(trajectory, rate) if rate else points

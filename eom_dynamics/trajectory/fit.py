@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
+from ..renamed import former_keywords
 from .spline import DEGREE, ORDERS, Spline
 
 _PENALISED = ORDERS
@@ -66,8 +67,9 @@ class TrajectoryFit(NamedTuple):
     gaps: tuple[tuple[float, float], ...]
 
 
+@former_keywords(times="t")
 def fit(
-    times: ArrayLike,
+    t: ArrayLike,
     positions: ArrayLike,
     *,
     cutoff: float,
@@ -80,7 +82,7 @@ def fit(
     higher derivatives are less accurate.
 
     Args:
-        times: (N,), s; subtract the first from those of a system clock, since double precision has 16 digits.
+        t: (N,), s; subtract the first from those of a system clock, since double precision has 16 digits.
         positions: (N, n), rad or m.
         cutoff: frequency with a gain of 1/2, Hz; above those of the motion and below half the sample rate.
         velocities: (N, n), rad/s or m/s, if measured; their errors divided by w_c have the weight of errors of
@@ -91,8 +93,8 @@ def fit(
         TrajectoryError: shapes differ, there are fewer than ten samples, the cut-off is too low for their duration or
             too high for their rate, or the duration is too long for their number, as after a step of the clock.
     """
-    clean = _cleaned(times, positions, velocities)
-    t, y = clean.times, clean.values
+    clean = _cleaned(t, positions, velocities)
+    t, y = clean.t, clean.values
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
     if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
         raise TrajectoryError(
@@ -136,7 +138,7 @@ def fit(
 class _Clean(NamedTuple):
     """A recording in order of time: positions and, if given, velocities, each (N, n)."""
 
-    times: Array
+    t: Array
     values: list[Array]
     dropped: int
     disordered: int

@@ -74,7 +74,7 @@ class Handover:
         """
         self.n, self.start = old.n, old.start
         own = at - begin
-        after = new.times[new.times > own]
+        after = new.t[new.t > own]
         state = old.derivatives(at)
         start = max(own, new.start)
         away = np.abs(new.derivatives(start, 0)[0] - old.derivatives(begin + start, 0)[0])

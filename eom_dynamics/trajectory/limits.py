@@ -16,6 +16,7 @@ from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds, bounds
 from ..elastic.limit_violations import beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
+from ..renamed import warn_renamed
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .check_times import check_times
@@ -47,7 +48,7 @@ class Peak(NamedTuple):
         limit: the nearest limit, for magnitudes with the sign of the value; infinite without a limit.
         ratio: value over limit. For a position, the distance from the middle of its range over half the range; if the
             range has only one end, 0 within and infinite beyond.
-        time: s.
+        t: s.
         sample: index of the sample.
     """
 
@@ -57,8 +58,14 @@ class Peak(NamedTuple):
     value: float
     limit: float
     ratio: float
-    time: float
+    t: float
     sample: int
+
+    @property
+    def time(self) -> float:
+        """Former name of ``t``."""
+        warn_renamed("Peak.time", "t")
+        return self.t
 
     @property
     def exceeded(self) -> bool:
@@ -71,7 +78,7 @@ class Peak(NamedTuple):
         return abs(self.value - self.limit) if self.exceeded else 0.0
 
     def __str__(self) -> str:
-        text = f"{self.name}: {self.quantity} {self.value:.6g} {self.unit} at {self.time:.3f} s"
+        text = f"{self.name}: {self.quantity} {self.value:.6g} {self.unit} at {self.t:.3f} s"
         return f"{text}, limit {self.limit:.6g} {self.unit}" if np.isfinite(self.limit) else text
 
 

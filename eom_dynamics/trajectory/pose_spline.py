@@ -23,6 +23,7 @@ from .. import lie
 from ..arrays import Array, times
 from ..exceptions import TrajectoryError
 from ..jet import leibniz
+from ..renamed import former_attribute, former_keywords
 from .spline import ORDERS, Spline, durations
 from .waypoints import through
 
@@ -45,23 +46,24 @@ class PoseSpline:
     Like :class:`.Spline`, it is C⁴, exact at the waypoints, and each piece depends on its two ends only.
 
     Attributes:
-        times: of the waypoints (K,), s.
+        t: of the waypoints (K,), s.
         poses: (K, 4, 4), m.
         twists: V, Vd, Vdd, Vddd there (4, K, 6), rad/s and m/s, and per s, s², s³.
         start, end: first and last time, s.
     """
 
-    def __init__(self, times: ArrayLike, poses: ArrayLike, twists: ArrayLike) -> None:
+    @former_keywords(times="t")
+    def __init__(self, t: ArrayLike, poses: ArrayLike, twists: ArrayLike) -> None:
         """Set increasing times, poses and twists, of at least two waypoints.
 
         Raises:
             TrajectoryError: a shape is wrong, times do not increase, a number is not finite, a pose is none, or there
                 is half a turn between two poses.
         """
-        self.times, self.poses = _waypoints(times, poses)
-        self.start, self.end = float(self.times[0]), float(self.times[-1])
+        self.t, self.poses = _waypoints(t, poses)
+        self.start, self.end = float(self.t[0]), float(self.t[-1])
         self.twists = np.array(twists, dtype=float)
-        expected = (ORDERS - 1, len(self.times), 6)
+        expected = (ORDERS - 1, len(self.t), 6)
         if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
             raise TrajectoryError(f"twists must be finite, of shape {expected}, have {self.twists.shape}")
         steps = _steps(self.poses)
@@ -71,9 +73,11 @@ class PoseSpline:
         if not np.all(np.isfinite(starts)) or not np.all(np.isfinite(ends)):
             raise TrajectoryError("the motion overflows: a twist or one of its derivatives is too large")
         self._pieces = [
-            Spline(self.times[i : i + 2] - self.times[i], np.stack([starts[:, i], ends[:, i]], axis=1))
+            Spline(self.t[i : i + 2] - self.t[i], np.stack([starts[:, i], ends[:, i]], axis=1))
             for i in range(len(steps))
         ]
+
+    times = former_attribute("times", "t")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Pose and derivatives of the pose.
@@ -87,20 +91,21 @@ class PoseSpline:
         """
         at = np.atleast_1d(np.asarray(t, dtype=float))
         inside = np.clip(at, self.start, self.end)
-        piece = np.clip(np.searchsorted(self.times, inside, side="right") - 1, 0, len(self._pieces) - 1)
+        piece = np.clip(np.searchsorted(self.t, inside, side="right") - 1, 0, len(self._pieces) - 1)
         x = np.empty((order + 1, len(at), 6))
         by_piece = np.argsort(piece, kind="stable")
         for rows in np.split(by_piece, np.flatnonzero(np.diff(piece[by_piece])) + 1) if len(at) else ():
             i = piece[rows[0]]
-            x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.times[i], order)
+            x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.t[i], order)
         C = self.poses[piece] @ lie.exp(x[0])
         V = np.reshape(_twists(list(x)), (order, len(at), 6))
         V[:, at != inside] = 0.0
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 
 
+@former_keywords(times="t")
 def through_poses(
-    times: ArrayLike, poses: ArrayLike, *, start: Sequence[ArrayLike] = (), end: Sequence[ArrayLike] = ()
+    t: ArrayLike, poses: ArrayLike, *, start: Sequence[ArrayLike] = (), end: Sequence[ArrayLike] = ()
 ) -> PoseSpline:
     """Smooth motion through poses at given times.
 
@@ -116,14 +121,14 @@ def through_poses(
     ([0.0, 0.0, 0.5], True)
 
     Args:
-        times: (K,), increasing, K >= 2, s.
+        t: (K,), increasing, K >= 2, s.
         poses: (K, 4, 4).
         start, end: V, Vd, Vdd, Vddd at the first and last pose, each (6,); omitted ones are zero.
 
     Raises:
         TrajectoryError: as for :class:`PoseSpline`, or times are too uneven for the poses.
     """
-    t, P = _waypoints(times, poses)
+    t, P = _waypoints(t, poses)
     development = np.concatenate([np.zeros((1, 6)), np.cumsum(_steps(P), axis=0)])
     ends = {"start": _end(start, "start"), "end": _end(end, "end")}
     try:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
+from ..renamed import former_attribute, former_keywords
 from .trajectory import Scaled
 
 ORDERS = 5
@@ -47,28 +48,31 @@ class Spline:
     It is C⁴, exact at the knots, and each piece depends only on the states at its two knots.
 
     Attributes:
-        times: times of the knots (K,), s.
+        t: times of the knots (K,), s.
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n), rad or m, and per s, s², s³, s⁴.
         n: number of joints.
         start, end: first and last time, s.
     """
 
-    def __init__(self, times: ArrayLike, states: ArrayLike) -> None:
+    @former_keywords(times="t")
+    def __init__(self, t: ArrayLike, states: ArrayLike) -> None:
         """Set increasing times (K,), K >= 1, in s, and states (5, K, n).
 
         Raises:
             TrajectoryError: a shape is wrong, times do not increase, or a number is not finite.
         """
-        self.times, self.states = np.array(times, dtype=float), np.array(states, dtype=float)
-        if self.times.ndim != 1 or not len(self.times):
-            raise TrajectoryError(f"times must have shape (K,), K >= 1, have {self.times.shape}")
-        if self.states.ndim != 3 or self.states.shape[:2] != (ORDERS, len(self.times)):
-            raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.times)}, n), have {self.states.shape}")
-        if not (np.all(np.isfinite(self.times)) and np.all(np.isfinite(self.states))):
+        self.t, self.states = np.array(t, dtype=float), np.array(states, dtype=float)
+        if self.t.ndim != 1 or not len(self.t):
+            raise TrajectoryError(f"times must have shape (K,), K >= 1, have {self.t.shape}")
+        if self.states.ndim != 3 or self.states.shape[:2] != (ORDERS, len(self.t)):
+            raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.t)}, n), have {self.states.shape}")
+        if not (np.all(np.isfinite(self.t)) and np.all(np.isfinite(self.states))):
             raise TrajectoryError("times and states of a spline must be finite")
-        self.n, self.start, self.end = self.states.shape[2], float(self.times[0]), float(self.times[-1])
-        self._steps = durations(self.times)
+        self.n, self.start, self.end = self.states.shape[2], float(self.t[0]), float(self.t[-1])
+        self._steps = durations(self.t)
         self._coefficients = _coefficients(self._steps, self.states)
+
+    times = former_attribute("times", "t")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives up to ``order``; at rest before the start and after the end.
@@ -95,19 +99,19 @@ class Spline:
     def stretched(self, s: float) -> Spline:
         """The same path in s times the time from its start, as a spline."""
         powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
-        return Spline(self.start + s * (self.times - self.start), self.states / powers)
+        return Spline(self.start + s * (self.t - self.start), self.states / powers)
 
     def _evaluate(self, t: Array, out: Array) -> None:
         outside = (t < self.start) | (t > self.end)
-        if len(self.times) == 1:
+        if len(self.t) == 1:
             out[:] = 0.0
             known = min(len(out), ORDERS)
             out[:known] = self.states[:known]
             out[1:, outside] = 0.0
             return
-        piece = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self._steps) - 1)
+        piece = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self._steps) - 1)
         step = self._steps[piece]
-        before, after = t - self.times[piece], t - self.times[piece + 1]
+        before, after = t - self.t[piece], t - self.t[piece + 1]
         near_end = -after < before
         u = np.clip(np.where(near_end, after, before) / step, -1.0, 1.0)
         u[outside] = 0.0

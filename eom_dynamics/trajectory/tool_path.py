@@ -15,6 +15,7 @@ from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
 from ..kinematics.tracking import ToolTracker, predicted
+from ..renamed import former_attribute
 from ..robot.task_space import TWIST
 from ..states import joint_states
 from .pose_spline import PoseSpline
@@ -45,17 +46,19 @@ class ToolMotion:
     Attributes:
         n: number of joints; start, end: s.
         path: of the tool.
-        times: of the knots (K,), s.
+        t: of the knots (K,), s.
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n).
         spline: polynomials that share these states.
     """
 
-    def __init__(self, tracker: ToolTracker, path: PoseSpline, times: Array, states: Array) -> None:
+    times = former_attribute("times", "t")
+
+    def __init__(self, tracker: ToolTracker, path: PoseSpline, t: Array, states: Array) -> None:
         """Set the knots, as :func:`follow` finds them."""
         self._tracker = tracker
-        self.path, self.times, self.states = path, times, states
+        self.path, self.t, self.states = path, t, states
         self.n, self.start, self.end = states.shape[2], path.start, path.end
-        self.spline = Spline(times, states)
+        self.spline = Spline(t, states)
 
     def scaled(self, s: float | None) -> Scaled:
         """The motion slowed down by the factor s; see :class:`.Scaled`."""
@@ -144,13 +147,13 @@ def _integral(before: Array, after: Array, step: float) -> Array:
 
 def _knots(path: PoseSpline, rate: float) -> Array:
     # At waypoints, the fifth derivative jumps: polynomials that continued across one would be less exact.
-    counts = np.maximum(np.ceil(np.diff(path.times) * rate - 1e-6), 1)
+    counts = np.maximum(np.ceil(np.diff(path.t) * rate - 1e-6), 1)
     if not np.sum(counts) <= _MOST_KNOTS:
         raise TrajectoryError(
             f"{path.end - path.start:.4g} s at {rate:g} Hz are more than {_MOST_KNOTS:,} knots: follow it in parts"
         )
     counts = counts.astype(int)
-    pieces = zip(path.times[:-1], path.times[1:], counts, strict=True)
+    pieces = zip(path.t[:-1], path.t[1:], counts, strict=True)
     return np.append(np.concatenate([np.linspace(a, b, k, endpoint=False) for a, b, k in pieces]), path.end)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
+from ..renamed import former_keywords
 from .minimum_snap import UNSOLVED, minimum_snap
 from .monotone import without_overshoot
 from .spline import ORDERS, Spline
@@ -28,8 +29,9 @@ _CHECKED = np.array([0.25, 0.5, 0.75])
 _DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 
 
+@former_keywords(times="t")
 def through(
-    times: ArrayLike,
+    t: ArrayLike,
     positions: ArrayLike,
     *,
     velocities: ArrayLike | None = None,
@@ -56,7 +58,7 @@ def through(
     alone, since given derivatives may require overshoot.
 
     Args:
-        times: (K,), s; increasing, K >= 1. With K = 1 the duration is zero.
+        t: (K,), s; increasing, K >= 1. With K = 1 the duration is zero.
         positions: (K, n), rad or m.
         velocities, accelerations: (K, n), rad/s and rad/s², or m; rows of NaN, or None, are not given.
         ends: ``"rest"``: zero velocity, acceleration, jerk and snap at both ends, except for given velocities and
@@ -70,7 +72,7 @@ def through(
         TrajectoryError: shapes differ, times do not increase, a number is not finite, derivatives are contradictory or
             given with ``overshoot=False``, or times are too uneven for the positions.
     """
-    t, q = _waypoints(times, positions)
+    t, q = _waypoints(t, positions)
     if degree not in _DEGREES:
         raise TrajectoryError(f"degree must be one of {', '.join(map(str, _DEGREES))}, is {degree!r}")
     states = np.full((ORDERS, *q.shape), np.nan)
@@ -100,8 +102,8 @@ def through(
 
 def _check_overshoot(spline: Spline, given: Array) -> None:
     """Raise an error if a spline overshoots excessively, compared with its given states (5, K, n)."""
-    steps, q = np.diff(spline.times), spline.states[0]
-    between = (spline.times[:-1, np.newaxis] + steps[:, np.newaxis] * _CHECKED).ravel()
+    steps, q = np.diff(spline.t), spline.states[0]
+    between = (spline.t[:-1, np.newaxis] + steps[:, np.newaxis] * _CHECKED).ravel()
     offset = spline.derivatives(between, order=0)[0].reshape(len(steps), len(_CHECKED), -1) - q[:-1, np.newaxis]
     farthest = np.max(np.abs(offset), axis=1)
     longest = np.maximum(np.append(0.0, steps), np.append(steps, 0.0))[:, np.newaxis]

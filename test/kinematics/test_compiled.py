@@ -104,8 +104,8 @@ def test_references_have_the_names_of_pinocchio_too(theirs: str, ours: str) -> N
     for found in (kinematics.jacobian(q, reference=theirs), kinematics.jacobian(q, theirs)):
         np.testing.assert_array_equal(found, expected)
     floating, pose = eom.FloatingBase(kinematics.robot, backend="numpy"), np.eye(4)
-    found = floating.jacobian(q, reference=theirs, pose=pose)
-    np.testing.assert_array_equal(found, floating.jacobian(q, reference=ours, pose=pose))
+    found = floating.jacobian(pose, q, reference=theirs)
+    np.testing.assert_array_equal(found, floating.jacobian(pose, q, reference=ours))
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the payload along a stream: smooth, of possible bodies, on the time of the stamps."""
+"""Changes of the payload along a stream: smooth, of physically consistent bodies, on the time of the stamps."""
 
 import numpy as np
 import pytest

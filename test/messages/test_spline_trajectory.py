@@ -55,7 +55,7 @@ def test_a_spline_is_read_as_it_was_written(count):
     write_spline(sent, motion, NAMES)
     assert len(sent.coefficients) == max(count - 1, 1) * (sent.degree + 1) * 3
     read = read_spline(sent, NAMES)
-    np.testing.assert_array_equal(read.times, motion.times)
+    np.testing.assert_array_equal(read.t, motion.t)
     t = np.linspace(times[0], times[-1], 200)
     for values, wanted in zip(read.derivatives(t), motion.derivatives(t), strict=True):
         np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9 * max(np.abs(wanted).max(), 1.0))

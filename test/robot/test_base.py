@@ -26,7 +26,6 @@ from eom_dynamics.codegen.fingerprint import kernel_fingerprint
 from eom_dynamics.codegen.floating_programs import recipe
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.robot.prefix import with_prefix
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.robot.writers.written import Written
@@ -100,7 +99,7 @@ def test_written(write: Callable[[Robot], Written]) -> None:
 
 def test_kept_and_shown() -> None:
     robot = load_robot(URDF)
-    assert deviation(spatial(with_prefix(robot, "left_")), spatial(robot)) == 0
+    assert deviation(spatial(robot.with_prefix("left_")), spatial(robot)) == 0
     assert deviation(spatial(perturbed(robot, mass=0.1)), 1.1 * spatial(robot)) < 1e-15
     facts = robot_facts(robot)
     assert (facts["base_mass"], facts["total_mass"]) == (5, 2.5)

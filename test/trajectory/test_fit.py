@@ -134,7 +134,7 @@ def test_gaps_are_reported_and_filled_without_overshoot() -> None:
 def test_derivatives_are_continuous(seed: int) -> None:
     t, q = recording(seed, N=400, noise=0.1)
     motion = fit(t, q, cutoff=3.0).trajectory
-    before, after = (motion.derivatives(np.nextafter(motion.times[1:-1], side)) for side in (-np.inf, np.inf))
+    before, after = (motion.derivatives(np.nextafter(motion.t[1:-1], side)) for side in (-np.inf, np.inf))
     for a, b in zip(before, after, strict=True):
         assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(a))
 

@@ -77,7 +77,7 @@ def test_peaks_of_a_pendulum() -> None:
     assert set(peaks) == {*expected, "position"}  # without a torque constant there is no current
     for quantity, values in expected.items():
         peak, row = peaks[quantity], np.argmax(np.abs(values))
-        assert peak.name == "swing" and peak.time == pytest.approx(t[peak.sample])
+        assert peak.name == "swing" and peak.t == pytest.approx(t[peak.sample])
         np.testing.assert_allclose(abs(peak.value), np.max(np.abs(values)), rtol=1e-7)
         np.testing.assert_allclose(values[peak.sample], values[row] * np.sign(values[row] * peak.value), rtol=1e-7)
     assert peaks["position"].value == 1.0 and peaks["position"].ratio == 0.5
@@ -108,7 +108,7 @@ def test_violations() -> None:
     )
     worst = {peak.quantity: peak for peak in verdict.exceeded}
     assert worst["position"].value == 2.5 and worst["position"].limit == 2.0 and worst["position"].violation == 0.5
-    assert worst["position"].time == 1.0
+    assert worst["position"].t == 1.0
     np.testing.assert_allclose(worst["velocity"].violation, 2.5 * 315 / 128 - 3.0)
     assert str(worst["velocity"]) == "swing: velocity 6.15234 rad/s at 0.500 s, limit 3 rad/s"
     assert verdict.time_scaling is None  # since the position is out of range

@@ -141,7 +141,7 @@ def test_the_motion_is_at_rest_at_both_ends_and_on_the_path() -> None:
     motion = minimum_time(arm, path)
     for end in (motion.start, motion.end):
         assert np.max(np.abs(motion.derivatives(end, 4)[1:])) == 0.0
-    t = 0.5 * (motion.times[1:] + motion.times[:-1])
+    t = 0.5 * (motion.t[1:] + motion.t[:-1])
     dense = path.derivatives(np.linspace(0.0, 2.0, 20001), 0)[0]
     (q,) = motion.derivatives(t, 0)
     away = [np.min(np.max(np.abs(dense - each), axis=1)) for each in q]

@@ -23,7 +23,7 @@ def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:
 def test_pieces_agree_with_scipy(seed: int) -> None:
     motion = spline(seed)
     t = np.linspace(motion.start, motion.end, 201)
-    other = BPoly.from_derivatives(motion.times, np.moveaxis(motion.states, 0, 1))
+    other = BPoly.from_derivatives(motion.t, np.moveaxis(motion.states, 0, 1))
     for k, actual in enumerate(motion.derivatives(t, order=4)):
         # SciPy's Bernstein form loses digits in higher derivatives.
         assert deviation(actual, other.derivative(k)(t) if k else other(t)) < 1e-11
@@ -34,7 +34,7 @@ def test_states_at_both_sides_of_knots(seed: int) -> None:
     motion = spline(seed)
     between = np.linspace(motion.start, motion.end, 201)
     for side in (-np.inf, np.inf):
-        at = np.clip(np.nextafter(motion.times, side), motion.start, motion.end)
+        at = np.clip(np.nextafter(motion.t, side), motion.start, motion.end)
         for k, actual in enumerate(motion.derivatives(at)):
             # Relative to derivatives between knots, which are far larger for random states.
             assert np.max(np.abs(actual - motion.states[k])) < 1e-11 * np.max(np.abs(motion.derivatives(between)[k]))

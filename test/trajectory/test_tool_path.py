@@ -47,8 +47,8 @@ def test_the_tool_follows_the_path_and_its_four_derivatives(name, q):
 def test_knots_are_no_further_apart_than_asked_and_at_the_waypoints():
     kinematics = Kinematics(load_robot("ur5e"))
     path = loop(kinematics.pose(UR5E))
-    times = follow(kinematics, path, UR5E, rate=3.0).times
-    assert np.max(np.diff(times)) < 1 / 3 + 1e-12 and set(path.times) <= set(times) and len(times) == 17
+    times = follow(kinematics, path, UR5E, rate=3.0).t
+    assert np.max(np.diff(times)) < 1 / 3 + 1e-12 and set(path.t) <= set(times) and len(times) == 17
     with pytest.raises(ValueError, match="rate must be positive"):
         follow(kinematics, path, UR5E, rate=0.0)
 

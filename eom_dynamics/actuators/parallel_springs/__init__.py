@@ -2,8 +2,8 @@
 """Springs between links and their parents, beside the motors: gravity springs, counterbalances, gas springs."""
 
 from .gas import GasLaw as GasLaw
-from .linear import SignedLinearLaw as SignedLinearLaw
 from .spring import PARALLEL_LAWS as PARALLEL_LAWS
 from .spring import Anchors as Anchors
 from .spring import ParallelSpring as ParallelSpring
+from .spring import SignedLinearLaw as SignedLinearLaw
 from .table import TableLaw as TableLaw

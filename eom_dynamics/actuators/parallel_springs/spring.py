@@ -10,19 +10,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...jet import Jet
 from ...jet_functions import quotient, sine_cosine, square_root
 from ..checks import finite, not_negative, positive, refuse
-from ..springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
+from ..declared import Parameter
+from ..springs import CubicSpring, DeadZoneSpring, ExponentialSpring, LinearSpring, PolynomialSpring
 from ..springs.base import Scalar
 from ..springs.memoryless import EffortLaw
 from .gas import GasLaw
-from .linear import SignedLinearLaw
 from .table import TableLaw
+
+
+@dataclass(frozen=True, eq=False)
+class SignedLinearLaw(LinearSpring):
+    """K delta, with K < 0 for a spring that pushes away from its rest position.
+
+    Attributes:
+        constant: K, N m/rad (N/m).
+    """
+
+    constant: Annotated[float, Parameter("stiffness", finite, scales=True)]
+
 
 PARALLEL_LAWS: Mapping[str, type[EffortLaw]] = MappingProxyType(
     {

@@ -21,7 +21,7 @@ from ..inertia import Inertial
 from ..model import Joint, Limits, Robot
 from ..physical_consistency import body_violation, joints_without_inertia
 from ..readers.robot_section import BASE
-from .written import Written, inertial, moments, rpy
+from .written import Written, moments, rpy
 
 _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
 
@@ -87,7 +87,9 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
 
 
 def _is_unphysical(robot: Robot) -> bool:
-    return any(map(body_violation, (*map(inertial, robot.joints), robot.base))) or bool(joints_without_inertia(robot))
+    return any(map(body_violation, (*(joint.inertial for joint in robot.joints), robot.base))) or bool(
+        joints_without_inertia(robot)
+    )
 
 
 def _inertia(body: Inertial) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         "parent": robot.joints[joint.parent].name if joint.parent >= 0 else BASE,
         "screw": [float(x) for x in joint.screw],
         "origin": _origin(joint.reference_pose),
-        **_inertia(inertial(joint)),
+        **_inertia(joint.inertial),
     }
     if limits := _limits(joint, lost):
         entries["limits"] = limits

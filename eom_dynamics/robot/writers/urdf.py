@@ -14,7 +14,7 @@ from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, inertial, moments, rpy, unused
+from .written import Written, moments, rpy, unused
 
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
@@ -78,7 +78,7 @@ class _Writer:
 
     def _add(self, joint: Joint, link: _Link) -> None:
         element = ET.SubElement(self.root, "link", name=link.name)
-        self._add_inertia(element, inertial(joint), link.pose[:3, 3])
+        self._add_inertia(element, joint.inertial, link.pose[:3, 3])
         parent = self._of(joint.parent)
         bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
         kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"

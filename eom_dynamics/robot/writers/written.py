@@ -11,7 +11,6 @@ import numpy as np
 
 from ...arrays import Array
 from ..inertia import Inertial
-from ..model import Joint
 
 # Relative to the inertia about the origin: rounding error of the shift to the centre of mass.
 _ROUNDING = 1e-15
@@ -30,18 +29,10 @@ class Written:
     lost: tuple[str, ...]
 
 
-def inertial(joint: Joint) -> Inertial:
-    """Return the mass and inertia of a joint's body."""
-    return Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin)
-
-
 def moments(body: Inertial) -> list[float]:
     """Return xx xy xz yy yz zz about the centre of mass of a body, kg m², without rounding errors of zeros."""
-    c = body.center_of_mass
-    about_origin = body.about_origin
-    about_center = about_origin - body.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    scale = float(np.max(np.abs(about_origin)))
-    about_center = np.where(np.abs(about_center) <= _ROUNDING * scale, 0.0, about_center)
+    scale = float(np.max(np.abs(body.about_origin)))
+    about_center = np.where(np.abs(body.about_center_of_mass) <= _ROUNDING * scale, 0.0, body.about_center_of_mass)
     return [float(about_center[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
 
 

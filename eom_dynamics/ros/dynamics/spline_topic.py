@@ -113,7 +113,7 @@ class SplineTopic:
             return
         self._stopping = None
         self._node.get_logger().info(
-            f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.times)} knots, "
+            f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.t)} knots, "
             + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
         )
 

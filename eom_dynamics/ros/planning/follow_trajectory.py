@@ -284,7 +284,7 @@ class _Execution:
         error = [x - y for x, y in zip(desired, actual, strict=False)]
         feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in (desired, actual, error))
         if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
-            feedback.index = int(np.searchsorted(self.plan.motion.times, t, side="right")) - 1
+            feedback.index = int(np.searchsorted(self.plan.motion.t, t, side="right")) - 1
         self._goal.publish_feedback(feedback)
 
 

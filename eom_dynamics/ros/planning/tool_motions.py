@@ -30,7 +30,7 @@ def tool_motion(
     """
     found = read_tool_trajectory(trajectory)
     motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
-    return found.path.times, motion.spline
+    return found.path.t, motion.spline
 
 
 def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:

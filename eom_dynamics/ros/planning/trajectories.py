@@ -121,7 +121,7 @@ def timed(
     """
     if timing == _Constants.FASTEST:
         fastest = minimum_time(arm, motion, progress=progress)
-        return motion.start + fastest.times_at(times), Spline(motion.start + fastest.times, fastest.states)
+        return motion.start + fastest.times_at(times), Spline(motion.start + fastest.t, fastest.states)
     if timing != _Constants.SLOW_DOWN:
         raise StateError(f"timing must be given, slow_down or fastest, is {timing!r:.60}")
     scaling = checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES).time_scaling
@@ -184,7 +184,7 @@ def _limit_violation(peak: Peak) -> LimitViolation:
     return LimitViolation(
         quantity=peak.quantity,
         name=peak.name,
-        time=peak.time,
+        time=peak.t,
         value=peak.value,
         limit=peak.limit,
         ratio=peak.ratio,

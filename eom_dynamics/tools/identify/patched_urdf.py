@@ -9,7 +9,7 @@ import numpy as np
 
 from ...exceptions import RobotDescriptionError
 from ...robot import Joint, Robot
-from ...robot.writers.written import inertial, moments
+from ...robot.writers.written import moments
 
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
@@ -65,7 +65,7 @@ def _fixed_to(link: str, joints: dict[str, ET.Element], moving: set[str]) -> lis
 def _set_inertia(link: ET.Element, joint: Joint) -> None:
     for old in link.findall("inertial"):
         link.remove(old)
-    body = inertial(joint)
+    body = joint.inertial
     if not body.mass and not np.any(body.about_origin):
         return
     element = ET.Element("inertial")

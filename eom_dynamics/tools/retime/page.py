@@ -73,7 +73,7 @@ def write_page(
 
 def _speed(motion: FastestMotion, t: Array, shares: Mapping[str, Array]) -> go.Figure:
     """Rate of the path's parameter over the parameter, coloured by the quantity whose limit is used most."""
-    parameter = np.interp(t, motion.times, motion.parameters)
+    parameter = np.interp(t, motion.t, motion.parameters)
     rate = np.gradient(parameter, t)
     used = np.argmax([np.max(share, axis=1) for share in shares.values()], axis=0)
     figure = chart("Rate of the path's parameter", "parameter of the path", "1/s")

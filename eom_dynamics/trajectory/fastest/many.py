@@ -56,4 +56,4 @@ def _find(path: Trajectory | ArrayLike) -> _Found | TrajectoryError:
         motion = minimum_time(_TASK["arm"], path, **_TASK["options"])
     except TrajectoryError as error:
         return error
-    return motion.times, motion.states, motion.parameters, motion.computing_time
+    return motion.t, motion.states, motion.parameters, motion.computing_time

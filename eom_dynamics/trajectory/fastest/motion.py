@@ -75,7 +75,7 @@ class FastestMotion(Spline):
 
     def times_at(self, parameters: ArrayLike) -> Array:
         """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
-        found: Array = np.interp(np.asarray(parameters, dtype=float), self.parameters, self.times)
+        found: Array = np.interp(np.asarray(parameters, dtype=float), self.parameters, self.t)
         return found
 
     @cached_property

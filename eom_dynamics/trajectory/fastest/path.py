@@ -83,7 +83,7 @@ class GeometricPath:
         else:
             phi = _NEITHER
         self._phi = [phi.deriv(k) if k else phi for k in range(5)]
-        self.breaks = self._inverse(path.times[1:-1]) if isinstance(path, Spline) else np.zeros(0)
+        self.breaks = self._inverse(path.t[1:-1]) if isinstance(path, Spline) else np.zeros(0)
 
     def derivatives(self, sigma: Array) -> tuple[Array, Array]:
         """q (N, n) and its derivatives 1 … 4 by σ (4, N, n)."""

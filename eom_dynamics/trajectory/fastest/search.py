@@ -131,7 +131,7 @@ def minimum_time(
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
-    return FastestMotion(arm, own, motion.times, motion.states, parameters, time.perf_counter() - begin)
+    return FastestMotion(arm, own, motion.t, motion.states, parameters, time.perf_counter() - begin)
 
 
 def _knots(curve: GeometricPath) -> Array:

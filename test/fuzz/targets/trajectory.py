@@ -79,7 +79,7 @@ def _of_polynomials(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     if values.below(2):  # continuous, as pieces that rest
         message.coefficients = array("d", [values.number() if k < arm.robot.n else 0.0 for k in range(count)])
     spline = read_spline(message, arm.robot.joint_names)
-    return spline.times, spline
+    return spline.t, spline
 
 
 def _of_tool(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
