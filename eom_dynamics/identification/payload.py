@@ -91,7 +91,9 @@ def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array
     estimate = weighted(system, np.append(ball, np.zeros(len(offsets))))
     R, right = system.weighted(np.nan_to_num(1 / estimate.sigma))
     free = np.full(len(offsets), np.inf)
-    found = solve(Unknowns(free_bodies(ball), np.eye(PARAMETERS), -free, np.zeros(len(offsets)), free), R, right, _WEIGHT)
+    found = solve(
+        Unknowns(free_bodies(ball), np.eye(PARAMETERS), -free, np.zeros(len(offsets)), free), R, right, _WEIGHT
+    )
     spread = found.term_deviations if offsets else np.zeros(n)
     return IdentifiedPayload(
         joint,

@@ -158,9 +158,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     return np.asarray(unknown[inertial:])
 
 
-def _prior_weight(
-    data: TrainingData, linear: Weighted, unknowns: Unknowns, progress: Callable[[float], None]
-) -> float:
+def _prior_weight(data: TrainingData, linear: Weighted, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
     systems = linear.systems
     errors = np.zeros(len(WEIGHTS))
