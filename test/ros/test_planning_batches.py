@@ -368,6 +368,8 @@ def test_payloads_of_requests_and_of_the_topic(node, rng):
     wrong = payload_message(PAYLOAD, tool="hand")
     answer = ask(node, "GetEquationsOfMotion", position=np.zeros(N), velocity=np.zeros(N), payload=[wrong])
     assert (answer.success, answer.message[:34]) == (False, "payload: iiwa has no frame 'hand';")
+    many = ask(node, "GetEquationsOfMotion", position=np.zeros(N), velocity=np.zeros(N), payload=[wrong] * 101)
+    assert many.message == "payload has 101 entries, may have 100"
     publisher.publish(wrong)
     node.wait_for_diagnostics(lambda *status: "last refused payload" in status[2], "the refusal")
     publisher.publish(payload_message(eom.Payload(0.0)))

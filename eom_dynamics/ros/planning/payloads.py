@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...elastic import ElasticArm
+from ...exceptions import StateError
 from ...messages.payloads import read_payload
 from ...messages.refusals import refusal_reason
 from ...robot.payload import payload_shape, with_parameters
@@ -17,7 +18,7 @@ from ..interfaces import Payload
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
 
-# Payloads change seldom.
+# Payloads change seldom, and are few.
 _DEPTH = 100
 
 
@@ -46,7 +47,10 @@ class CarriedPayloads:
 
         Raises:
             RobotDescriptionError: a payload cannot be, or the robot has no such tool.
+            StateError: there are too many.
         """
+        if len(payloads) > _DEPTH:
+            raise StateError(f"payload has {len(payloads)} entries, may have {_DEPTH}")
         parameters = np.zeros((len(arm.robot.tools), 10))
         for message in payloads or tuple(self._at_tools.values()):
             tool, own = read_payload(message).at_tool(arm.robot)
