@@ -59,13 +59,14 @@ class PlanningServices:
         last_refusal: why the last refused request was refused.
     """
 
-    def __init__(self, node: RobotNode, prefix: str, arm: Callable[[], ElasticArm], measured: MeasuredJoints) -> None:
+    def __init__(self, node: RobotNode, prefix: str, arm: Callable[..., ElasticArm], measured: MeasuredJoints) -> None:
         """Create services and action.
 
         Args:
             node: the node.
             prefix: prefix of their names.
-            arm: returns the current arm; raises StateError if there is none.
+            arm: returns the current arm with the payloads of a request, or without any for None; raises StateError if
+                there is none.
             measured: where the joints are now.
         """
         self._node, self._arm, self._measured = node, arm, measured
@@ -137,7 +138,7 @@ class PlanningServices:
         """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
         logger = self._node.get_logger()
         try:
-            answer = compute(self._arm(), request)
+            answer = compute(self._arm(getattr(request, "payload", None)), request)
             self.answered += 1
             return answer
         except CancelledError:
