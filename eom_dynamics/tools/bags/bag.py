@@ -16,10 +16,9 @@ from rosbags.typesys.store import Typestore
 
 from ...scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
-from .errors import BagError
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
-from .storage import Block, StorageFile
+from .storage import BagError, Block, StorageFile
 from .types import typestore
 
 METADATA = "metadata.yaml"

@@ -7,8 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ...exceptions import EomDynamicsError
+
 # More lines than these are only counted.
 _LISTED = 20
+
+
+class BagError(EomDynamicsError):
+    """A bag cannot be read or written, or lacks what is asked of it."""
 
 
 class Damage:

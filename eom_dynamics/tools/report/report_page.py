@@ -16,8 +16,7 @@ from ..pages.numbers import NOTHING, microseconds, number
 from .charts import SHADES, heading, points_of_curve, position_name, sections
 from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
 from .limits import uses
-from .record import Record, Stream
-from .units import Units
+from .record import Record, Stream, Units
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
