@@ -33,6 +33,8 @@ _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
 # The example that identifies, and what of its results is printed elsewhere.
 _EXAMPLE, _SHOWN = "closing_the_loop", ("failures", "text")
 
+_HERE = Path(__file__)
+
 if TYPE_CHECKING:
     from ..demo.evaluate import Answers, RunChecks
     from ..demo.plan import Plan
@@ -170,8 +172,8 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
     """
     from ..demo.processes import child_command, exit_by_signals
 
-    folders = ("examples", "share/eom_dynamics/examples")
-    places = [parent / each for parent in Path(__file__).parents for each in folders]
+    # In the sources, or where a package has its data: beside lib/python3.X/site-packages.
+    places = (_HERE.resolve().parents[3] / "examples", _HERE.parents[6] / "share/eom_dynamics/examples")
     examples = next((place for place in places if (place / _EXAMPLE).is_dir()), None)
     if examples is None:
         raise EomDynamicsError(f"--identify runs examples/{_EXAMPLE} of the sources, which is not installed here")
