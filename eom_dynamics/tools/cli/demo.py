@@ -24,8 +24,17 @@ from ...robot.writers.parameters import robot_as_yaml
 from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
-from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, robot_options
-from .console import complain, progress_bars
+from .arguments import (
+    add_json,
+    add_model_errors,
+    add_output_folder,
+    add_robot_arguments,
+    given_errors,
+    load,
+    number,
+    robot_options,
+)
+from .console import complain, fail, progress_bars
 
 # The signs that add up: softer springs bend further under heavier bodies.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
@@ -77,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot cannot be used, a library is missing, or the folder cannot be written.
         OSError: the folder cannot be read.
     """
-    errors = {name: getattr(options, f"{name}_error") for name in _MODEL_ERRORS}
-    if not options.identify and any(error is not None for error in errors.values()):
+    errors = given_errors(options, _MODEL_ERRORS)
+    if errors and not options.identify:
         raise EomDynamicsError("--stiffness-error and --mass-error need --identify")
     robot = load(options)
     require("demo")
@@ -107,8 +116,7 @@ def run(options: argparse.Namespace) -> int:
             complain(options.program, str(error))
             return 1
         if options.identify:
-            given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
-            identified = _identify(robot, given, scratch)
+            identified = _identify(robot, errors or _MODEL_ERRORS, scratch)
         with progress_bars("") as bars:
             bars.add_task("checking, simulating and drawing", total=None)
             checks = evaluate(plan, recording)
@@ -151,11 +159,10 @@ def _shown(
         results["identification"] = {name: value for name, value in identified.items() if name not in _SHOWN}
         text += f"\n\n{identified['text']}\n"
     print(json.dumps(results, indent=2) if options.json else f"{text}\npage: {printable(str(page))}")
-    for failure in (*failures, *missed):
-        complain(options.program, f"failed: {failure}")
+    code = fail(options.program, [*failures, *missed])
     if identified and failures and not missed:
         complain(options.program, "identification succeeded: it runs in lock step, which no busy machine disturbs")
-    return 1 if failures or missed else 0
+    return code
 
 
 def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[str, Any]:
