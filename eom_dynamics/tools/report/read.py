@@ -28,7 +28,7 @@ from ..replay.repeats import CONSEQUENCE, repeated
 from ..replay.sources import SETPOINT, Sampling, choose_topic, is_of_motors
 from ..robot_options import RobotOptions
 from .findings import DOING, interruptions
-from .record import Part, Record, Stream, joined
+from .record import Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -110,9 +110,9 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     arm = record.arm
     assert arm is not None
     evaluation = Evaluation(arm)
-    states: list[Part] = []
-    efforts: list[Part] = []
-    motors: list[Part] = []
+    states: list[Stream] = []
+    efforts: list[Stream] = []
+    motors: list[Stream] = []
     for batch, computed in evaluation.of_topic(bag, topic, sampling, progress):
         states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in computed:
@@ -146,9 +146,9 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     )
 
 
-def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Part:
+def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
     own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
-    return Part(stamps.recorded, stamps.header, tuple(names), own)
+    return Stream("", stamps.header, stamps.recorded, tuple(names), own)
 
 
 def _with_repeats(record: Record) -> Record:
@@ -268,7 +268,7 @@ class _Reader:
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         progress = self._progress
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[Stream]] = {}
         bad: list[str] = []
         report = (lambda read: progress(done + fraction * read)) if progress else None
         for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
@@ -278,7 +278,7 @@ class _Reader:
                 values = block.values(fields, len(names))
                 if kind == "measured" and "effort" in values:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
-                parts.setdefault(kind, []).append(Part(block.recorded, stamp, names, values))
+                parts.setdefault(kind, []).append(Stream(topic.name, stamp, block.recorded, names, values))
         if bad:
             self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,16 +120,7 @@ class Record:
         return max(float(self.t(stream)[-1]) for stream in self.streams)
 
 
-class Part(NamedTuple):
-    """N consecutive messages: times in ns, names (n,), and values (N, n) by field."""
-
-    recorded: Nanoseconds
-    stamp: Nanoseconds
-    names: tuple[str, ...]
-    values: Mapping[str, Array]
-
-
-def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
+def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
     """Join messages into one stream, in the order of their stamps, or of recording if no message has a stamp.
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
