@@ -76,14 +76,16 @@ class PlanningServices:
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
-        self._serve(
-            ComputeInverseDynamicsBatch, f"{prefix}/inverse_dynamics_batch", self._under_limits(inverse_dynamics_batch)
-        )
-        self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
-        self._serve(ComputeInverseKinematics, f"{prefix}/inverse_kinematics", inverse_kinematics_batch)
-        self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
         self._answer_trajectory = self._under_limits(partial(answer_trajectory, measured=measured.positions))
-        self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._answer_trajectory)
+        services: dict[str, tuple[Any, Callable[[ElasticArm, Any], Any]]] = {
+            "inverse_dynamics_batch": (ComputeInverseDynamicsBatch, self._under_limits(inverse_dynamics_batch)),
+            "forward_dynamics": (ComputeForwardDynamics, forward_dynamics_batch),
+            "inverse_kinematics": (ComputeInverseKinematics, inverse_kinematics_batch),
+            "equations_of_motion": (GetEquationsOfMotion, terms),
+            "trajectory_feedforward": (ComputeTrajectoryFeedforward, self._answer_trajectory),
+        }
+        for name, (kind, compute) in services.items():
+            self._serve(kind, f"{prefix}/{name}", compute)
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
